@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam through which bytes reach storage. A backend is one file with one `Backend` value, listed in list.cpp.
+// Backends know nothing of workloads, phases or meters.
+#pragma once
+
+#include "plan/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sonde::backends {
+
+/// The answer to "can you run here?".
+struct Answer {
+    bool yes = true;
+    std::string why;  ///< when no: one sentence that names the cause and the remedy
+};
+
+/// One call to storage. `buffer` is valid until the operation has completed.
+struct Operation {
+    std::uint64_t offset = 0;  ///< bytes from the start of the file
+    std::byte* buffer = nullptr;
+    std::uint32_t length = 0;  ///< bytes
+    std::uint16_t file = 0;  ///< index given to open()
+    bool write = false;
+    std::uint8_t reserved = 0;
+    std::uint32_t slot = 0;  ///< queue slot, 0 .. queue_depth-1; names the buffer area too
+};
+
+struct Completion {
+    std::uint32_t slot = 0;
+    std::int64_t result = 0;  ///< bytes moved, or -errno
+};
+
+struct OpenRequest {
+    std::string path;
+    bool write = false;
+    bool read = true;
+    bool create = false;
+    bool truncate = false;
+    bool exclusive = false;
+    std::uint64_t size = 0;  ///< bytes the file will hold in the end: preallocation, mmap
+};
+
+/// What a channel needs to know once, before its first file is opened.
+struct ChannelSetup {
+    const plan::Io* io = nullptr;
+    const plan::Paced* paced = nullptr;
+    int task = 0;  ///< global number of the task
+    int tasks = 1;
+    unsigned files = 1;  ///< how many files will be open at once at most
+    std::uint32_t max_length = 0;  ///< of one operation, bytes
+    /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
+    std::span<const std::span<std::byte>> areas;
+    /// mpiio: opaque handle of the MPI module (ranks/mpi_module.hpp); null elsewhere.
+    const void* mpi = nullptr;
+    bool shared_file = false;  ///< all tasks open the same path (collective open)
+};
+
+/// One task's access to storage. Used by one thread only. No call allocates, locks or prints between open and close.
+class Channel {
+   public:
+    Channel() = default;
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+    virtual ~Channel() = default;
+
+    /// Opens a file in slot `file` (0 .. setup.files-1) and preallocates it when asked. 0 or -errno.
+    virtual int open(std::uint16_t file, const OpenRequest& request) = 0;
+    /// Makes written data durable. 0 or -errno.
+    virtual int fsync(std::uint16_t file) = 0;
+    /// Closes and reports errors of delayed writes. 0 or -errno.
+    virtual int close(std::uint16_t file) = 0;
+
+    /// Performs one operation and waits for it: bytes moved (may be fewer than asked; 0 = end of file) or -errno.
+    virtual std::int64_t transfer(const Operation& operation) noexcept = 0;
+
+    /// Queue depth above one (Traits::queue): hand over an operation; false when the queue is full.
+    virtual bool submit(const Operation& /*operation*/) noexcept { return false; }
+    /// Waits for at least one completion and returns all that are there (at most done.size()). 0 = nothing in flight.
+    virtual std::size_t reap(std::span<Completion> /*done*/) noexcept { return 0; }
+
+    /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
+    virtual bool agree(bool stop) noexcept { return stop; }
+
+    /// Traits::virtual_time: nanoseconds since begin(). Other backends are timed by the machine's clock.
+    virtual std::int64_t now() const noexcept { return 0; }
+    /// Start of the timed part: schedules count from here.
+    virtual void begin() noexcept {}
+};
+
+struct Traits {
+    bool stores_data = true;  ///< false: nothing is kept, so verification is impossible
+    bool needs_files = true;  ///< false: no directory, no free space
+    bool queue = false;  ///< queue depth above one
+    bool direct = false;  ///< O_DIRECT or the like
+    bool collective = false;
+    bool virtual_time = false;  ///< may run on the channel's own clock (paced)
+};
+
+struct Backend {
+    std::string_view name;
+    std::string_view summary;  ///< one line for `backends`
+    Traits traits;
+    /// Can it run on this machine (directory may be empty: then only the build and the kernel are asked)?
+    Answer (*usable)(const std::string& directory);
+    /// Makes one channel; throws std::runtime_error with one sentence when it cannot.
+    std::unique_ptr<Channel> (*make)(const ChannelSetup& setup);
+};
+
+/// All backends that were compiled in, in the order they are listed to people.
+std::span<const Backend* const> list();
+/// The backend of that name, or null.
+const Backend* find(std::string_view name);
+
+}  // namespace sonde::backends

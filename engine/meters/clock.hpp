@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time for the hot loop: the invariant time-stamp counter where it can be trusted, CLOCK_MONOTONIC elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace sonde::meters {
+
+/// Converts counter readings to CLOCK_MONOTONIC nanoseconds. A plain value: it can live in shared memory, so that all
+/// processes of a node convert alike. Never steps back, is not touched by changes of the wall clock.
+struct Clock {
+    std::uint64_t base_ticks = 0;
+    std::int64_t base_ns = 0;
+    std::uint64_t multiplier = 1ULL << 32U;  ///< ns per tick, 32.32 fixed point
+    bool counter = false;  ///< true: ticks are the time-stamp counter; false: ticks are nanoseconds already
+
+    /// Measures the counter against CLOCK_MONOTONIC for about two milliseconds. Falls back to clock_gettime when the
+    /// kernel does not itself use the counter as its clock source (SONDE_CLOCK=monotonic forces that).
+    static Clock calibrate();
+
+    std::uint64_t ticks() const noexcept {
+#if defined(__x86_64__)
+        if (counter) {
+            return __rdtsc();
+        }
+#elif defined(__aarch64__)
+        if (counter) {
+            std::uint64_t value = 0;
+            asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+            return value;
+        }
+#endif
+        return static_cast<std::uint64_t>(monotonic_ns());
+    }
+
+    /// Length of an interval of `delta` ticks in nanoseconds.
+    std::uint64_t duration_ns(std::uint64_t delta) const noexcept {
+        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(delta) * multiplier) >> 32U);
+    }
+    /// Time of a reading on CLOCK_MONOTONIC, ns.
+    std::int64_t to_ns(std::uint64_t reading) const noexcept {
+        const auto delta = static_cast<std::int64_t>(reading - base_ticks);
+        return delta >= 0 ? base_ns + static_cast<std::int64_t>(duration_ns(static_cast<std::uint64_t>(delta)))
+                          : base_ns - static_cast<std::int64_t>(duration_ns(static_cast<std::uint64_t>(-delta)));
+    }
+    std::int64_t now_ns() const noexcept { return to_ns(ticks()); }
+    /// Ticks of an interval in ns (inverse of duration_ns, rounded down).
+    std::uint64_t ticks_of(std::uint64_t ns) const noexcept {
+        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ns) << 32U) / multiplier);
+    }
+    /// Moves the base to now and refines the multiplier over the time since the first calibration. Returns how far the
+    /// old conversion had drifted from CLOCK_MONOTONIC, ns.
+    std::int64_t recalibrate();
+    std::string source() const;  ///< "tsc" or "clock_gettime(CLOCK_MONOTONIC)"
+
+    static std::int64_t monotonic_ns() noexcept {
+        timespec now{};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+    }
+};
+
+}  // namespace sonde::meters

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to do: the plan as a tree of small immutable values. The JSON form is schema/plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sonde::plan {
+
+using Bytes = std::uint64_t;
+using Nanoseconds = std::int64_t;
+
+/// A volume: plain bytes, or a multiple of the memory of one node (known only at run time).
+struct Amount {
+    enum class Of { bytes, node_memory };
+    enum class Per { task, node, total };
+    Of of = Of::bytes;
+    Bytes bytes = 0;  ///< used when of == bytes
+    double factor = 1.0;  ///< used when of == node_memory
+    Per per = Per::task;  ///< whom the amount is for; it is divided evenly among tasks
+};
+
+enum class Mapping { shared, per_task, per_node, per_group, many };
+enum class Directories { one, per_task, per_node };
+enum class Order { sequential, reverse, stride, random_permute, random_replace };
+enum class Scope { block, task, file };
+enum class Sync { none, dsync, sync };
+enum class Fsync { none, per_op, end, end_timed_separately };
+enum class Preallocate { none, truncate, fallocate, unwritten };
+enum class PayloadKind { stamped, random, zero };
+enum class Verify { none, on_read, readback, both };
+
+/// Where the run may write. Everything lives in `path/directory`, which the engine makes and removes.
+struct Target {
+    std::string path;
+    std::string directory;  ///< name below path; empty = "sonde-<run id>"
+    bool keep = false;  ///< leave the files (and the manifest) behind
+    bool use_existing = false;  ///< the directory and its data files may already exist
+    Bytes min_free = 64ULL << 20U;  ///< refuse to start when the volume plus this does not fit
+    std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access
+};
+
+struct Tasks {
+    int processes = 1;  ///< forked by the engine when no launcher started it; under a launcher: ranks
+    int threads = 1;  ///< per process
+    bool pin = false;  ///< bind each task thread to one core, round robin
+};
+
+struct Files {
+    Mapping mapping = Mapping::per_task;
+    int group_size = 0;  ///< tasks per file, mapping per_group
+    int count = 1;  ///< files per task, mapping many
+    Directories directories = Directories::one;
+    std::string name = "data";
+};
+
+/// Geometry of access; the formulae are in patterns/geometry.hpp.
+struct Access {
+    Bytes transfer = 1ULL << 20U;
+    Bytes block = 1ULL << 20U;
+    std::optional<std::uint64_t> segments;  ///< exactly one of segments and volume is set
+    std::optional<Amount> volume;
+    Order order = Order::sequential;
+    Scope scope = Scope::task;  ///< of a permutation
+    Bytes stride = 0;  ///< order stride: distance between starts of successive transfers
+    Bytes gap = 0;  ///< unused bytes after every block
+    Bytes offset = 0;  ///< of the first byte in each file
+    std::uint64_t seed = 1;
+    std::optional<double> read_ratio;  ///< op mixed: share of reads, 0..1
+};
+
+struct Io {
+    bool direct = false;
+    Sync sync = Sync::none;
+    Fsync fsync = Fsync::none;
+    Preallocate preallocate = Preallocate::none;
+    int queue_depth = 1;
+    bool collective = false;  ///< mpiio
+    bool view = false;  ///< mpiio: set a file view instead of explicit offsets
+    bool registered = true;  ///< io_uring: register buffers and files
+    std::map<std::string, std::string> hints;  ///< mpiio
+};
+
+struct Payload {
+    PayloadKind kind = PayloadKind::stamped;
+    std::uint64_t seed = 1;
+    double compressible = 0.0;  ///< share of every 64 bytes that is zero, 0..1
+    double duplicates = 0.0;  ///< share of 4 KiB granules that repeat, 0..1
+};
+
+/// The `paced` backend: operations end on an exactly known schedule.
+struct Paced {
+    struct Step {
+        Nanoseconds at = 0;  ///< since the start of the phase
+        double rate = 0;  ///< bytes per second and task from here on
+    };
+    bool virtual_clock = true;  ///< false: really sleep until the scheduled end
+    Nanoseconds latency = 0;  ///< added to every operation
+    std::vector<Step> schedule;  ///< ascending `at`; rates between steps are constant
+    bool ramp = false;  ///< interpolate the rate linearly between steps instead
+    std::map<int, double> slow_tasks;  ///< task -> factor by which its rate is divided
+    std::optional<std::uint64_t> fail_after;  ///< operations per task after which each one fails
+    int fail_errno = 5;  ///< EIO
+};
+
+struct Data {
+    std::string backend = "posix";
+    Files files;
+    Access access;
+    Io io;
+    Payload payload;
+    Verify verify = Verify::none;
+    Paced paced;
+};
+
+enum class Op { write, rewrite, read, reread, read_only, mixed, duplex };
+enum class Open { truncate, overwrite, exclusive };
+enum class ShiftBy { none, tasks, nodes, random, permute };
+enum class Barrier { none, phase, intra };
+
+/// Which task reads whose data: so that a read does not come from the writer's own cache.
+struct Shift {
+    ShiftBy by = ShiftBy::none;
+    int n = 1;
+    std::uint64_t seed = 1;
+};
+
+struct Treatment {
+    enum class Kind { sync, drop_page_cache, fadvise, remount, memory_hog, sleep, command };
+    Kind kind = Kind::sync;
+    bool required = false;  ///< a required treatment that fails or has no effect stops the run
+    Nanoseconds time = 0;  ///< sleep
+    double fraction = 0;  ///< memory_hog: share of node memory to hold, 0..1
+    std::string command;  ///< command: run by /bin/sh on every node; remount: optional override
+    double max_resident = 0.01;  ///< drop_page_cache, fadvise, remount: allowed share of resident pages afterwards
+};
+
+struct Stop {
+    std::optional<Nanoseconds> time;  ///< run exactly this long, repeating the pattern when it ends
+    std::optional<Nanoseconds> stonewall;  ///< stop at this time if the volume is not done
+    bool wearout = false;  ///< after the stonewall, all continue to the count of the fastest task
+    std::optional<Nanoseconds> min_time;  ///< repeat the pattern until this time has passed
+    bool first_done = false;  ///< the first task to finish stops all (IOzone)
+};
+
+struct Lane {
+    enum class Tasks { same, first_half, second_half };
+    std::string id;
+    bool write = true;
+    Tasks tasks = Tasks::same;
+    int file = 0;  ///< mapping many: which of the task's files
+};
+
+struct Valid {
+    std::optional<Nanoseconds> min_time;
+    std::optional<double> max_resident;  ///< of the data, before a read
+};
+
+struct Phase {
+    std::string id;
+    Op op = Op::write;
+    std::string data_of;  ///< id of the phase that wrote the data; empty = nearest earlier write
+    std::vector<int> files;  ///< mapping many: subset of each task's files; empty = all
+    Open open = Open::truncate;
+    bool separate_process = false;
+    bool measured = true;  ///< false = preparation: done, recorded, not rated
+    Barrier barrier = Barrier::phase;
+    Shift shift;
+    Stop stop;
+    Valid valid;
+    std::vector<Treatment> before;
+    std::vector<Lane> lanes;
+    Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` laid over it
+};
+
+struct Observe {
+    Nanoseconds slice = 1'000'000;  ///< first width of a slice; doubles whenever max_slices are full
+    int max_slices = 512;
+    Nanoseconds progress = 250'000'000;  ///< between progress lines; 0 = none
+};
+
+struct Plan {
+    std::string id;
+    std::string title;
+    Target target;
+    Tasks tasks;
+    Data data;
+    std::vector<Phase> phases;
+    Observe observe;
+    std::optional<Nanoseconds> time_limit;
+    std::string canonical;  ///< the JSON text this plan was read from
+};
+
+}  // namespace sonde::plan

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.10 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(PkgConfig)
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBURING IMPORTED_TARGET liburing>=2.2)
+endif()
+if(SONDE_DEVELOPER)
+  find_package(doctest 2.4 REQUIRED)
+endif()

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows open(2) and its flags; nothing of transfers.
+#include "backends/open_file.hpp"
+
+#include "backends/preallocate.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+
+namespace sonde::backends {
+
+namespace {
+
+int access_mode(const OpenRequest& request) {
+    if (!request.write) {
+        return O_RDONLY;
+    }
+    return request.read ? O_RDWR : O_WRONLY;
+}
+
+}  // namespace
+
+int open_flags(const plan::Io& io, const OpenRequest& request) {
+    int flags = access_mode(request) | O_CLOEXEC;
+    if (request.create) {
+        flags |= O_CREAT;
+    }
+    if (request.exclusive) {
+        flags |= O_CREAT | O_EXCL;
+    }
+    if (io.direct) {
+        flags |= O_DIRECT;
+    }
+    if (!request.write) {
+        return flags;
+    }
+    if (request.truncate) {
+        flags |= O_TRUNC;
+    }
+    if (io.sync == plan::Sync::dsync) {
+        flags |= O_DSYNC;
+    } else if (io.sync == plan::Sync::sync) {
+        flags |= O_SYNC;
+    }
+    return flags;
+}
+
+int open_file(const plan::Io& io, const OpenRequest& request) {
+    constexpr mode_t mode = 0666;
+    int descriptor = -1;
+    do {
+        descriptor = ::open(request.path.c_str(), open_flags(io, request), mode);
+    } while (descriptor < 0 && errno == EINTR);
+    if (descriptor < 0) {
+        return -errno;
+    }
+    if (request.write) {
+        const int failed = preallocate(descriptor, io.preallocate, request.size);
+        if (failed != 0) {
+            ::close(descriptor);
+            return failed;
+        }
+    }
+    return descriptor;
+}
+
+int close_file(int descriptor) {
+    // After EINTR Linux has released the descriptor already: a second close could hit a file that another thread
+    // opened.
+    return ::close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+}
+
+int sync_file(int descriptor) {
+    while (::fsync(descriptor) != 0) {
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+}  // namespace sonde::backends

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How backends that use file descriptors open a data file: the same flags everywhere, so that rates can be compared.
+#pragma once
+
+#include "backends/backend.hpp"
+#include "plan/plan.hpp"
+
+namespace sonde::backends {
+
+/// Flags for open(2): access mode, O_CREAT, O_TRUNC and O_EXCL as requested, O_DIRECT, O_DSYNC or O_SYNC as the plan
+/// says, always O_CLOEXEC. O_TRUNC and the sync flags are only given to files opened for writing.
+int open_flags(const plan::Io& io, const OpenRequest& request);
+
+/// Opens `request.path` with open_flags() and mode 0666 less the umask, and preallocates `request.size` bytes when the
+/// plan asks for it and the file is opened for writing. A file descriptor or -errno. Retries EINTR.
+int open_file(const plan::Io& io, const OpenRequest& request);
+
+/// close(2) with the meaning people expect: 0 or -errno, the descriptor is gone either way.
+int close_file(int descriptor);
+
+/// fsync(2): 0 or -errno, retries EINTR.
+int sync_file(int descriptor);
+
+}  // namespace sonde::backends

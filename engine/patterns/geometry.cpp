@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patterns/geometry.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sonde::patterns {
+
+using plan::Order;
+using plan::Scope;
+
+Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share share, std::uint64_t pass_key)
+    : order_(access.order),
+      scope_(access.scope),
+      transfer_(access.transfer),
+      pitch_(access.block + access.gap),
+      offset_(access.offset),
+      stride_(access.stride),
+      slots_per_block_(access.block / access.transfer),
+      segments_(segments),
+      operations_(segments * (access.block / access.transfer)),
+      share_(share),
+      key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)) {
+    if (scope_ != Scope::file) {
+        key_ ^= mix64(share.index + 1);
+    }
+}
+
+std::uint64_t Geometry::end_of_file() const noexcept {
+    if (order_ == Order::stride) {
+        return offset_ + (operations_ * share_.sharers - 1) * stride_ + transfer_;
+    }
+    const std::uint64_t blocks = segments_ * share_.sharers;
+    return offset_ + (blocks - 1) * pitch_ + slots_per_block_ * transfer_;
+}
+
+std::uint64_t Geometry::slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept {
+    const std::uint64_t segment = slot / slots_per_block_;
+    const std::uint64_t in_block = slot % slots_per_block_;
+    return offset_ + (segment * share_.sharers + index) * pitch_ + in_block * transfer_;
+}
+
+Permutation Geometry::permutation_for(std::uint64_t pass) const {
+    const std::uint64_t size = scope_ == Scope::block  ? slots_per_block_
+                               : scope_ == Scope::task ? operations_
+                                                       : operations_ * share_.sharers;
+    return {size, key_ + pass * 0x9e3779b97f4a7c15ULL};
+}
+
+std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const noexcept {
+    const std::uint64_t bits = mix64(mix64(key_ + pass) ^ (i + share_.index * 0xd1342543de82ef95ULL));
+    if (scope_ == Scope::block) {
+        return slot_offset(i / slots_per_block_ * slots_per_block_ + scale(bits, slots_per_block_), share_.index);
+    }
+    if (scope_ == Scope::task) {
+        return slot_offset(scale(bits, operations_), share_.index);
+    }
+    const std::uint64_t any = scale(bits, operations_ * share_.sharers);
+    return slot_offset(any / share_.sharers, any % share_.sharers);
+}
+
+std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noexcept {
+    Entry entry;
+    fill(i, pass, {&entry, 1});
+    return entry.offset;
+}
+
+void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> out) const noexcept {
+    switch (order_) {
+        case Order::sequential: {
+            // Counted, not divided: this runs beside the timed loop.
+            std::uint64_t in_block = first % slots_per_block_;
+            std::uint64_t offset = slot_offset(first, share_.index);
+            const std::uint64_t jump = share_.sharers * pitch_ - (slots_per_block_ - 1) * transfer_;
+            for (Entry& entry : out) {
+                entry.offset = offset;
+                offset += ++in_block == slots_per_block_ ? jump : transfer_;
+                in_block = in_block == slots_per_block_ ? 0 : in_block;
+            }
+            return;
+        }
+        case Order::reverse:
+            for (std::size_t k = 0; k < out.size(); ++k) {
+                out[k].offset = slot_offset(operations_ - 1 - (first + k), share_.index);
+            }
+            return;
+        case Order::stride:
+            for (std::size_t k = 0; k < out.size(); ++k) {
+                out[k].offset = offset_ + ((first + k) * share_.sharers + share_.index) * stride_;
+            }
+            return;
+        case Order::random_replace:
+            for (std::size_t k = 0; k < out.size(); ++k) {
+                out[k].offset = random_offset(first + k, pass);
+            }
+            return;
+        case Order::random_permute:
+            break;
+    }
+    const Permutation permute = permutation_for(pass);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+        const std::uint64_t i = first + k;
+        if (scope_ == Scope::block) {
+            // The same order in every segment, as IOR's -z has it.
+            out[k].offset = slot_offset(i / slots_per_block_ * slots_per_block_ + permute(i % slots_per_block_), share_.index);
+        } else if (scope_ == Scope::task) {
+            out[k].offset = slot_offset(permute(i), share_.index);
+        } else {
+            const std::uint64_t any = permute(share_.index * operations_ + i);
+            out[k].offset = slot_offset(any / share_.sharers, any % share_.sharers);
+        }
+    }
+}
+
+std::uint64_t segments_for(std::uint64_t volume, std::uint64_t block) {
+    return std::max<std::uint64_t>(1, volume / block + (volume % block != 0 ? 1 : 0));
+}
+
+std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, std::uint64_t tasks_per_node,
+                             std::uint64_t node_memory) {
+    const double bytes = amount.of == plan::Amount::Of::bytes ? static_cast<double>(amount.bytes)
+                                                              : amount.factor * static_cast<double>(node_memory);
+    const double divisor = amount.per == plan::Amount::Per::task   ? 1.0
+                           : amount.per == plan::Amount::Per::node ? static_cast<double>(tasks_per_node)
+                                                                   : static_cast<double>(tasks);
+    if (amount.of == plan::Amount::Of::bytes && amount.per == plan::Amount::Per::task) {
+        return amount.bytes;
+    }
+    return static_cast<std::uint64_t>(std::ceil(bytes / divisor));
+}
+
+}  // namespace sonde::patterns

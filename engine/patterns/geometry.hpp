@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bytes of a file one task touches, and in which order.
+//
+// A file is shared by `sharers` tasks (1 for a file per task); the task is number `index` among them. With block B,
+// gap G, transfer T, m = B / T slots a block and S segments, slot (g, j) of the task starts at
+//     offset + g * sharers * (B + G) + index * (B + G) + j * T          (sequential, reverse, random)
+//     offset + (k * sharers + index) * stride,  k = g * m + j            (stride)
+// which is IOR's geometry with offset = gap = 0. One pass of a task is S * m operations.
+#pragma once
+
+#include "patterns/permutation.hpp"
+#include "plan/plan.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace sonde::patterns {
+
+/// The part a task has in one file.
+struct Share {
+    std::uint64_t sharers = 1;
+    std::uint64_t index = 0;
+};
+
+struct Entry {
+    std::uint64_t offset = 0;  ///< bytes
+    bool write = false;
+};
+
+class Geometry {
+   public:
+    /// `segments` is already resolved (from access.segments or a volume). `pass_key` distinguishes files, so that the
+    /// permutations of two files differ; with scope `file` it must be the same for all sharers.
+    Geometry(const plan::Access& access, std::uint64_t segments, Share share, std::uint64_t pass_key);
+
+    std::uint64_t operations() const noexcept { return operations_; }  ///< of one pass
+    std::uint64_t transfer() const noexcept { return transfer_; }
+    /// One past the last byte that any sharer touches.
+    std::uint64_t end_of_file() const noexcept;
+
+    /// Offset of operation `i` of pass `pass` (random orders differ from pass to pass).
+    std::uint64_t offset_of(std::uint64_t i, std::uint64_t pass = 0) const noexcept;
+    /// Offsets of operations `first` … first + out.size() - 1 of one pass; the same as offset_of, faster.
+    void fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> out) const noexcept;
+
+   private:
+    std::uint64_t slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept;
+    std::uint64_t random_offset(std::uint64_t i, std::uint64_t pass) const noexcept;
+    Permutation permutation_for(std::uint64_t pass) const;
+
+    plan::Order order_;
+    plan::Scope scope_;
+    std::uint64_t transfer_, pitch_, offset_, stride_;  ///< pitch = block + gap
+    std::uint64_t slots_per_block_, segments_, operations_;
+    Share share_;
+    std::uint64_t key_;
+};
+
+/// Segments that carry `volume` bytes of one task: ceil(volume / block), at least 1.
+std::uint64_t segments_for(std::uint64_t volume_of_task, std::uint64_t block);
+
+/// Resolves the amount a plan asks for to bytes of one task. `node_memory` in bytes.
+std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, std::uint64_t tasks_per_node,
+                             std::uint64_t node_memory);
+
+}  // namespace sonde::patterns

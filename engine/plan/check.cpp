@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules between members of a plan. Each failure is one sentence with the remedy.
+#include "plan/parse.hpp"
+#include "plan/units.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace sonde::plan {
+namespace {
+
+constexpr Bytes largest_transfer = 1ULL << 30U;
+constexpr Bytes largest_file = 1ULL << 62U;
+constexpr Bytes sector = 512;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& complaint) {
+    throw PlanError("plan: " + where + " " + complaint);
+}
+
+void check_access(const std::string& where, const Access& access) {
+    if (access.transfer == 0 || access.transfer > largest_transfer) {
+        refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
+    }
+    if (access.block == 0 || access.block % access.transfer != 0) {
+        refuse(where + ".access.block", "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
+                                            std::to_string(access.transfer) + " B)");
+    }
+    if (access.order == Order::stride && access.stride < access.transfer) {
+        refuse(where + ".access.stride", "must be at least transfer (" + std::to_string(access.transfer) +
+                                             " B): transfers would overlap");
+    }
+    if (access.order != Order::stride && access.stride != 0) {
+        refuse(where + ".access.stride", "is only used with order = \"stride\"");
+    }
+    if (access.order == Order::stride && access.gap != 0) {
+        refuse(where + ".access.gap", "does not go with order = \"stride\": the stride already says it");
+    }
+    if (access.volume && access.volume->of == Amount::Of::bytes && access.volume->bytes == 0) {
+        refuse(where + ".access.volume", "must be more than zero");
+    }
+    if (access.volume && access.volume->of == Amount::Of::node_memory && access.volume->factor <= 0) {
+        refuse(where + ".access.volume.x", "must be more than zero");
+    }
+    for (const Bytes size : {access.block, access.gap, access.offset, access.stride}) {
+        if (size >= largest_file) {
+            refuse(where + ".access", "reaches beyond the largest file (4 EiB)");
+        }
+    }
+    if (access.segments && *access.segments > largest_file / (access.block + access.gap)) {
+        refuse(where + ".access.segments", "times block is beyond the largest file (4 EiB)");
+    }
+}
+
+void check_io(const std::string& where, const Data& data, const Tasks& tasks) {
+    const Io& io = data.io;
+    if (data.backend != "mpiio") {
+        for (const auto& [used, name] : {std::pair{io.collective, "collective"}, std::pair{io.view, "view"},
+                                         std::pair{!io.hints.empty(), "hints"}}) {
+            if (used) {
+                refuse(where + ".io." + name, "needs backend = \"mpiio\", not \"" + data.backend + "\"");
+            }
+        }
+    }
+    if (io.collective && tasks.threads > 1) {
+        refuse(where + ".io.collective", "needs tasks.threads = 1: one task a process takes part in a collective call");
+    }
+    if (io.collective && data.files.mapping != Mapping::shared) {
+        refuse(where + ".io.collective", "needs files.mapping = \"shared\": collective calls join all tasks on one file");
+    }
+    if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
+        refuse(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
+    }
+    if (io.direct) {
+        const Access& a = data.access;
+        for (const auto& [size, name] : {std::pair{a.transfer, "transfer"}, std::pair{a.offset, "offset"},
+                                         std::pair{a.gap, "gap"}, std::pair{a.stride, "stride"}}) {
+            if (size % sector != 0) {
+                refuse(where + ".access." + name, "is " + std::to_string(size) +
+                                                      " B, but direct I/O needs a multiple of 512 B (or more: the file "
+                                                      "system is asked when the run starts)");
+            }
+        }
+    }
+}
+
+void check_files(const std::string& where, const Files& files) {
+    if (files.mapping == Mapping::per_group && files.group_size == 0) {
+        refuse(where + ".files.group_size", "is missing: mapping = \"per_group\" needs it");
+    }
+    if (files.mapping != Mapping::per_group && files.group_size != 0) {
+        refuse(where + ".files.group_size", "is only used with mapping = \"per_group\"");
+    }
+    if (files.mapping != Mapping::many && files.count != 1) {
+        refuse(where + ".files.count", "is only used with mapping = \"many\"");
+    }
+    if (files.mapping == Mapping::shared && files.directories == Directories::per_task) {
+        refuse(where + ".files.directories", "= \"per_task\" does not go with one shared file");
+    }
+}
+
+void check_stop(const std::string& where, const Stop& stop) {
+    if (stop.wearout && !stop.stonewall) {
+        refuse(where + ".stop.wearout", "needs stop.stonewall: it says what happens after it");
+    }
+    if (stop.time && (stop.stonewall || stop.min_time || stop.first_done)) {
+        refuse(where + ".stop.time", "stands alone: it already says when the phase ends");
+    }
+    if (stop.stonewall && stop.min_time && *stop.min_time > *stop.stonewall) {
+        refuse(where + ".stop.min_time", "is longer than stop.stonewall");
+    }
+    if (stop.first_done && stop.wearout) {
+        refuse(where + ".stop.first_done", "does not go with wearout: one stops all tasks, the other lets them finish");
+    }
+}
+
+void check_treatments(const std::string& where, const std::vector<Treatment>& before) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const std::string place = where + ".before[" + std::to_string(i) + "]";
+        const Treatment& treatment = before[i];
+        if (treatment.kind == Treatment::Kind::sleep && treatment.time <= 0) {
+            refuse(place + ".time", "is missing: how long to sleep");
+        }
+        if (treatment.kind == Treatment::Kind::command && treatment.command.empty()) {
+            refuse(place + ".command", "is missing: which command to run");
+        }
+        if (treatment.kind == Treatment::Kind::memory_hog && treatment.fraction <= 0) {
+            refuse(place + ".fraction", "is missing: which share of the memory to hold (0 to 0.95)");
+        }
+    }
+}
+
+void check_lanes(const std::string& where, const Phase& phase) {
+    if (phase.op != Op::duplex) {
+        if (!phase.lanes.empty()) {
+            refuse(where + ".lanes", "are only used with op = \"duplex\"");
+        }
+        return;
+    }
+    if (phase.lanes.size() != 2 || phase.lanes[0].write == phase.lanes[1].write) {
+        refuse(where + ".lanes", "must be two: one that writes and one that reads");
+    }
+    const bool same = phase.lanes[0].tasks == Lane::Tasks::same;
+    if (same != (phase.lanes[1].tasks == Lane::Tasks::same) ||
+        (!same && phase.lanes[0].tasks == phase.lanes[1].tasks)) {
+        refuse(where + ".lanes", "must both run on the same tasks, or one on first_half and one on second_half");
+    }
+    if (phase.data.files.mapping != Mapping::many || phase.data.files.count < 2 ||
+        phase.lanes[0].file == phase.lanes[1].file) {
+        refuse(where + ".lanes", "need files.mapping = \"many\" and different files: one is written, the other read");
+    }
+    for (const Lane& lane : phase.lanes) {
+        if (lane.file >= phase.data.files.count) {
+            refuse(where + ".lanes", "name file " + std::to_string(lane.file) + ", but files.count is " +
+                                         std::to_string(phase.data.files.count));
+        }
+    }
+}
+
+void check_verify(const std::string& where, const Phase& phase, const Phase* source) {
+    const bool on_read = phase.data.verify == Verify::on_read || phase.data.verify == Verify::both;
+    const bool readback = phase.data.verify == Verify::readback || phase.data.verify == Verify::both;
+    if (!on_read && !readback) {
+        return;
+    }
+    if (phase.data.payload.kind == PayloadKind::zero) {
+        refuse(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+    }
+    if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
+        refuse(where + ".verify", "cannot be exact: phase \"" + source->id +
+                                      "\" writes with random_replace, which leaves blocks unwritten");
+    }
+    if (readback && writes(phase.op) && phase.data.access.order == Order::random_replace) {
+        refuse(where + ".verify", "readback cannot be exact after random_replace, which leaves blocks unwritten");
+    }
+}
+
+/// The earlier phase whose data this one reads.
+const Phase* source_of(const Plan& plan, std::size_t index) {
+    const Phase& phase = plan.phases[index];
+    for (std::size_t i = index; i-- > 0;) {
+        if (writes(plan.phases[i].op) && (phase.data_of.empty() || plan.phases[i].id == phase.data_of)) {
+            return &plan.phases[i];
+        }
+    }
+    return nullptr;
+}
+
+void check_phase(const Plan& plan, std::size_t index) {
+    const Phase& phase = plan.phases[index];
+    const std::string where = "phases[" + std::to_string(index) + "]";
+    check_access(where, phase.data.access);
+    check_io(where, phase.data, plan.tasks);
+    check_stop(where, phase.stop);
+    check_treatments(where, phase.before);
+    check_lanes(where, phase);
+    const Phase* source = source_of(plan, index);
+    if (source == nullptr && !phase.data_of.empty()) {
+        refuse(where + ".data_of", "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
+    }
+    const bool needs_data = reads(phase.op) || phase.op == Op::rewrite;
+    const bool stores = phase.data.backend != "null" && phase.data.backend != "paced";
+    if (needs_data && source == nullptr && stores && !plan.target.use_existing) {
+        refuse(where + ".op", std::string("is \"") + text(phase.op) +
+                                  "\", but no earlier phase writes the data (and target.use_existing is not set)");
+    }
+    check_verify(where, phase, source);
+    if (phase.op == Op::mixed && !phase.data.access.read_ratio) {
+        refuse(where + ".access.read_ratio", "is missing: op = \"mixed\" needs the share of reads (0 to 1)");
+    }
+    if (phase.op != Op::mixed && phase.data.access.read_ratio) {
+        refuse(where + ".access.read_ratio", "is only used with op = \"mixed\"");
+    }
+    if (phase.separate_process && index == 0) {
+        refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
+    }
+    if (!phase.files.empty() && phase.data.files.mapping != Mapping::many) {
+        refuse(where + ".files", "is only used with files.mapping = \"many\"");
+    }
+    for (const int file : phase.files) {
+        if (file >= phase.data.files.count) {
+            refuse(where + ".files", "names file " + std::to_string(file) + ", but files.count is " +
+                                         std::to_string(phase.data.files.count));
+        }
+    }
+    if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
+        refuse(where + ".shift", "is for reads: a task always writes its own data");
+    }
+    if (phase.data.io.collective && phase.data.files.mapping == Mapping::many) {
+        refuse(where + ".io.collective", "does not go with files.mapping = \"many\"");
+    }
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan) {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+        if (!seen.insert(plan.phases[i].id).second) {
+            refuse("phases[" + std::to_string(i) + "].id", "\"" + plan.phases[i].id + "\" is used twice");
+        }
+        check_phase(plan, i);
+    }
+    check_files("data", plan.data.files);
+    if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {
+        refuse("observe.slice", "must be from 1 us to 1 min");
+    }
+    if (plan.time_limit && *plan.time_limit <= 0) {
+        refuse("limits.time", "must be more than zero");
+    }
+}
+
+}  // namespace sonde::plan

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// From JSON text to a Plan, and what is wrong with it in one sentence.
+#pragma once
+
+#include "plan/plan.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace sonde::plan {
+
+/// A plan that cannot be run as written. what() names the place ("phases[1].stop.time"), what was found and what would
+/// be right. Exit code 2.
+struct PlanError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Reads and checks a plan (schema/plan/plan.schema.json). Everything that does not need the machine is checked here:
+/// members, types, ranges and the rules between members (check.cpp).
+Plan parse_plan(std::string_view json_text);
+
+/// The rules between members; called by parse_plan.
+void check_plan(const Plan& plan);
+
+/// The name of an enumerator as in the plan, for records and messages.
+const char* text(Op op);
+const char* text(Mapping mapping);
+const char* text(Order order);
+
+bool writes(Op op);  ///< write, rewrite, mixed, duplex
+bool reads(Op op);  ///< read, reread, read_only, mixed, duplex
+
+}  // namespace sonde::plan

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/reader.hpp"
+
+#include "plan/parse.hpp"
+#include "plan/units.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sonde::plan {
+namespace {
+
+const nlohmann::json& empty_object() {
+    static const nlohmann::json empty = nlohmann::json::object();
+    return empty;
+}
+
+std::string shown(const nlohmann::json& value) {
+    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
+/// Levenshtein distance, for "did you mean".
+std::size_t distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), 0U);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t above = row[j + 1];
+            row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0U : 1U)});
+            diagonal = above;
+        }
+    }
+    return row[b.size()];
+}
+
+}  // namespace
+
+std::string Reader::place(const std::string& key) const {
+    return path_.empty() ? key : key.empty() ? path_ : path_ + "." + key;
+}
+
+void Reader::fail(const std::string& key, const std::string& complaint) const {
+    throw PlanError("plan: " + place(key) + " " + complaint);
+}
+
+bool Reader::has(const std::string& key) const {
+    known_.insert(key);
+    return value_->contains(key);
+}
+
+const nlohmann::json& Reader::value(const std::string& key) const {
+    if (!has(key)) {
+        fail(key, "is missing");
+    }
+    return value_->at(key);
+}
+
+std::string Reader::text(const char* key) const {
+    const nlohmann::json& found = value(key);
+    if (!found.is_string()) {
+        fail(key, "is " + shown(found) + ", but must be text");
+    }
+    return found.get<std::string>();
+}
+
+std::string Reader::text(const char* key, const std::string& fallback) const { return has(key) ? text(key) : fallback; }
+
+std::string Reader::identifier(const char* key) const {
+    const std::string found = text(key);
+    const bool plain = std::all_of(found.begin(), found.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
+    });
+    if (found.empty() || found.size() > 100 || !plain || found[0] == '.') {
+        fail(key, "is " + shown(found) + ", but must be 1 to 100 letters, digits, '_', '.' or '-'");
+    }
+    return found;
+}
+
+bool Reader::boolean(const char* key, bool fallback) const {
+    if (!has(key)) {
+        return fallback;
+    }
+    if (!value(key).is_boolean()) {
+        fail(key, "is " + shown(value(key)) + ", but must be true or false");
+    }
+    return value(key).get<bool>();
+}
+
+std::int64_t Reader::integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const {
+    return has(key) ? Reader(value(key), place(key)).self_integer(low, high) : fallback;
+}
+
+std::int64_t Reader::self_integer(std::int64_t low, std::int64_t high) const {
+    const bool fits = value_->is_number_integer() &&
+                      !(value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
+    if (!fits || value_->get<std::int64_t>() < low || value_->get<std::int64_t>() > high) {
+        fail("", "is " + shown(*value_) + ", but must be a whole number from " + std::to_string(low) +
+                     (high == INT64_MAX ? " up" : " to " + std::to_string(high)));
+    }
+    return value_->get<std::int64_t>();
+}
+
+double Reader::number(const char* key, double fallback, double low, double high) const {
+    if (!has(key)) {
+        return fallback;
+    }
+    const nlohmann::json& found = value(key);
+    if (!found.is_number() || !(found.get<double>() >= low) || !(found.get<double>() <= high)) {
+        fail(key, "is " + shown(found) + ", but must be a number from " + shown(low) + " to " + shown(high));
+    }
+    return found.get<double>();
+}
+
+std::uint64_t Reader::bytes(const char* key, std::uint64_t fallback) const {
+    if (!has(key)) {
+        return fallback;
+    }
+    const nlohmann::json& found = value(key);
+    if (found.is_number_integer()) {
+        return static_cast<std::uint64_t>(integer(key, 0, 0, INT64_MAX));
+    }
+    if (!found.is_string()) {
+        fail(key, "is " + shown(found) + ", but must be bytes such as 4096 or \"4KiB\"");
+    }
+    try {
+        return parse_bytes(found.get<std::string>());
+    } catch (const std::invalid_argument& error) {
+        fail(key, std::string("is wrong: ") + error.what());
+    }
+}
+
+std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
+    if (!has(key)) {
+        return fallback;
+    }
+    const nlohmann::json& found = value(key);
+    if (found.is_number()) {
+        return std::llround(number(key, 0, 0, 3.2e9) * 1e9);
+    }
+    if (!found.is_string()) {
+        fail(key, "is " + shown(found) + ", but must be a duration such as \"10s\"");
+    }
+    try {
+        return parse_duration(found.get<std::string>());
+    } catch (const std::invalid_argument& error) {
+        fail(key, std::string("is wrong: ") + error.what());
+    }
+}
+
+double Reader::rate(const char* key) const {
+    const nlohmann::json& found = value(key);
+    if (found.is_number()) {
+        const double given = number(key, 0, 0, 1e18);
+        if (given <= 0) {
+            fail(key, "must be more than zero");
+        }
+        return given;
+    }
+    try {
+        return parse_rate(text(key));
+    } catch (const std::invalid_argument& error) {
+        fail(key, std::string("is wrong: ") + error.what());
+    }
+}
+
+Reader Reader::object(const char* key) const {
+    if (!value(key).is_object()) {
+        fail(key, "is " + shown(value(key)) + ", but must be an object");
+    }
+    return Reader(value(key), place(key));
+}
+
+Reader Reader::object_or_empty(const char* key) const {
+    return has(key) ? object(key) : Reader(empty_object(), place(key));
+}
+
+std::vector<Reader> Reader::array(const char* key) const {
+    const nlohmann::json& found = value(key);
+    if (!found.is_array() || found.empty()) {
+        fail(key, "must be a list with at least one entry");
+    }
+    std::vector<Reader> entries;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        entries.emplace_back(found[i], place(key) + "[" + std::to_string(i) + "]");
+    }
+    return entries;
+}
+
+std::vector<std::pair<std::string, nlohmann::json>> Reader::members() const {
+    std::vector<std::pair<std::string, nlohmann::json>> all;
+    for (const auto& [key, value] : value_->items()) {
+        all.emplace_back(key, value);
+    }
+    return all;
+}
+
+void Reader::done(std::initializer_list<const char*> also) const {
+    if (!value_->is_object()) {
+        fail("", "is " + shown(*value_) + ", but must be an object");
+    }
+    known_.insert(also.begin(), also.end());
+    for (const auto& [key, value] : value_->items()) {
+        if (known_.contains(key)) {
+            continue;
+        }
+        const auto nearest = std::min_element(known_.begin(), known_.end(), [&k = key](const auto& a, const auto& b) {
+            return distance(k, a) < distance(k, b);
+        });
+        const bool close = nearest != known_.end() && distance(key, *nearest) <= 3;
+        fail(nlohmann::json(key).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
+             close ? "is not known; did you mean \"" + *nearest + "\"?" : "is not known");
+    }
+}
+
+}  // namespace sonde::plan

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one JSON object member by member, remembers where it stands, and says in words what is wrong.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sonde::plan {
+
+template <class T>
+struct Choice {
+    const char* name;
+    T value;
+};
+
+class Reader {
+   public:
+    Reader(const nlohmann::json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+
+    const std::string& path() const { return path_; }
+    bool has(const std::string& key) const;
+    const nlohmann::json& value(const std::string& key) const;
+
+    std::string text(const char* key) const;  ///< required
+    std::string text(const char* key, const std::string& fallback) const;
+    std::string identifier(const char* key) const;  ///< letters, digits, '_', '.', '-'
+    bool boolean(const char* key, bool fallback) const;
+    std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
+    double number(const char* key, double fallback, double low, double high) const;
+    std::uint64_t bytes(const char* key, std::uint64_t fallback) const;
+    std::int64_t duration(const char* key, std::int64_t fallback) const;  ///< ns
+    double rate(const char* key) const;  ///< bytes per second
+    std::int64_t self_integer(std::int64_t low, std::int64_t high) const;  ///< this value itself
+
+    Reader object(const char* key) const;
+    Reader object_or_empty(const char* key) const;
+    std::vector<Reader> array(const char* key) const;  ///< not empty
+    std::vector<std::pair<std::string, nlohmann::json>> members() const;
+
+    template <class T, std::size_t N>
+    T choice(const char* key, const Choice<T> (&choices)[N]) const {
+        const std::string found = text(key);
+        std::string allowed;
+        for (const Choice<T>& candidate : choices) {
+            if (found == candidate.name) {
+                return candidate.value;
+            }
+            allowed += (allowed.empty() ? "" : ", ") + std::string(candidate.name);
+        }
+        fail(key, "is \"" + found + "\", but must be one of " + allowed);
+    }
+    template <class T, std::size_t N>
+    T choice(const char* key, const Choice<T> (&choices)[N], T fallback) const {
+        return has(key) ? choice(key, choices) : fallback;
+    }
+
+    /// Refuses members that nobody asked for, with the nearest known name. `also` are known but read elsewhere.
+    void done(std::initializer_list<const char*> also = {}) const;
+    [[noreturn]] void fail(const std::string& key, const std::string& complaint) const;
+
+   private:
+    std::string place(const std::string& key) const;
+
+    const nlohmann::json* value_;
+    std::string path_;
+    mutable std::set<std::string> known_;
+};
+
+}  // namespace sonde::plan

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/units.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+
+namespace sonde::plan {
+namespace {
+
+struct Unit {
+    std::string_view name;
+    double factor;
+};
+
+constexpr std::array<Unit, 11> byte_units{{{"B", 1.0},
+                                           {"kB", 1e3},
+                                           {"MB", 1e6},
+                                           {"GB", 1e9},
+                                           {"TB", 1e12},
+                                           {"PB", 1e15},
+                                           {"KiB", 0x1p10},
+                                           {"MiB", 0x1p20},
+                                           {"GiB", 0x1p30},
+                                           {"TiB", 0x1p40},
+                                           {"PiB", 0x1p50}}};
+constexpr std::array<Unit, 6> time_units{{{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
+
+struct Parts {
+    double number = 0;
+    bool integral = false;
+    std::uint64_t whole = 0;
+    std::string_view unit;
+};
+
+Parts split(std::string_view text, const char* what) {
+    Parts parts;
+    std::size_t end = 0;
+    while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
+        ++end;
+    }
+    const std::string_view number = text.substr(0, end);
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), parts.number);
+    if (number.empty() || parsed.ec != std::errc{} || parsed.ptr != number.data() + number.size()) {
+        throw std::invalid_argument("'" + std::string(text) + "' is not " + what);
+    }
+    const auto whole = std::from_chars(number.data(), number.data() + number.size(), parts.whole);
+    parts.integral = whole.ec == std::errc{} && whole.ptr == number.data() + number.size();
+    while (end < text.size() && text[end] == ' ') {
+        ++end;
+    }
+    parts.unit = text.substr(end);
+    return parts;
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text) {
+    const Parts parts = split(text, "a number of bytes such as 4KiB or 10kB");
+    if (parts.unit.empty()) {
+        if (!parts.integral) {
+            throw std::invalid_argument("'" + std::string(text) + "' is not a whole number of bytes");
+        }
+        return parts.whole;
+    }
+    for (const Unit& unit : byte_units) {
+        if (unit.name != parts.unit) {
+            continue;
+        }
+        const double value = parts.number * unit.factor;
+        if (value >= 0x1p63) {
+            throw std::invalid_argument("'" + std::string(text) + "' is more than a file can hold");
+        }
+        if (value != std::floor(value)) {
+            throw std::invalid_argument("'" + std::string(text) + "' is not a whole number of bytes");
+        }
+        return parts.integral && unit.factor < 0x1p53 ? parts.whole * static_cast<std::uint64_t>(unit.factor)
+                                                      : static_cast<std::uint64_t>(value);
+    }
+    if (parts.unit.size() == 1 && std::string_view("kKmMgGtTpP").find(parts.unit[0]) != std::string_view::npos) {
+        const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(parts.unit[0])));
+        const std::string number(text.substr(0, text.size() - parts.unit.size()));
+        throw std::invalid_argument("'" + std::string(text) + "' is ambiguous: write " + number + letter +
+                                    "iB (powers of 1024) or " + number + (letter == 'K' ? 'k' : letter) +
+                                    "B (powers of 1000)");
+    }
+    throw std::invalid_argument("'" + std::string(text) + "' has an unknown unit: use B, kB, MB, GB, TB, PB (powers of "
+                                "1000) or KiB, MiB, GiB, TiB, PiB (powers of 1024)");
+}
+
+std::int64_t parse_duration(std::string_view text) {
+    const Parts parts = split(text, "a duration such as 10s or 500ms");
+    const std::string_view name = parts.unit.empty() ? std::string_view("s") : parts.unit;
+    for (const Unit& unit : time_units) {
+        if (unit.name == name) {
+            const double value = parts.number * unit.factor;
+            if (value > 3.2e18) {
+                throw std::invalid_argument("'" + std::string(text) + "' is longer than a hundred years");
+            }
+            return std::llround(value);
+        }
+    }
+    throw std::invalid_argument("'" + std::string(text) + "' has an unknown unit: use ns, us, ms, s, min or h");
+}
+
+double parse_rate(std::string_view text) {
+    if (text.size() < 3 || text.substr(text.size() - 2) != "/s") {
+        throw std::invalid_argument("'" + std::string(text) + "' is not a rate such as 100MB/s");
+    }
+    const Parts parts = split(text.substr(0, text.size() - 2), "a rate such as 100MB/s");
+    for (const Unit& unit : byte_units) {
+        if (unit.name == parts.unit) {
+            if (parts.number <= 0) {
+                throw std::invalid_argument("'" + std::string(text) + "' must be more than zero");
+            }
+            return parts.number * unit.factor;
+        }
+    }
+    throw std::invalid_argument("'" + std::string(text) + "' has an unknown unit: use for instance MB/s or MiB/s");
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+    constexpr std::array<const char*, 6> binary{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    std::size_t power = 0;
+    auto value = static_cast<double>(bytes);
+    while (value >= 1024.0 && power + 1 < binary.size()) {
+        value /= 1024.0;
+        ++power;
+    }
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), value == std::floor(value) ? "%.0f %s" : "%.1f %s", value, binary[power]);
+    return text.data();
+}
+
+}  // namespace sonde::plan

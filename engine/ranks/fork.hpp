@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker processes forked by the engine itself, and the parent that waits for them.
+#pragma once
+
+#include "ranks/team.hpp"
+
+#include <span>
+
+namespace sonde::ranks {
+
+/// Forks `processes` workers and returns the team in each of them. The parent never returns: it passes SIGINT, SIGTERM
+/// and SIGHUP on to the workers, waits until all have ended, and exits with worst_status() of theirs. Must be called
+/// before the process has threads. Throws TeamError when a process cannot be made.
+std::unique_ptr<Team> fork_team(int processes);
+
+/// The exit code that stands for several: 2 (bad plan) before 3 (environment) before 1 (a measurement failed) before
+/// 4 (verification) before 5 (interrupted) before 0. Any code that the engine does not use counts as 3.
+int worst_status(std::span<const int> codes);
+
+}  // namespace sonde::ranks

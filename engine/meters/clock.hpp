@@ -53,8 +53,8 @@ struct Clock {
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept {
         return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ns) << 32U) / multiplier);
     }
-    /// Moves the base to now and refines the multiplier over the time since the first calibration. Returns how far the
-    /// old conversion had drifted from CLOCK_MONOTONIC, ns.
+    /// Refines the multiplier over the whole time since calibrate(), between phases. Returns how far the old conversion
+    /// had drifted from CLOCK_MONOTONIC, ns.
     std::int64_t recalibrate();
     std::string source() const;  ///< "tsc" or "clock_gettime(CLOCK_MONOTONIC)"
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of backends. A new backend is one file and one line in each of the two groups here.
+#include "backends/backend.hpp"
+
+#include <algorithm>
+
+namespace sonde::backends {
+
+extern const Backend posix_backend;
+extern const Backend io_uring_backend;
+extern const Backend mmap_backend;
+extern const Backend mpiio_backend;
+extern const Backend null_backend;
+extern const Backend paced_backend;
+
+std::span<const Backend* const> list() {
+    static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,
+                                         &mpiio_backend, &null_backend,     &paced_backend};
+    return all;
+}
+
+const Backend* find(std::string_view name) {
+    const auto all = list();
+    const auto found = std::find_if(all.begin(), all.end(), [name](const Backend* b) { return b->name == name; });
+    return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace sonde::backends

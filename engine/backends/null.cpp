@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves nothing and says it did: what is left is the engine's own cost. Also the template for a new backend: copy it,
+// give it a name, and add its line to list.cpp (tools/new-backend does both).
+#include "backends/backend.hpp"
+
+namespace sonde::backends {
+namespace {
+
+// One channel belongs to one task and is used by one thread: no locks. Between open() and close() nothing may
+// allocate, print or throw: errors travel as negative errno values.
+class NullChannel final : public Channel {
+   public:
+    // `setup` has all that is known beforehand: the plan's io settings, the longest operation, the buffer areas.
+    explicit NullChannel(const ChannelSetup& /*setup*/) {}
+
+    // Make `request.path` ready under the index `file`. The flags in the request are binding: do not create a file that
+    // was not asked for, do not truncate one.
+    int open(std::uint16_t /*file*/, const OpenRequest& /*request*/) override { return 0; }
+
+    // After this returns 0, what was written survives a crash.
+    int fsync(std::uint16_t /*file*/) override { return 0; }
+    int close(std::uint16_t /*file*/) override { return 0; }
+
+    // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
+    // file, and an error is -errno.
+    std::int64_t transfer(const Operation& operation) noexcept override { return operation.length; }
+};
+
+}  // namespace
+
+extern const Backend null_backend;
+const Backend null_backend{
+    .name = "null",
+    .summary = "moves nothing: the cost of the engine itself",
+    .traits = {.stores_data = false, .needs_files = false, .direct = true},
+    // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
+    .usable = [](const std::string&) { return Answer{}; },
+    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<NullChannel>(setup); },
+};
+
+}  // namespace sonde::backends

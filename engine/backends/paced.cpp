@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// A storage of exactly known speed: each operation ends at a time that follows from the schedule alone. With the
+// virtual clock nothing waits and the truth is exact; with the real clock the channel sleeps until the scheduled end.
+// All arithmetic of the engine is tested against it.
+#include "backends/backend.hpp"
+#include "meters/clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <time.h>
+#include <vector>
+
+namespace sonde::backends {
+namespace {
+
+/// Time to move bytes under a rate that changes with time.
+class Profile {
+   public:
+    Profile(const plan::Paced& paced, int task) : steps_(paced.schedule), ramp_(paced.ramp) {
+        if (const auto slow = paced.slow_tasks.find(task); slow != paced.slow_tasks.end()) {
+            for (plan::Paced::Step& step : steps_) {
+                step.rate /= slow->second;
+            }
+        }
+    }
+
+    /// End of a move of `bytes` that starts at `start` (ns; fractions kept). Without a schedule moves take no time.
+    double end_of(double start, double bytes) const {
+        double now = start;
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            const bool last = i + 1 == steps_.size();
+            const double until = last ? HUGE_VAL : static_cast<double>(steps_[i + 1].at);
+            if (now >= until) {
+                continue;
+            }
+            const double rate = rate_at(i, now) / 1e9;  // bytes per ns
+            const double slope = last || !ramp_ ? 0.0 : slope_of(i) / 1e9;
+            const double room = last ? HUGE_VAL : (rate + slope * (until - now) / 2) * (until - now);
+            if (bytes <= room) {
+                // bytes = rate x + slope x² / 2
+                const double x = std::abs(slope) < 1e-300
+                                     ? bytes / rate
+                                     : 2 * bytes / (rate + std::sqrt(std::max(0.0, rate * rate + 2 * slope * bytes)));
+                return now + x;
+            }
+            bytes -= room;
+            now = until;
+        }
+        return now;
+    }
+
+   private:
+    double slope_of(std::size_t i) const {
+        return (steps_[i + 1].rate - steps_[i].rate) / static_cast<double>(steps_[i + 1].at - steps_[i].at);
+    }
+    double rate_at(std::size_t i, double now) const {
+        const bool flat = !ramp_ || i + 1 == steps_.size();
+        return flat ? steps_[i].rate : steps_[i].rate + slope_of(i) * (now - static_cast<double>(steps_[i].at));
+    }
+
+    std::vector<plan::Paced::Step> steps_;
+    bool ramp_;
+};
+
+class PacedChannel final : public Channel {
+   public:
+    explicit PacedChannel(const ChannelSetup& setup)
+        : paced_(*setup.paced),
+          profile_(*setup.paced, setup.task),
+          pending_(static_cast<std::size_t>(setup.io->queue_depth)) {}
+
+    int open(std::uint16_t /*file*/, const OpenRequest& /*request*/) override { return 0; }
+    int fsync(std::uint16_t /*file*/) override { return 0; }
+    int close(std::uint16_t /*file*/) override { return 0; }
+
+    void begin() noexcept override {
+        begin_ns_ = meters::Clock::monotonic_ns();
+        server_free_ = now_ = 0;
+        count_ = head_ = 0;
+    }
+    std::int64_t now() const noexcept override { return std::llround(now_); }
+
+    std::int64_t transfer(const Operation& operation) noexcept override {
+        const Pending done = schedule(operation);
+        wait_for(done.at);
+        return done.result;
+    }
+    bool submit(const Operation& operation) noexcept override {
+        if (count_ == pending_.size()) {
+            return false;
+        }
+        pending_[(head_ + count_++) % pending_.size()] = schedule(operation);
+        return true;
+    }
+    std::size_t reap(std::span<Completion> done) noexcept override {
+        if (count_ == 0 || done.empty()) {
+            return 0;
+        }
+        const Pending first = pending_[head_];
+        head_ = (head_ + 1) % pending_.size();
+        --count_;
+        wait_for(first.at);
+        done[0] = {first.slot, first.result};
+        return 1;
+    }
+
+   private:
+    struct Pending {
+        double at = 0;
+        std::uint32_t slot = 0;
+        std::int64_t result = 0;
+    };
+
+    /// One server moves the bytes of one operation after the other; the latency is added to each and overlaps.
+    Pending schedule(const Operation& operation) noexcept {
+        server_free_ = profile_.end_of(std::max(server_free_, now_), operation.length);
+        const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
+        return {server_free_ + static_cast<double>(paced_.latency), operation.slot,
+                fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
+    }
+    void wait_for(double at) noexcept {
+        now_ = std::max(now_, at);
+        if (paced_.virtual_clock) {
+            return;
+        }
+        const std::int64_t target = begin_ns_ + std::llround(at);
+        const timespec until{target / 1'000'000'000, target % 1'000'000'000};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+        }
+    }
+
+    const plan::Paced& paced_;
+    Profile profile_;
+    std::vector<Pending> pending_;
+    std::size_t head_ = 0, count_ = 0;
+    double server_free_ = 0, now_ = 0;
+    std::int64_t begin_ns_ = 0;
+    std::uint64_t issued_ = 0;
+};
+
+}  // namespace
+
+extern const Backend paced_backend;
+const Backend paced_backend{
+    .name = "paced",
+    .summary = "completes operations on an exactly known schedule: tests the arithmetic",
+    .traits = {.stores_data = false, .needs_files = false, .queue = true, .direct = true, .virtual_time = true},
+    .usable = [](const std::string&) { return Answer{}; },
+    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PacedChannel>(setup); },
+};
+
+}  // namespace sonde::backends

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// pread and pwrite: one system call an operation, buffered or direct.
+#include "backends/open_file.hpp"
+
+#include <cerrno>
+#include <unistd.h>
+#include <vector>
+
+namespace sonde::backends {
+namespace {
+
+class PosixChannel final : public Channel {
+   public:
+    explicit PosixChannel(const ChannelSetup& setup)
+        : io_(*setup.io), descriptors_(setup.files, -1), fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
+    ~PosixChannel() override {
+        for (const int descriptor : descriptors_) {
+            if (descriptor >= 0) {
+                ::close(descriptor);
+            }
+        }
+    }
+
+    int open(std::uint16_t file, const OpenRequest& request) override {
+        const int descriptor = open_file(io_, request);
+        if (descriptor < 0) {
+            return descriptor;
+        }
+        descriptors_[file] = descriptor;
+        return 0;
+    }
+    int fsync(std::uint16_t file) override { return sync_file(descriptors_[file]); }
+    int close(std::uint16_t file) override {
+        const int result = close_file(descriptors_[file]);
+        descriptors_[file] = -1;
+        return result;
+    }
+
+    std::int64_t transfer(const Operation& operation) noexcept override {
+        const int descriptor = descriptors_[operation.file];
+        const auto offset = static_cast<off_t>(operation.offset);
+        ssize_t moved = 0;
+        do {
+            moved = operation.write ? ::pwrite(descriptor, operation.buffer, operation.length, offset)
+                                    : ::pread(descriptor, operation.buffer, operation.length, offset);
+        } while (moved < 0 && errno == EINTR);
+        if (moved < 0) {
+            return -errno;
+        }
+        if (fsync_each_ && operation.write) [[unlikely]] {
+            if (const int result = sync_file(descriptor); result < 0) {
+                return result;
+            }
+        }
+        return moved;
+    }
+
+   private:
+    const plan::Io& io_;
+    std::vector<int> descriptors_;
+    bool fsync_each_;
+};
+
+}  // namespace
+
+extern const Backend posix_backend;
+const Backend posix_backend{
+    .name = "posix",
+    .summary = "pread and pwrite, buffered or direct",
+    .traits = {.stores_data = true, .needs_files = true, .direct = true},
+    .usable = [](const std::string&) { return Answer{}; },
+    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PosixChannel>(setup); },
+};
+
+}  // namespace sonde::backends

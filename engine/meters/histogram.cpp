@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meters/histogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sonde::meters {
+
+void Histogram::merge(const Histogram& other) noexcept {
+    sum_ns += other.sum_ns;
+    min_ns = std::min(min_ns, other.min_ns);
+    max_ns = std::max(max_ns, other.max_ns);
+    overflow += other.overflow;
+    for (std::size_t i = 0; i < buckets; ++i) {
+        counts[i] += other.counts[i];
+    }
+}
+
+std::uint64_t Histogram::count() const noexcept {
+    std::uint64_t total = overflow;
+    for (const std::uint64_t count : counts) {
+        total += count;
+    }
+    return total;
+}
+
+std::uint64_t Histogram::quantile(double q) const noexcept {
+    const std::uint64_t total = count();
+    if (total == 0) {
+        return 0;
+    }
+    const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(total))));
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < buckets; ++i) {
+        seen += counts[i];
+        if (seen >= rank) {
+            return std::clamp((low(i) + low(i + 1) - 1) / 2, min_ns, max_ns);
+        }
+    }
+    return max_ns;
+}
+
+std::vector<Histogram::Bucket> Histogram::filled() const {
+    std::vector<Bucket> list;
+    for (std::size_t i = 0; i < buckets; ++i) {
+        if (counts[i] != 0) {
+            list.push_back({low(i), low(i + 1), counts[i]});
+        }
+    }
+    return list;
+}
+
+}  // namespace sonde::meters

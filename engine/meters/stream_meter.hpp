@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is measured of one stream (one task, or one lane of one task) in one phase. Plain data in memory shared by
+// the node: the stream writes, its node's leader reads when the phase is over, and the progress monitor reads the live
+// counters at any time. Times are nanoseconds since the start of the phase.
+#pragma once
+
+#include "meters/histogram.hpp"
+#include "meters/slices.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+namespace sonde::meters {
+
+enum Kind : unsigned { kind_read, kind_write, kind_open, kind_fsync, kind_close, kinds };
+enum Part : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
+
+/// From the first start to the last end of one kind of work, and the time really spent in it.
+struct Interval {
+    std::int64_t first_start_ns = -1;  ///< -1 = did not happen
+    std::int64_t last_end_ns = -1;
+    std::int64_t sum_ns = 0;
+    void add(std::int64_t from, std::int64_t to) noexcept {
+        first_start_ns = first_start_ns < 0 || from < first_start_ns ? from : first_start_ns;
+        last_end_ns = to > last_end_ns ? to : last_end_ns;
+        sum_ns += to - from;
+    }
+};
+
+struct StreamMeter {
+    // Live counters: written by the stream with relaxed stores, read by the monitor.
+    struct alignas(64) Live {
+        std::atomic<std::uint64_t> bytes{0};
+        std::atomic<std::uint64_t> operations{0};
+        std::atomic<std::uint32_t> active{0};
+    } live;
+
+    int task = -1;
+    int lane = 0;
+    std::uint64_t bytes[2] = {};  ///< by kind_read, kind_write
+    std::uint64_t operations[2] = {};
+    std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
+    std::uint64_t short_operations = 0, failed = 0;
+    std::uint64_t checked_bytes = 0, mismatches = 0;
+    std::int64_t verify_ns = 0;
+    Interval part[parts];
+    std::int64_t finished_ns = -1;  ///< end of this stream's own work
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< moved until the deadline
+    std::uint64_t user_ns = 0, system_ns = 0;  ///< of the thread, during the transfer
+    std::uint64_t files_done = 0;  ///< mapping many: files completely done
+    std::uint64_t next_operation = 0;  ///< how far the first pass came: operations done of it
+    std::uint32_t slices_used = 0, slices_doublings = 0;
+    Histogram histogram[kinds];
+
+    /// The slice arrays follow the meter in memory.
+    static std::size_t bytes_for(int max_slices) noexcept {
+        const std::size_t raw = sizeof(StreamMeter) + 2 * static_cast<std::size_t>(max_slices) * sizeof(std::uint64_t);
+        return (raw + 4095) / 4096 * 4096;
+    }
+    std::uint64_t* slice_bytes() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+    std::uint64_t* slice_operations(int max_slices) noexcept { return slice_bytes() + max_slices; }
+};
+
+}  // namespace sonde::meters

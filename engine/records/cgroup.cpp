@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the files of cgroups v1 and v2 (cgroups(7)).
+#include "records/cgroup.hpp"
+
+#include "records/mounts.hpp"
+#include "records/system_file.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+namespace sonde::records {
+
+namespace {
+
+bool lists(std::string_view list, std::string_view wanted) {
+    while (!list.empty()) {
+        const std::size_t end = std::min(list.find(','), list.size());
+        if (list.substr(0, end) == wanted) {
+            return true;
+        }
+        list.remove_prefix(std::min(end + 1, list.size()));
+    }
+    return false;
+}
+
+/// Path of this process's group in the hierarchy of a v1 controller, or in v2's when `controller` is empty.
+std::optional<std::string> group_path(std::string_view table, std::string_view controller) {
+    for (std::size_t at = 0; at < table.size();) {
+        const std::size_t end = std::min(table.find('\n', at), table.size());
+        const std::string_view line = table.substr(at, end - at);
+        at = end + 1;
+        const std::size_t first = line.find(':');
+        const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+        if (second == std::string_view::npos) {
+            continue;
+        }
+        const std::string_view controllers = line.substr(first + 1, second - first - 1);
+        if (controller.empty() ? controllers.empty() : lists(controllers, controller)) {
+            return std::string(line.substr(second + 1));
+        }
+    }
+    return std::nullopt;
+}
+
+/// Folders from the process's group up to the mount point, as they are seen here.
+std::vector<std::string> folders(const std::string& system_root, const Mount& mount, std::string path) {
+    // In a container the mount shows a part of the hierarchy only: what lies above cannot be seen.
+    if (mount.root != "/") {
+        const bool below = path.compare(0, mount.root.size(), mount.root) == 0 &&
+                           (path.size() == mount.root.size() || path[mount.root.size()] == '/');
+        path = below ? path.substr(mount.root.size()) : std::string();
+    }
+    if (path == "/" || path.compare(0, 3, "/..") == 0) {
+        path.clear();
+    }
+    std::vector<std::string> all;
+    for (;;) {
+        all.push_back(system_root + mount.point + path);
+        if (path.empty()) {
+            return all;
+        }
+        path.resize(path.rfind('/'));
+    }
+}
+
+void tighten_memory(CgroupLimits& limits, const std::string& limit_file, const std::string& use_file) {
+    const auto limit = system_number(limit_file);
+    // v1 writes "no limit" as the largest multiple of a page.
+    constexpr std::uint64_t unlimited = 1ULL << 62U;
+    if (!limit || *limit >= unlimited || (limits.memory_bytes && *limits.memory_bytes <= *limit)) {
+        return;
+    }
+    limits.memory_bytes = limit;
+    limits.memory_used_bytes = system_number(use_file);
+}
+
+void tighten_cpus(CgroupLimits& limits, double quota, double period) {
+    if (quota <= 0 || period <= 0) {
+        return;
+    }
+    const double cpus = quota / period;
+    limits.cpus = limits.cpus ? std::min(*limits.cpus, cpus) : cpus;
+}
+
+void read_version_2(CgroupLimits& limits, const std::string& folder) {
+    tighten_memory(limits, folder + "/memory.max", folder + "/memory.current");
+    // "max 100000" or "quota period"
+    double quota = 0;
+    double period = 0;
+    if (std::sscanf(read_system_file(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2) {
+        tighten_cpus(limits, quota, period);
+    }
+}
+
+void read_cpu_version_1(CgroupLimits& limits, const std::string& folder) {
+    // An unlimited quota is -1, which is no unsigned number.
+    const auto quota = system_number(folder + "/cpu.cfs_quota_us");
+    const auto period = system_number(folder + "/cpu.cfs_period_us");
+    if (quota && period) {
+        tighten_cpus(limits, static_cast<double>(*quota), static_cast<double>(*period));
+    }
+}
+
+}  // namespace
+
+CgroupLimits cgroup_limits(const std::string& system_root) {
+    CgroupLimits limits;
+    const std::string table = read_system_file(system_root + "/proc/self/cgroup");
+    for (const Mount& mount : parse_mounts(read_system_file(system_root + "/proc/self/mountinfo"))) {
+        if (mount.type == "cgroup2") {
+            if (const auto path = group_path(table, "")) {
+                for (const std::string& folder : folders(system_root, mount, *path)) {
+                    read_version_2(limits, folder);
+                }
+            }
+        } else if (mount.type == "cgroup" && lists(mount.options, "memory")) {
+            if (const auto path = group_path(table, "memory")) {
+                for (const std::string& folder : folders(system_root, mount, *path)) {
+                    tighten_memory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+                }
+            }
+        }
+        if (mount.type == "cgroup" && lists(mount.options, "cpu")) {
+            if (const auto path = group_path(table, "cpu")) {
+                for (const std::string& folder : folders(system_root, mount, *path)) {
+                    read_cpu_version_1(limits, folder);
+                }
+            }
+        }
+    }
+    return limits;
+}
+
+}  // namespace sonde::records

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects what the node line of the record says. Knows /proc and the order of members; a fact that cannot be had is
+// left out.
+#include "records/environment.hpp"
+
+#include "records/block_device.hpp"
+#include "records/cgroup.hpp"
+#include "records/mounts.hpp"
+#include "records/system_file.hpp"
+#include "records/text.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace sonde::records {
+
+namespace {
+
+using nlohmann::json;
+
+/// Processors this process may run on. Machines beyond 1024 processors need a larger set than the fixed one.
+int usable_cpus() {
+    for (std::size_t cpus = 1024; cpus <= 1U << 20U; cpus *= 4) {
+        cpu_set_t* set = CPU_ALLOC(cpus);
+        const std::size_t size = CPU_ALLOC_SIZE(cpus);
+        const bool known = set != nullptr && ::sched_getaffinity(0, size, set) == 0;
+        const int count = known ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (known) {
+            return count;
+        }
+    }
+    return 0;
+}
+
+/// x86 says "model name", Arm server kernels give numbers only, Power says "cpu".
+std::string cpu_model() {
+    const std::string text = read_system_file("/proc/cpuinfo");
+    for (const std::string name : {"model name", "Hardware", "cpu", "CPU part"}) {
+        for (std::size_t at = 0; at < text.size();) {
+            const std::size_t end = std::min(text.find('\n', at), text.size());
+            const std::string line = text.substr(at, end - at);
+            at = end + 1;
+            const std::size_t colon = line.find(':');
+            const std::size_t word_end = colon == std::string::npos ? 0 : line.find_last_not_of(" \t", colon - 1) + 1;
+            if (word_end != name.size() || line.compare(0, word_end, name) != 0 || colon + 2 > line.size()) {
+                continue;
+            }
+            return (name == "CPU part" ? "Arm part " : "") + line.substr(colon + 2);
+        }
+    }
+    return {};
+}
+
+void put(json& out, const char* name, const std::optional<std::uint64_t>& value) {
+    if (value) {
+        out[name] = *value;
+    }
+}
+
+void put_nonzero(json& out, const char* name, std::uint64_t value) {
+    if (value != 0) {
+        out[name] = value;
+    }
+}
+
+void put_processors(json& out) {
+    if (const int cpus = usable_cpus(); cpus > 0) {
+        out["cpus"] = cpus;
+    }
+    if (const long online = ::sysconf(_SC_NPROCESSORS_ONLN); online > 0) {
+        out["cpus_online"] = online;
+    }
+    if (const std::string model = cpu_model(); !model.empty()) {
+        out["cpu_model"] = json_text(model);
+    }
+}
+
+void put_memory(json& out, const CgroupLimits& limits) {
+    const std::string text = read_system_file("/proc/meminfo");
+    out["memory_bytes"] = node_memory_bytes();
+    put(out, "memory_physical_bytes", bytes_in(text, "MemTotal"));
+    put(out, "memory_available_bytes", bytes_in(text, "MemAvailable"));
+    put(out, "memory_limit_bytes", limits.memory_bytes);
+    put(out, "swap_bytes", bytes_in(text, "SwapTotal"));
+    put(out, "swap_free_bytes", bytes_in(text, "SwapFree"));
+    out["page_bytes"] = ::sysconf(_SC_PAGESIZE);
+    if (const auto huge = system_word("/sys/kernel/mm/transparent_hugepage/enabled")) {
+        out["transparent_huge_pages"] = chosen(*huge);
+    }
+}
+
+/// When dirty pages are written back: decides how much of a write is memory and how much is storage.
+json writeback() {
+    const std::string folder = "/proc/sys/vm/dirty_";
+    json out = json::object();
+    put(out, "ratio_percent", system_number(folder + "ratio"));
+    put(out, "background_ratio_percent", system_number(folder + "background_ratio"));
+    // Zero means that the ratio counts.
+    if (const auto bytes = system_number(folder + "bytes")) {
+        put_nonzero(out, "limit_bytes", *bytes);
+    }
+    if (const auto bytes = system_number(folder + "background_bytes")) {
+        put_nonzero(out, "background_limit_bytes", *bytes);
+    }
+    for (const auto& [file, name] :
+         {std::pair{"expire_centisecs", "expire_s"}, std::pair{"writeback_centisecs", "interval_s"}}) {
+        if (const auto hundredths = system_number(folder + file)) {
+            out[name] = static_cast<double>(*hundredths) / 100;
+        }
+    }
+    return out;
+}
+
+json user_limits() {
+    json out = json::object();
+    for (const auto& [resource, name] :
+         {std::pair{RLIMIT_NOFILE, "open_files"}, std::pair{RLIMIT_MEMLOCK, "locked_memory_bytes"},
+          std::pair{RLIMIT_FSIZE, "file_size_bytes"}}) {
+        rlimit limit{};
+        if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+            out[name] = limit.rlim_cur;
+        }
+    }
+    return out;
+}
+
+/// Stripe geometry that the mount options tell: XFS counts in sectors, ext4 in file system blocks.
+json stripes(const FileSystem& system) {
+    json out = json::object();
+    const auto put_option = [&](const char* member, std::string_view option, std::uint64_t unit) {
+        if (const auto value = mount_option(system.options, option)) {
+            put_nonzero(out, member, std::strtoull(value->c_str(), nullptr, 10) * unit);
+        }
+    };
+    if (system.type == "xfs") {
+        constexpr std::uint64_t sector = 512;
+        put_option("stripe_unit_bytes", "sunit", sector);
+        put_option("stripe_width_bytes", "swidth", sector);
+    } else if (system.type == "ext4") {
+        put_option("stripe_width_bytes", "stripe", system.block_bytes);
+    }
+    return out;
+}
+
+json file_system_line(const std::string& directory) {
+    const FileSystem system = describe_file_system(directory);
+    json out = stripes(system);
+    for (const auto& [name, value] : {std::pair{"type", &system.type}, std::pair{"mount_point", &system.mount_point},
+                                      std::pair{"source", &system.source}, std::pair{"options", &system.options}}) {
+        if (!value->empty()) {
+            out[name] = json_text(*value);
+        }
+    }
+    if (!system.root.empty() && system.root != "/") {
+        out["root"] = json_text(system.root);
+    }
+    put_nonzero(out, "block_bytes", system.block_bytes);
+    put_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
+    if (system.total_bytes != 0) {
+        out["total_bytes"] = system.total_bytes;
+        out["free_bytes"] = system.free_bytes;
+        out["available_bytes"] = system.available_bytes;
+    }
+    // Some file systems make inodes as they need them and report none.
+    if (system.inodes_total != 0) {
+        out["inodes_total"] = system.inodes_total;
+        out["inodes_free"] = system.inodes_free;
+    }
+    put_nonzero(out, "direct_memory_align_bytes", system.direct_memory_align);
+    put_nonzero(out, "direct_offset_align_bytes", system.direct_offset_align);
+    out["read_only"] = system.read_only;
+    out["network"] = system.network;
+    out["memory_backed"] = system.memory_backed;
+    json device = describe_block_device(system.device);
+    if (device.is_null()) {
+        // btrfs and others have an anonymous device number, but name their device as the source.
+        const std::string number = device_number(system.source);
+        device = number.empty() ? json() : describe_block_device(number);
+    }
+    if (!device.is_null()) {
+        out["block_device"] = std::move(device);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::uint64_t node_memory_bytes() {
+    std::uint64_t bytes = bytes_in(read_system_file("/proc/meminfo"), "MemTotal").value_or(0);
+    if (bytes == 0) {
+        bytes =
+            static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    }
+    const auto limit = cgroup_limits().memory_bytes;
+    return limit ? std::min(bytes, *limit) : bytes;
+}
+
+json describe_node(const std::string& directory) {
+    json out{{"type", "node"}};
+    utsname name{};
+    if (::uname(&name) == 0) {
+        out["host"] = json_text(name.nodename);
+        out["kernel"] = json_text(std::string(name.sysname) + " " + name.release);
+        out["architecture"] = json_text(name.machine);
+    }
+    const CgroupLimits limits = cgroup_limits();
+    put_processors(out);
+    if (limits.cpus) {
+        out["cpu_quota"] = *limits.cpus;
+    }
+    put_memory(out, limits);
+    double load = 0;
+    if (::getloadavg(&load, 1) == 1) {
+        out["load_1m"] = load;
+    }
+    out["writeback"] = writeback();
+    out["limits"] = user_limits();
+    out["file_system"] = file_system_line(directory);
+    return out;
+}
+
+json engine_version() {
+    return {{"version", SONDE_VERSION}, {"compiler", SONDE_COMPILER}, {"build_type", SONDE_BUILD_TYPE}};
+}
+
+}  // namespace sonde::records

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan: what one run does. Read from TOML or JSON, changed by settings, checked against the schema.
+
+The document stays as it was written (sizes as text), because that is what the engine reads and what a person wants to
+find in the archive. ``resolved()`` gives it with every default filled in.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import PlanError
+from sonde.model.explain import place, problems
+from sonde.model.schemas import plan_schema
+from sonde.model.settings import apply_settings
+from sonde.model.units import parse_bytes
+
+SCHEMA = "sonde-plan/1"
+_LARGEST_PLAN_FILE = 16 << 20
+# Members of `data` that a phase may override.
+_OVERLAYS = ("backend", "access", "io", "verify")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked plan. Make one with `from_document` or `read`; change it by making another."""
+
+    document: Mapping[str, Any]
+    origin: str  # where it came from, for messages
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], origin: str, settings: Iterable[str] = ()) -> Plan:
+        """Checks `document` after `settings`. Raises PlanError with one sentence."""
+        changed = copy.deepcopy(dict(document))
+        apply_settings(changed, settings)
+        changed.setdefault("schema", SCHEMA)
+        changed.setdefault("id", _id_from(origin))
+        found = problems(plan_schema(), changed) or _contradictions(changed)
+        if found:
+            more = f" ({len(found) - 1} more after that.)" if len(found) > 1 else ""
+            raise PlanError(f"{origin}: {found[0]}{more}")
+        return cls(changed, origin)
+
+    @classmethod
+    def read(cls, source: str, settings: Iterable[str] = ()) -> Plan:
+        """Reads a file (``-`` is standard input) and checks it."""
+        return cls.from_document(read_document(source), "standard input" if source == "-" else source, settings)
+
+    def with_settings(self, settings: Iterable[str]) -> Plan:
+        """The same plan with some members changed."""
+        return Plan.from_document(self.document, self.origin, settings)
+
+    @property
+    def id(self) -> str:
+        return str(self.document["id"])
+
+    @property
+    def title(self) -> str:
+        return str(self.document.get("title", self.id))
+
+    @property
+    def target(self) -> Path:
+        return Path(self.document["target"]["path"])
+
+    @property
+    def phases(self) -> Sequence[Mapping[str, Any]]:
+        phases: Sequence[Mapping[str, Any]] = self.document["phases"]
+        return phases
+
+    @property
+    def processes(self) -> int:
+        return int(self.document.get("tasks", {}).get("processes", 1))
+
+    @property
+    def threads(self) -> int:
+        return int(self.document.get("tasks", {}).get("threads", 1))
+
+    @property
+    def stages(self) -> int:
+        """Engine processes that run one after the other: a new one starts at each phase with process = separate."""
+        return 1 + sum(1 for phase in self.phases[1:] if phase.get("process") == "separate")
+
+    def data_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
+        """The plan's `data` with this phase's own members laid over it and every default filled in."""
+        return _overlaid(self.document.get("data", {}), phase)
+
+    def resolved(self) -> dict[str, Any]:
+        """The document with every default filled in; still a valid plan, and the same plan."""
+        full = copy.deepcopy(dict(self.document))
+        for name in ("target", "tasks", "observe"):
+            full[name] = _with_defaults(full.get(name, {}), plan_schema()["properties"][name])
+        full["data"] = _overlaid(self.document.get("data", {}), {})
+        full["phases"] = []
+        for phase in self.phases:
+            complete = _with_defaults(dict(phase), plan_schema()["properties"]["phases"]["items"])
+            data = self.data_of(phase)
+            complete.update({name: data[name] for name in _OVERLAYS})
+            full["phases"].append(complete)
+        return full
+
+    def to_json(self) -> str:
+        """The text that the engine reads."""
+        return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_document(source: str) -> dict[str, Any]:
+    """The tree in a TOML or JSON file, unchecked. The suffix decides; standard input and others are tried as both."""
+    text = sys.stdin.read() if source == "-" else _file_text(Path(source))
+    name = "standard input" if source == "-" else source
+    suffix = Path(source).suffix.lower()
+    as_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
+    document = _from_json(text, name) if as_json else _from_toml(text, name)
+    if not isinstance(document, dict):
+        raise PlanError(f"{name}: a plan is a table of members, not {type(document).__name__}.")
+    return document
+
+
+def _file_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            if path.is_dir():
+                raise PlanError(f"{path} is a directory, not a plan file.")
+            if not path.exists():
+                raise PlanError(f"There is no plan file {path}.")
+            raise PlanError(f"{path} is not a regular file; a plan is a TOML or JSON file.")
+        if path.stat().st_size > _LARGEST_PLAN_FILE:
+            raise PlanError(f"{path} is larger than 16 MiB; that cannot be a plan.")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as reason:
+        raise PlanError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
+    except OSError as reason:
+        raise PlanError(f"{path} cannot be read: {reason.strerror}.") from None
+
+
+def _from_toml(text: str, name: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as reason:
+        raise PlanError(f"{name} is not valid TOML: {reason}.") from None
+
+
+def _from_json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+    except json.JSONDecodeError as reason:
+        where = f"line {reason.lineno}, column {reason.colno}"
+        raise PlanError(f"{name} is not valid JSON: {reason.msg} (at {where}).") from None
+    except RecursionError:
+        raise PlanError(f"{name} is nested too deeply to be a plan.") from None
+    except PlanError as reason:
+        raise PlanError(f"{name}: {reason}") from None
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [key for key, _ in pairs]
+    twice = next((key for key in names if names.count(key) > 1), None)
+    if twice is not None:
+        raise PlanError(f'the member "{twice}" appears twice in one table; keep one of them.')
+    return dict(pairs)
+
+
+def _no_constants(name: str) -> Any:
+    raise PlanError(f"{name} is not a number that a plan can hold.")
+
+
+def _id_from(origin: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(origin).stem).strip("-") or "plan"
+
+
+def _contradictions(document: Mapping[str, Any]) -> list[str]:
+    """What no schema can say but everything here relies on. The engine checks the rest."""
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for position, phase in enumerate(document["phases"]):
+        name = phase["id"]
+        if name in seen:
+            found.append(f'phases.{seen[name]} and phases.{position} have the same id "{name}"; ids must differ.')
+        seen[name] = position
+        found += _wrong_geometry(document.get("data", {}), phase, place(["phases", position], document))
+    return found
+
+
+def _wrong_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], where: str) -> list[str]:
+    for layer, name in ((data, "data"), (phase, where)):
+        if {"segments", "volume"} <= layer.get("access", {}).keys():
+            return [f"{name}.access has both segments and volume; give exactly one of them."]
+    access = _overlaid(data, phase)["access"]
+    transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
+    if transfer == 0:
+        return [f"{where}: access.transfer is 0; an operation must move at least one byte."]
+    if block % transfer or block == 0:
+        return [
+            f"{where}: access.block ({access['block']}) is not a multiple of access.transfer ({access['transfer']});"
+            " change one of them."
+        ]
+    return []
+
+
+def _overlaid(data: Mapping[str, Any], phase: Mapping[str, Any]) -> dict[str, Any]:
+    schema = plan_schema()["properties"]["data"]
+    merged = copy.deepcopy(dict(data))
+    for name in _OVERLAYS:
+        if name not in phase:
+            continue
+        if isinstance(phase[name], Mapping):
+            merged[name] = {**_without_other(merged.get(name, {}), phase[name]), **copy.deepcopy(dict(phase[name]))}
+        else:
+            merged[name] = phase[name]
+    full = _with_defaults(merged, schema)
+    for name in ("files", "access", "io", "payload"):
+        full[name] = _with_defaults(full.get(name, {}), schema["properties"][name])
+    access = full["access"]
+    access.setdefault("block", access["transfer"])
+    if "volume" not in access:
+        access.setdefault("segments", 1)
+    return full
+
+
+def _without_other(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """A phase that gives a volume takes away the plan's segments (and the other way round); one that gives a transfer
+    takes away its block. The engine does the same."""
+    gone: set[str] = set()
+    if above.keys() & {"segments", "volume"}:
+        gone |= {"segments", "volume"}
+    if "transfer" in above:
+        gone.add("block")
+    return {name: value for name, value in below.items() if name not in gone}
+
+
+def _with_defaults(table: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = {name: one["default"] for name, one in schema["properties"].items() if "default" in one}
+    return {**copy.deepcopy(defaults), **table}

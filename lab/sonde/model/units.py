@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes, durations and rates as text: what is accepted, and how numbers are shown.
+
+kB, MB, GB are powers of 1000; KiB, MiB, GiB are powers of 1024; nothing else is accepted, because a factor of 1.07 at
+GiB is larger than most effects worth measuring. The same rules hold in the engine and in ``schema/plan``.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from sonde.model.errors import UnitError
+
+BYTE_UNITS: dict[str, int] = {
+    "B": 1,
+    **{f"{prefix}B": 1000 ** (power + 1) for power, prefix in enumerate("kMGTP")},
+    **{f"{prefix}iB": 1024 ** (power + 1) for power, prefix in enumerate("KMGTP")},
+}
+DURATION_UNITS: dict[str, Decimal] = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+}
+_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII)
+_LARGEST = 2**63 - 1
+
+
+def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
+    match = _NUMBER_AND_UNIT.fullmatch(text.strip().replace("µ", "u"))
+    if match is None:
+        if text.strip().startswith("-"):
+            raise UnitError(f'"{text}" is negative; a {what} is written like {example}.')
+        raise UnitError(f'"{text}" is not a {what}; write a number and a unit, like {example}.')
+    return Decimal(match[1]), match[2]
+
+
+def _ambiguous(text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
+    """The sentence for a bare letter (4k) or wrong case (4kb), or None when the unit is something else."""
+    bare = unit.upper().removesuffix("B").removesuffix("I")
+    if bare not in ("K", "M", "G", "T", "P"):
+        return None
+    decimal_unit = ("k" if bare == "K" else bare) + "B"
+    binary_unit = bare + "iB"
+    return (
+        f'"{text}" does not say which unit is meant: write {number}{binary_unit}{suffix}'
+        f" ({_plain(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
+        f" ({_plain(number * BYTE_UNITS[decimal_unit])} bytes)."
+    )
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number:,.0f}" if number == number.to_integral_value() else f"{number.normalize():,f}"
+
+
+def parse_bytes(value: int | str) -> int:
+    """Bytes of ``4096``, ``"4KiB"`` or ``"10 MB"``. Raises UnitError with a sentence that offers a remedy."""
+    if isinstance(value, bool):
+        raise UnitError(f"{str(value).lower()} is not a size; write a number and a unit, like 4KiB.")
+    if isinstance(value, int):
+        if not 0 <= value <= _LARGEST:
+            raise UnitError(f"{value} is not a size; a size is between 0 and {_LARGEST} bytes.")
+        return value
+    number, unit = _split(value, "size", "4KiB or 10MB")
+    if unit not in BYTE_UNITS:
+        if unit == "":
+            raise UnitError(f'"{value}" has no unit; write {value.strip()}B, {value.strip()}KiB or {value.strip()}MiB.')
+        raise UnitError(
+            _ambiguous(value, number, unit)
+            or f'"{value}" has the unknown unit "{unit}"; sizes end in one of {", ".join(BYTE_UNITS)}.'
+        )
+    size = number * BYTE_UNITS[unit]
+    if size != size.to_integral_value():
+        raise UnitError(f'"{value}" is {size.normalize():f} bytes, which is not a whole number.')
+    if size > _LARGEST:
+        raise UnitError(f'"{value}" is more than a file can hold ({_LARGEST} bytes).')
+    return int(size)
+
+
+def parse_duration(value: float | str) -> float:
+    """Seconds of ``2.5``, ``"10s"`` or ``"500 ms"``."""
+    if isinstance(value, bool):
+        raise UnitError(f"{str(value).lower()} is not a duration; write a number and a unit, like 10s.")
+    if isinstance(value, int | float):
+        if not 0 <= value < float("inf"):
+            raise UnitError(f"{value} is not a duration; durations are not negative and not infinite.")
+        return float(value)
+    number, unit = _split(value, "duration", "10s or 500ms")
+    if unit not in DURATION_UNITS:
+        known = ", ".join(DURATION_UNITS)
+        if unit == "":
+            raise UnitError(f'"{value}" has no unit; write {value.strip()}s for seconds (known: {known}).')
+        meant = {"m": "min for minutes or ms for milliseconds", "sec": "s", "hr": "h", "d": "h"}.get(unit.lower())
+        remedy = f"write {meant}" if meant else f"durations end in {known}"
+        raise UnitError(f'"{value}" has the unknown unit "{unit}"; {remedy}.')
+    return float(number * DURATION_UNITS[unit])
+
+
+def parse_rate(value: float | str) -> float:
+    """Bytes per second of ``1e6``, ``"100MB/s"`` or ``"1 GiB/s"``."""
+    if isinstance(value, bool):
+        raise UnitError(f"{str(value).lower()} is not a rate; write a number and a unit, like 100MB/s.")
+    if isinstance(value, int | float):
+        if not 0 < value < float("inf"):
+            raise UnitError(f"{value} is not a rate; a rate is larger than 0 bytes per second.")
+        return float(value)
+    number, unit = _split(value, "rate", "100MB/s")
+    if not unit.endswith("/s"):
+        raise UnitError(f'"{value}" is not a rate; a rate ends in "/s", like 100MB/s.')
+    unit = unit.removesuffix("/s")
+    if unit not in BYTE_UNITS:
+        raise UnitError(
+            _ambiguous(value, number, unit, "/s")
+            or f'"{value}" has the unknown unit "{unit}/s"; rates are written like 100MB/s or 1GiB/s.'
+        )
+    if number == 0:
+        raise UnitError(f'"{value}" is zero; a rate is larger than 0 bytes per second.')
+    return float(number * BYTE_UNITS[unit])
+
+
+def exact_bytes(size: int) -> str:
+    """The shortest text that parse_bytes turns back into exactly `size`: 4096 -> "4KiB", 10**6 -> "1MB"."""
+    best = f"{size}B"
+    for unit, factor in BYTE_UNITS.items():
+        if size and size % factor == 0 and len(f"{size // factor}{unit}") < len(best):
+            best = f"{size // factor}{unit}"
+    return best
+
+
+def _scaled(value: float, units: list[tuple[float, str]]) -> str:
+    """Three significant digits with the largest unit that keeps the number at 1 or above (units ascend)."""
+    chosen = 0
+    for position, (factor, _) in enumerate(units):
+        # 999.6 would be shown as 1000: the next unit is meant then
+        if value >= factor * 0.9995:
+            chosen = position
+    factor, name = units[chosen]
+    return f"{significant(value / factor)} {name}"
+
+
+def significant(value: float) -> str:
+    """Three significant digits without an exponent: 0.00123, 1.23, 12.3, 123, 1230."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 99.95:
+        return f"{value:.0f}"
+    if abs(value) >= 9.995:
+        return f"{value:.1f}"
+    if abs(value) >= 0.9995:
+        return f"{value:.2f}"
+    return f"{Decimal(f'{value:.2e}'):f}"
+
+
+_BINARY = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB")]
+_DECIMAL = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", "TB", "PB")]
+
+
+def format_bytes(size: float) -> str:
+    """Sizes for people, in powers of 1024: "4 KiB", "1.50 GiB"."""
+    for factor, unit in reversed(_BINARY):
+        if size >= factor and size % factor == 0 and size / factor < 1024:
+            return f"{size / factor:.0f} {unit}"
+    return f"{size:.0f} B" if size < 1024 else _scaled(size, _BINARY)
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """Rates for people, in powers of 1000: "1.23 GB/s"."""
+    return _scaled(bytes_per_s, _DECIMAL) + "/s"
+
+
+def format_ops(ops_per_s: float) -> str:
+    """Operations per second: "815 op/s", "85,200 op/s", "1.23 million op/s"."""
+    if ops_per_s >= 999_500:
+        return f"{significant(ops_per_s / 1e6)} million op/s"
+    if ops_per_s >= 1000:
+        digits = 10 ** (len(str(int(ops_per_s))) - 3)
+        return f"{round(ops_per_s / digits) * digits:,} op/s"
+    return f"{significant(ops_per_s)} op/s"
+
+
+def format_latency(nanoseconds: float) -> str:
+    """Latencies for people: "830 ns", "83.1 us", "1.20 ms", "2.50 s"."""
+    return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
+
+
+def format_seconds(seconds: float) -> str:
+    """Durations for people: "0.120 s", "3.42 s", "1 min 05 s", "2 h 03 min"."""
+    if seconds < 59.95:
+        return f"{significant(seconds)} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of a plan: how many tasks, files and bytes each phase means, without touching storage.
+
+The formulae are the engine's: segments = ceil(volume of one task / block), at least 1, and a pass of a task moves
+segments x block bytes in each of its files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.model.plan import Plan
+from sonde.model.units import parse_bytes, parse_duration
+
+
+@dataclass(frozen=True)
+class PhaseVolume:
+    """What one phase is planned to do in one pass."""
+
+    id: str
+    op: str
+    backend: str
+    mapping: str
+    tasks: int
+    files: int
+    transfer: int  # bytes
+    block: int  # bytes
+    segments: int
+    bytes: int  # over all tasks, one pass
+    operations: int
+    time: float | None  # seconds, when a time ends the phase instead of the volume
+    stonewall: float | None  # seconds, when the phase may end earlier
+    span: int  # bytes of storage that the files of this phase occupy in the end
+
+
+def phase_volumes(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | None = None) -> list[PhaseVolume]:
+    """One entry a phase. Without `node_memory` a volume that is relative to it counts as one block a task."""
+    return [_phase(plan, phase, tasks, nodes, node_memory) for phase in plan.phases]
+
+
+def written_bytes(volumes: list[PhaseVolume]) -> int:
+    """Space the run needs at most: phases write into the same files, so the largest counts, not the sum."""
+    return max((one.span for one in volumes if one.op in ("write", "rewrite", "mixed", "duplex")), default=0)
+
+
+def _phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory: int | None) -> PhaseVolume:
+    data = plan.data_of(phase)
+    access, mapping = data["access"], data["files"]
+    transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
+    files_per_task = len(phase.get("files", ())) or (mapping["count"] if mapping["mapping"] == "many" else 1)
+    if "volume" in access:
+        volume = _volume_of_task(access["volume"], tasks, nodes, memory, block)
+        segments = max(1, math.ceil(volume / block))
+    else:
+        segments = int(access["segments"])
+    moved = segments * block * files_per_task * tasks
+    stop = phase.get("stop", {})
+    return PhaseVolume(
+        id=phase["id"],
+        op=phase["op"],
+        backend=data["backend"],
+        mapping=mapping["mapping"],
+        tasks=tasks,
+        files=_files(mapping, files_per_task, tasks, nodes),
+        transfer=transfer,
+        block=block,
+        segments=segments,
+        bytes=moved,
+        operations=moved // transfer,
+        time=_seconds(stop, "time"),
+        stonewall=_seconds(stop, "stonewall"),
+        span=moved + segments * tasks * files_per_task * parse_bytes(access["gap"]),
+    )
+
+
+def _seconds(stop: Mapping[str, Any], name: str) -> float | None:
+    return parse_duration(stop[name]) if name in stop else None
+
+
+def _volume_of_task(amount: Any, tasks: int, nodes: int, memory: int | None, block: int) -> int:
+    if not isinstance(amount, Mapping):
+        return parse_bytes(amount)
+    if amount["of"] == "bytes":
+        total = float(parse_bytes(amount.get("bytes", 0)))
+    elif memory is None:
+        return block
+    else:
+        total = float(amount.get("x", 1.0)) * memory
+    share = {"task": 1, "node": max(1, tasks // nodes), "total": tasks}[amount.get("per", "task")]
+    return math.ceil(total / share)
+
+
+def _files(mapping: Mapping[str, Any], files_per_task: int, tasks: int, nodes: int) -> int:
+    kind = mapping["mapping"]
+    if kind == "shared":
+        return 1
+    if kind == "per_node":
+        return nodes
+    if kind == "per_group":
+        return math.ceil(tasks / max(1, int(mapping.get("group_size", 1))))
+    return tasks * files_per_task

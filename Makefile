@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` do all the set-up themselves: system packages (where that is allowed), the Python
+# environment .venv, engine and lab. What is done is not done again.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+DONE := build/.done
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+export PYTHON
+export CMAKE_GENERATOR := Ninja
+export CMAKE_CXX_COMPILER_LAUNCHER ?= $(shell command -v ccache)
+# CMake and Ninja from PyPI where the system's are missing or too old; mpiexec and the MPI compiler of the same wheel.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+FIND = $(shell find $(1) \( -name __pycache__ -o -name '.*cache' \) -prune -o -print 2>/dev/null)
+BUILD_FILES := CMakeLists.txt CMakePresets.json $(call FIND,cmake)
+ENGINE := $(BUILD_FILES) $(call FIND,engine schema experiments)
+PACKAGE := $(ENGINE) pyproject.toml README.md LICENSE $(call FIND,lab)
+
+.PHONY: help
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+$(DONE)/system: tools/system-packages
+	@tools/system-packages
+	@mkdir -p $(@D) && touch $@
+
+$(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
+	@$(PYTHON) tools/environment.py $*
+	@touch $@
+$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev: | $(VENV)/.done-build
+
+# The package as users get it, not an editable install: the tests see what is shipped.
+$(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
+	@echo "Building the engine and installing Sonde into $(VENV)"
+	@$(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --no-build-isolation --no-deps \
+		--force-reinstall . </dev/null
+	@touch $@
+
+# --- what people do ---------------------------------------------------------------------------------------------------
+.PHONY: build demo test bench docs clean
+build: $(VENV)/.done-package  ## engine and lab, ready as .venv/bin/sonde
+
+demo: build  ## measures the disk this folder is on and writes a report
+	@mkdir -p build/demo
+	$(BIN)/sonde check build/demo
+
+test: build $(VENV)/.done-test $(DONE)/dev  ## all tests; the last line counts them
+	@$(BIN)/python tools/test.py build/dev $(PYTEST)
+
+bench: build  ## what Sonde itself costs, beside raw system calls
+	@for bench in bench/*.py; do $(BIN)/python $$bench; done
+
+docs: build $(VENV)/.done-docs  ## the documentation as a site in build/docs
+	@tools/docs
+
+clean:  ## removes build/ and .venv
+	rm -rf build $(VENV)
+
+# --- what developers do -----------------------------------------------------------------------------------------------
+.PHONY: check format lint types asan tsan fuzz
+check: $(VENV)/.done-dev build  ## layout, lint and types of all sources
+	@tools/check
+
+format: $(VENV)/.done-dev  ## lays out C++ and Python
+	@tools/format
+
+lint: $(VENV)/.done-dev  ## ruff and cppcheck
+	@tools/check lint
+
+types: $(VENV)/.done-dev build  ## mypy --strict
+	@tools/check types
+
+# A build tree of a preset, warnings as errors.
+MPICXX = $(wildcard $(CURDIR)/$(BIN)/mpicxx_abi)
+TREE = cmake --preset $(1) $(if $(MPICXX),-DSONDE_MPICXX_ABI=$(MPICXX)) >build/$(1)-configure.log || \
+	{ cat build/$(1)-configure.log; exit 1; }; cmake --build --preset $(1)
+$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine)
+	@mkdir -p $(@D)
+	@$(call TREE,$*)
+	@touch $@
+
+asan: $(DONE)/asan  ## C++ tests under the address and undefined-behavior sanitizers
+	ctest --preset asan
+
+tsan: $(DONE)/tsan  ## C++ tests under the thread sanitizer
+	ctest --preset tsan
+
+FUZZ_SECONDS ?= 60
+fuzz:  ## feeds the plan parser garbage for FUZZ_SECONDS each (60); needs clang
+	@tools/system-packages fuzz
+	@$(MAKE) --no-print-directory $(DONE)/fuzz
+	@tools/fuzz build/fuzz $(FUZZ_SECONDS)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the Python environment `.venv` and fills it with what a group of tasks needs.
+
+Usage: python3 tools/environment.py GROUP, where GROUP is `build` (to build and run Sonde), `test`, `docs` or `dev`. The
+lists are those of pyproject.toml; nothing is named twice. `build` also installs what builds the package, so that the
+package can be built again and again in one build tree (pip's isolated builds would start from nothing each time).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+
+
+def fail(sentence: str) -> NoReturn:
+    """Ends with exit code 3: the environment lacks something."""
+    sys.stderr.write(sentence + "\n")
+    raise SystemExit(3)
+
+
+def make_venv() -> None:
+    """Makes .venv, or makes it anew when its Python no longer runs."""
+    python = VENV / "bin" / "python"
+    if python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0:
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    print("Making the Python environment .venv", flush=True)
+    # Debian splits venv: without python3-venv the module is there but cannot install pip.
+    ways = [[sys.executable, "-m", "venv", str(VENV)], [sys.executable, "-m", "virtualenv", "-q", str(VENV)]]
+    if shutil.which("uv"):
+        ways.append(["uv", "venv", "-q", "--seed", "--python", sys.executable, str(VENV)])
+    for way in ways:
+        if subprocess.run(way, capture_output=True).returncode == 0:
+            return
+        shutil.rmtree(VENV, ignore_errors=True)
+    fail("No Python environment could be made. Install python3-venv (Debian, Ubuntu), virtualenv or uv, and try again.")
+
+
+def has_mpi_wheel() -> bool:
+    """True where PyPI has an mpich wheel: glibc Linux on two architectures. Elsewhere the engine works without MPI."""
+    glibc = sys.platform == "linux" and bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    return glibc and os.uname().machine in ("x86_64", "aarch64") and not os.environ.get("SONDE_NO_MPI")
+
+
+def requirements(group: str) -> list[str]:
+    """What pip is to install for a group, read from pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
+    if group != "build":
+        if group not in extras:
+            fail(f"tools/environment.py: unknown group {group!r}; use build, {', '.join(extras)}.")
+        wanted: list[str] = []
+        for item in extras[group]:
+            # sonde[test,docs] refers to other lists; Sonde itself is installed by `make build`.
+            name, _, inner = item.partition("[")
+            nested = inner.rstrip("]").split(",") if name == "sonde" else []
+            wanted += [one for other in nested for one in extras[other]] if nested else [item]
+        return wanted
+    tools = []
+    if not new_enough("cmake", (3, 25)):
+        tools.append("cmake>=3.25")
+    if not shutil.which("ninja"):
+        tools.append("ninja")
+    mpi = extras["mpi"] if has_mpi_wheel() else []
+    return [*project["build-system"]["requires"], *project["project"]["dependencies"], *mpi, *tools]
+
+
+def new_enough(program: str, least: tuple[int, int]) -> bool:
+    """True when `program --version` begins with a version of at least `least`."""
+    if not shutil.which(program):
+        return False
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
+    found = next((word for word in text if word[0].isdigit()), "0.0")
+    return tuple(int(part) for part in found.split(".")[:2]) >= least
+
+
+def main() -> None:
+    """Makes the environment and installs one group into it."""
+    if len(sys.argv) != 2:
+        fail("Usage: tools/environment.py build|test|docs|dev")
+    group = sys.argv[1]
+    wanted = requirements(group)
+    make_venv()
+    print(f"Installing into .venv what '{group}' needs: {', '.join(wanted)}", flush=True)
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
+    done = subprocess.run([*pip, *wanted], stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
+
+
+if __name__ == "__main__":
+    main()

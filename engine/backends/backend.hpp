@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sonde::backends {
 
@@ -91,6 +92,10 @@ class Channel {
     virtual std::int64_t now() const noexcept { return 0; }
     /// Start of the timed part: schedules count from here.
     virtual void begin() noexcept {}
+
+    /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one
+    /// sentence each, the same text in every task that it befell, so that they can be counted.
+    virtual std::vector<std::string> notes() const { return {}; }
 };
 
 struct Traits {

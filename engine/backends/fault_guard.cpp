@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows SIGBUS and how to come back from it.
+#include "backends/fault_guard.hpp"
+
+#include <unistd.h>
+#include <atomic>
+#include <csetjmp>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+namespace sonde::backends {
+
+namespace {
+
+struct Watch {
+    sigjmp_buf back;
+    std::uintptr_t low = 0, high = 0;  ///< addresses whose faults are ours
+    const std::byte* fault = nullptr;
+};
+
+// A signal handler can only be told through the thread it runs on.
+thread_local Watch* watch = nullptr;
+struct sigaction previous{};
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+    Watch* const mine = watch;
+    const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    if (mine != nullptr && address >= mine->low && address < mine->high) {
+        mine->fault = static_cast<const std::byte*>(info->si_addr);
+        siglongjmp(mine->back, 1);
+    }
+    if ((previous.sa_flags & SA_SIGINFO) != 0) {
+        previous.sa_sigaction(signal, info, context);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(signal);
+    } else {
+        // Back to the instruction that faulted, which now ends the process as it would have without us.
+        ::sigaction(signal, &previous, nullptr);
+    }
+}
+
+}  // namespace
+
+void install_fault_guard() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        struct sigaction action{};
+        action.sa_sigaction = on_bus_error;
+        // NODEFER: the handler is left by a jump that does not restore the signal mask, which saves a system call a
+        // copy.
+        action.sa_flags = SA_SIGINFO | SA_NODEFER;
+        ::sigemptyset(&action.sa_mask);
+        ::sigaction(SIGBUS, &action, &previous);
+    });
+}
+
+const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, Mapped mapped) noexcept {
+    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    Watch mine;
+    // Some faults are reported with the address of their page.
+    mine.low = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
+    mine.high = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;
+    if (sigsetjmp(mine.back, 0) != 0) {
+        watch = nullptr;
+        return mine.fault;
+    }
+    watch = &mine;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::memcpy(to, from, bytes);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    watch = nullptr;
+    return nullptr;
+}
+
+}  // namespace sonde::backends

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend io_uring: up to queue_depth operations in flight, handed to the kernel in batches. Knows liburing and which
+// of its savings this kernel has.
+#include "backends/backend.hpp"
+#include "backends/open_file.hpp"
+
+#include <liburing.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <vector>
+
+namespace sonde::backends {
+
+namespace {
+
+// Older headers lack the newer flags; the kernel refuses what it does not know, and the next set is tried.
+constexpr unsigned disabled = 1U << 6U;        // IORING_SETUP_R_DISABLED
+constexpr unsigned submit_all = 1U << 7U;      // IORING_SETUP_SUBMIT_ALL
+constexpr unsigned cooperative = 1U << 8U;     // IORING_SETUP_COOP_TASKRUN
+constexpr unsigned single_issuer = 1U << 12U;  // IORING_SETUP_SINGLE_ISSUER
+constexpr unsigned deferred = 1U << 13U;       // IORING_SETUP_DEFER_TASKRUN
+
+/// From the best to what every kernel has. Deferred: completions are worked off when this thread asks for them, not by
+/// interrupting it.
+constexpr std::array flag_sets{disabled | submit_all | single_issuer | deferred,
+                               disabled | submit_all | single_issuer | cooperative, disabled | submit_all | cooperative,
+                               disabled, 0U};
+
+/// A ring of at least `entries`, or -errno of the last attempt.
+int make_ring(io_uring& ring, unsigned entries, unsigned& flags) {
+    int failed = -EINVAL;
+    for (const unsigned attempt : flag_sets) {
+        failed = io_uring_queue_init(entries, &ring, attempt);
+        if (failed == 0) {
+            flags = attempt;
+            return 0;
+        }
+        if (failed != -EINVAL) {
+            break;
+        }
+    }
+    return failed;
+}
+
+std::string refusal(int error) {
+    if (error == ENOSYS) {
+        return "This kernel has no io_uring, or a seccomp filter hides it: use Linux 5.6 or later and allow "
+               "io_uring_setup "
+               "in the container's filter, or use the backend posix.";
+    }
+    if (error == EPERM || error == EACCES) {
+        int disabled_for = 0;
+        std::ifstream("/proc/sys/kernel/io_uring_disabled") >> disabled_for;
+        if (disabled_for != 0) {
+            return "The system setting kernel.io_uring_disabled = " + std::to_string(disabled_for) +
+                   " forbids io_uring: ask for `sysctl kernel.io_uring_disabled=0`, or use the backend posix.";
+        }
+        return "io_uring is forbidden here, probably by the seccomp filter of a container: allow io_uring_setup (for "
+               "example `--security-opt seccomp=unconfined`), or use the backend posix.";
+    }
+    if (error == ENOMEM) {
+        return "The limit on locked memory is too low for the io_uring queue: raise it with `ulimit -l`, lower "
+               "io.queue_depth, or use the backend posix.";
+    }
+    if (error == EMFILE || error == ENFILE) {
+        return "No file descriptor is left for the io_uring queue: raise the limit with `ulimit -n`.";
+    }
+    return std::string("io_uring could not be started: ") + std::strerror(error) + "; use the backend posix.";
+}
+
+class UringChannel final : public Channel {
+ public:
+    explicit UringChannel(const ChannelSetup& setup);
+    ~UringChannel() override;
+
+    int open(std::uint16_t file, const OpenRequest& request) override;
+    int fsync(std::uint16_t file) override { return sync_file(descriptors_.at(file)); }
+    int close(std::uint16_t file) override;
+    std::int64_t transfer(const Operation& operation) noexcept override;
+    bool submit(const Operation& operation) noexcept override;
+    std::size_t reap(std::span<Completion> done) noexcept override;
+    std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+    void register_buffers(std::span<const std::span<std::byte>> areas);
+    void register_files();
+    int enter_thread();
+    void leave_thread() noexcept;
+    bool prepare(const Operation& operation) noexcept;
+    std::size_t collect(std::span<Completion> done) noexcept;
+    std::size_t give_up(std::span<Completion> done) noexcept;
+
+    const plan::Io& io_;
+    io_uring ring_{};
+    unsigned flags_ = 0;
+    bool fixed_buffers_ = false, fixed_files_ = false;
+    bool started_ = false;  ///< the ring takes operations (it is made disabled)
+    unsigned open_ = 0;     ///< files
+    unsigned depth_ = 1, in_flight_ = 0;
+    int broken_ = 0;  ///< errno that made the ring unusable: all that is in flight fails with it
+    std::vector<int> descriptors_;
+    std::vector<unsigned char> flying_;  ///< by slot: 1 = in flight
+    std::vector<std::string> notes_;
+};
+
+UringChannel::UringChannel(const ChannelSetup& setup)
+    : io_(*setup.io),
+      depth_(static_cast<unsigned>(std::max(1, setup.io->queue_depth))),
+      descriptors_(setup.files, -1),
+      flying_(depth_, 0) {
+    const int failed = make_ring(ring_, depth_, flags_);
+    if (failed != 0) {
+        throw std::runtime_error(refusal(-failed));
+    }
+    if (io_.registered) {
+        register_buffers(setup.areas);
+        register_files();
+    }
+}
+
+UringChannel::~UringChannel() {
+    for (std::size_t i = 0; i < descriptors_.size(); ++i) {
+        UringChannel::close(static_cast<std::uint16_t>(i));
+    }
+    io_uring_queue_exit(&ring_);
+}
+
+void UringChannel::register_buffers(std::span<const std::span<std::byte>> areas) {
+    if (areas.empty()) {
+        return;
+    }
+    std::vector<iovec> vectors;
+    vectors.reserve(areas.size());
+    for (const std::span<std::byte> area : areas) {
+        vectors.push_back({area.data(), area.size()});
+    }
+    const int failed = io_uring_register_buffers(&ring_, vectors.data(), static_cast<unsigned>(vectors.size()));
+    fixed_buffers_ = failed == 0;
+    if (failed == -ENOMEM) {
+        notes_.emplace_back(
+            "io_uring works without registered buffers, because the limit on locked memory is too low for "
+            "them: raise it with `ulimit -l`.");
+    } else if (failed != 0) {
+        notes_.push_back("io_uring works without registered buffers: " + std::string(std::strerror(-failed)) + ".");
+    }
+}
+
+void UringChannel::register_files() {
+    // All empty; open() fills its place.
+    const int failed = io_uring_register_files(&ring_, descriptors_.data(), static_cast<unsigned>(descriptors_.size()));
+    fixed_files_ = failed == 0;
+    if (failed != 0) {
+        notes_.push_back("io_uring works without registered files: " + std::string(std::strerror(-failed)) + ".");
+    }
+}
+
+/// The ring belongs to the thread that enables it, so that waits until the task's own thread opens its first file.
+int UringChannel::enter_thread() {
+    if (!started_ && (flags_ & disabled) != 0) {
+        const int failed = io_uring_enable_rings(&ring_);
+        if (failed != 0) {
+            return failed;
+        }
+    }
+    started_ = true;
+    // Saves a look-up of the ring's descriptor in every call; a kernel without it loses nothing else.
+    io_uring_register_ring_fd(&ring_);
+    return 0;
+}
+
+void UringChannel::leave_thread() noexcept {
+    io_uring_unregister_ring_fd(&ring_);
+}
+
+int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
+    if (open_ == 0) {
+        const int failed = enter_thread();
+        if (failed != 0) {
+            return failed;
+        }
+    }
+    const int descriptor = open_file(io_, request);
+    if (descriptor < 0) {
+        if (open_ == 0) {
+            leave_thread();
+        }
+        return descriptor;
+    }
+    if (fixed_files_) {
+        const int updated = io_uring_register_files_update(&ring_, file, &descriptor, 1);
+        if (updated != 1) {
+            ::close(descriptor);
+            return updated < 0 ? updated : -EBADF;
+        }
+    }
+    descriptors_.at(file) = descriptor;
+    ++open_;
+    return 0;
+}
+
+int UringChannel::close(std::uint16_t file) {
+    int& descriptor = descriptors_.at(file);
+    if (descriptor < 0) {
+        return 0;
+    }
+    if (fixed_files_) {
+        // The ring's own reference would keep the file open, and delay what its file system does on the last close.
+        const int none = -1;
+        io_uring_register_files_update(&ring_, file, &none, 1);
+    }
+    const int result = close_file(descriptor);
+    descriptor = -1;
+    if (--open_ == 0) {
+        leave_thread();
+    }
+    return result;
+}
+
+bool UringChannel::prepare(const Operation& operation) noexcept {
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    if (entry == nullptr) {
+        return false;
+    }
+    const int file = fixed_files_ ? operation.file : descriptors_[operation.file];
+    const auto slot = static_cast<int>(operation.slot);
+    if (fixed_buffers_ && operation.write) {
+        io_uring_prep_write_fixed(entry, file, operation.buffer, operation.length, operation.offset, slot);
+    } else if (fixed_buffers_) {
+        io_uring_prep_read_fixed(entry, file, operation.buffer, operation.length, operation.offset, slot);
+    } else if (operation.write) {
+        io_uring_prep_write(entry, file, operation.buffer, operation.length, operation.offset);
+    } else {
+        io_uring_prep_read(entry, file, operation.buffer, operation.length, operation.offset);
+    }
+    if (fixed_files_) {
+        entry->flags |= IOSQE_FIXED_FILE;
+    }
+    io_uring_sqe_set_data64(entry, operation.slot);
+    flying_[operation.slot] = 1;
+    ++in_flight_;
+    return true;
+}
+
+bool UringChannel::submit(const Operation& operation) noexcept {
+    // The kernel hears of it in reap(), together with all others that were queued since: one system call for many.
+    return in_flight_ < depth_ && prepare(operation);
+}
+
+std::size_t UringChannel::collect(std::span<Completion> done) noexcept {
+    std::size_t count = 0;
+    unsigned head = 0;
+    io_uring_cqe* entry = nullptr;
+    io_uring_for_each_cqe(&ring_, head, entry) {
+        if (count == done.size()) {
+            break;
+        }
+        const auto slot = static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry));
+        done[count++] = {slot, entry->res};
+        flying_[slot] = 0;
+    }
+    io_uring_cq_advance(&ring_, static_cast<unsigned>(count));
+    in_flight_ -= static_cast<unsigned>(count);
+    return count;
+}
+
+std::size_t UringChannel::give_up(std::span<Completion> done) noexcept {
+    std::size_t count = 0;
+    for (std::uint32_t slot = 0; slot < depth_ && count < done.size(); ++slot) {
+        if (flying_[slot] != 0) {
+            flying_[slot] = 0;
+            done[count++] = {slot, -broken_};
+        }
+    }
+    in_flight_ -= static_cast<unsigned>(count);
+    return count;
+}
+
+std::size_t UringChannel::reap(std::span<Completion> done) noexcept {
+    if (in_flight_ == 0 || done.empty()) {
+        return 0;
+    }
+    while (broken_ == 0) {
+        // Also when completions are there already: what is queued must not wait for them to be used up.
+        if (io_uring_sq_ready(&ring_) > 0 || io_uring_cq_ready(&ring_) == 0) {
+            const int submitted = io_uring_submit_and_wait(&ring_, 1);
+            const bool passing = submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY;
+            if (submitted < 0 && !passing) {
+                broken_ = -submitted;
+                break;
+            }
+        }
+        const std::size_t count = collect(done);
+        if (count > 0) {
+            return count;
+        }
+    }
+    return give_up(done);
+}
+
+std::int64_t UringChannel::transfer(const Operation& operation) noexcept {
+    if (!submit(operation)) {
+        return -EBUSY;
+    }
+    Completion completion;
+    return reap({&completion, 1}) == 1 ? completion.result : -EIO;
+}
+
+Answer usable(const std::string& /*directory*/) {
+    io_uring ring{};
+    unsigned flags = 0;
+    const int failed = make_ring(ring, 2, flags);
+    if (failed != 0) {
+        return {false, refusal(-failed)};
+    }
+    io_uring_queue_exit(&ring);
+    return {};
+}
+
+std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+    return std::make_unique<UringChannel>(setup);
+}
+
+}  // namespace
+
+extern const Backend io_uring_backend;
+const Backend io_uring_backend{
+    .name = "io_uring",
+    .summary = "asynchronous I/O with a queue, registered buffers and files",
+    .traits = {.queue = true, .direct = true},
+    .usable = usable,
+    .make = make,
+};
+
+}  // namespace sonde::backends

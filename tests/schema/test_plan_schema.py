@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan format: its example is a plan, and each of these changes to it is not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "plan"
+FORMAT: dict[str, Any] = json.loads((SCHEMA / "plan.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = Draft202012Validator(FORMAT)
+EXAMPLE: dict[str, Any] = json.loads((SCHEMA / "example.json").read_text(encoding="utf-8"))
+
+WRONG: dict[str, tuple[list[Any], Any]] = {
+    "another version": (["schema"], "sonde-plan/2"),
+    "a bare letter as a unit": (["data", "access", "transfer"], "4k"),
+    "a negative size": (["data", "access", "block"], -1),
+    "a size without a number": (["data", "access", "block"], "MiB"),
+    "an unknown order": (["data", "access", "order"], "shuffled"),
+    "an unknown member": (["data", "access", "transfr"], "1MiB"),
+    "an unknown member at the top": (["phase"], []),
+    "no phases": (["phases"], []),
+    "an unknown operation": (["phases", 0, "op"], "append"),
+    "an identifier with a slash": (["phases", 0, "id"], "../write"),
+    "a share above one": (["data", "payload", "compressible"], 1.5),
+    "threads as text": (["tasks", "threads"], "4"),
+    "no threads": (["tasks", "threads"], 0),
+    "a queue without depth": (["phases", 2, "io", "queue_depth"], 0),
+    "a duration with an unknown unit": (["limits", "time"], "10 minutes"),
+    "an unknown treatment": (["phases", 1, "before", 1, "kind"], "drop"),
+    "too few slices": (["observe", "max_slices"], 4),
+    "a target that is no text": (["target", "path"], None),
+}
+
+
+def changed(path: list[Any], value: Any) -> dict[str, Any]:
+    """The example with one member changed."""
+    plan = copy.deepcopy(EXAMPLE)
+    here: Any = plan
+    for step in path[:-1]:
+        here = here[step]
+    here[path[-1]] = value
+    return plan
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(FORMAT)
+
+
+def test_the_example_is_a_plan() -> None:
+    VALIDATOR.validate(EXAMPLE)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_plan_is_refused(name: str) -> None:
+    path, value = WRONG[name]
+    errors = list(VALIDATOR.iter_errors(changed(path, value)))
+    assert errors
+    # The fault is found where it is: at the member itself, or at its parent when the member must not be there.
+    places = [list(error.absolute_path) for error in errors]
+    assert path in places or path[:-1] in places
+
+
+@pytest.mark.parametrize("member", ["schema", "id", "target", "phases"])
+def test_what_is_required_cannot_be_left_out(member: str) -> None:
+    plan = copy.deepcopy(EXAMPLE)
+    del plan[member]
+    assert not VALIDATOR.is_valid(plan)
+
+
+def test_every_member_says_what_it_is_or_has_a_default() -> None:
+    """A member that has neither words, nor a default, nor a list of values, nor members of its own needs words."""
+    silent = []
+
+    def look(node: dict[str, Any], where: str) -> None:
+        for name, member in node.get("properties", {}).items():
+            clear = {
+                "description",
+                "default",
+                "enum",
+                "const",
+                "properties",
+                "items",
+                "pattern",
+                "$ref",
+            } & member.keys()
+            if not clear and name not in ("title", "backend", "id"):
+                silent.append(f"{where}.{name}")
+            look(member, f"{where}.{name}")
+            look(member.get("items", {}), f"{where}.{name}[]")
+
+    look(FORMAT, "plan")
+    assert silent == []

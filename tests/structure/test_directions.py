@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may know whom. HACKING.md draws the same picture in words; this file is the one that is enforced."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Folder of the engine -> folders whose headers it may include. A folder that is missing here is an error, so that a new
+# folder gets its place on purpose.
+ENGINE: dict[str, set[str]] = {
+    "plan": set(),
+    "dialects": {"plan"},
+    "meters": set(),
+    "patterns": {"plan"},
+    "payload": {"plan", "patterns"},
+    "ranks": {"plan", "meters"},
+    "records": {"plan", "meters"},
+    "backends": {"plan", "meters", "ranks"},
+    "workloads": {"plan", "patterns", "payload", "backends", "meters", "ranks"},
+    "phases": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"},
+    "main": {"plan", "dialects", "backends", "meters", "ranks", "records", "phases"},
+}
+# Where the general rule above would allow more than is meant: (from, to) -> the headers that may cross.
+NARROW = {
+    ("backends", "ranks"): {"ranks/mpi_module.hpp"},
+    ("backends", "meters"): {"meters/clock.hpp"},
+    ("ranks", "meters"): {"meters/clock.hpp"},
+}
+MPI_FILES = re.compile(r"engine/(ranks/|backends/mpi)")
+
+# Folder of the lab -> folders it may import, besides itself.
+FOUNDATION = {"model"}
+SERVICES = FOUNDATION | {"launch", "store", "sources", "stats"}
+CAPABILITIES = {"experiments", "trends", "diagnose", "watch", "advise", "layout", "routes", "report"}
+LAB: dict[str, set[str]] = {
+    "model": set(),
+    "stats": set(),
+    **dict.fromkeys(("launch", "store", "sources"), FOUNDATION),
+    **dict.fromkeys(CAPABILITIES, SERVICES),
+    "layout": FOUNDATION,
+    "routes": FOUNDATION,
+    "cli": SERVICES | CAPABILITIES,
+}
+
+
+def engine_includes() -> Iterator[tuple[str, str, str]]:
+    """(file, folder it is in, header it includes) for every include of our own headers in the engine."""
+    for path in sorted((ROOT / "engine").rglob("*.[ch]pp")):
+        folder = path.relative_to(ROOT / "engine").parts[0]
+        for header in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
+            yield path.relative_to(ROOT).as_posix(), folder, header
+
+
+def lab_imports() -> Iterator[tuple[str, str, str]]:
+    """(file, folder it is in, our module it imports) for the whole lab; files at the top have the folder ''."""
+    package = ROOT / "lab" / "sonde"
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).parts
+        folder = parts[0] if len(parts) > 1 else ""
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules: list[str] = []
+            if isinstance(node, ast.Import):
+                modules = [name.name for name in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: write imports in full, from sonde.…"
+                modules = [node.module or ""]
+                if node.module == "sonde":  # from sonde import store
+                    modules = [f"sonde.{name.name}" for name in node.names]
+            for module in modules:
+                if module.split(".")[0] == "sonde":
+                    yield path.relative_to(ROOT).as_posix(), folder, module
+
+
+def test_every_folder_of_the_engine_has_its_place() -> None:
+    found = {path.name for path in (ROOT / "engine").iterdir() if path.is_dir() and any(path.glob("*.cpp"))}
+    assert found
+    assert found <= set(ENGINE)
+
+
+def test_engine_includes_follow_the_directions() -> None:
+    wrong, seen = [], 0
+    for file, folder, header in engine_includes():
+        target = header.split("/")[0]
+        assert "/" in header, f'{file} includes "{header}"; name the folder too, "{folder}/{header}"'
+        seen += 1
+        if target == folder:
+            continue
+        if target not in ENGINE[folder] or header not in NARROW.get((folder, target), {header}):
+            wrong.append(f'{file} includes "{header}"')
+    assert seen > 50
+    assert wrong == []
+
+
+@pytest.mark.parametrize("graph", [ENGINE, LAB], ids=["engine", "lab"])
+def test_the_directions_have_no_circle(graph: dict[str, set[str]]) -> None:
+    left = {name: set(known) for name, known in graph.items()}
+    while left:
+        free = {name for name, known in left.items() if not known & set(left)}
+        assert free, f"a circle among {sorted(left)}"
+        left = {name: known for name, known in left.items() if name not in free}
+
+
+def test_mpi_is_known_in_two_places_only() -> None:
+    wrong = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "engine").rglob("*.[ch]pp")
+        if re.search(r"#\s*include\s*<mpi\.h>|\bMPI_(Comm|File|Info|Datatype|Init|Status)\b", strip_comments(path))
+        and not MPI_FILES.match(path.relative_to(ROOT).as_posix())
+    ]
+    assert wrong == []
+
+
+def strip_comments(path: Path) -> str:
+    """C++ text without its comments, roughly: strings that hold // are cut too, which does no harm here."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_lab_imports_follow_the_directions() -> None:
+    wrong, seen = [], 0
+    for file, folder, module in lab_imports():
+        seen += 1
+        target = module.partition(".")[2].partition(".")[0]
+        if folder == "":  # __main__ starts the command; nothing else at the top imports
+            allowed = target == "cli" and file.endswith("__main__.py")
+        else:
+            assert folder in LAB, f"lab/sonde/{folder} has no place in the directions yet"
+            allowed = target in ("", folder, *LAB[folder])  # sonde itself: the version
+        if not allowed:
+            wrong.append(f"{file} imports {module}")
+    assert seen > 10
+    assert wrong == []
+
+
+def test_the_parts_share_only_the_schema() -> None:
+    """No file of engine or preload names a header of the other; no Python file reads from their source folders."""
+    wrong = []
+    for part, others in {"engine": ("preload", "lab"), "preload": ("engine", "lab")}.items():
+        for path in (ROOT / part).rglob("*.[ch]pp"):
+            text = path.read_text(encoding="utf-8")
+            wrong += [f"{path} -> {one}" for one in others if re.search(rf'#\s*include\s*"(\.\./)*{one}/', text)]
+    for path in (ROOT / "lab").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                wrong += [f"{path} -> {name}" for name in names if name.split(".")[0] in ("engine", "preload", "tests")]
+    assert wrong == []

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every file of the repository has in common."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# Trees that hold no sources of ours: build outputs, environments, what tools leave behind.
+OUTSIDE = {"build", "dist", "sonde-archive", "__pycache__", "data"}
+CODE = {".cpp", ".hpp", ".py", ".cmake", ".toml", ".cff"}
+
+
+def repository() -> list[Path]:
+    """All files of ours, relative to the root."""
+    found = []
+    for folder, inner, names in os.walk(ROOT):
+        inner[:] = [name for name in inner if name not in OUTSIDE and (not name.startswith(".") or name == ".ci")]
+        found += [(Path(folder) / name).relative_to(ROOT) for name in names if not name.endswith(".egg-info")]
+    return sorted(found)
+
+
+def is_script(path: Path) -> bool:
+    """A file without an ending that starts with #!."""
+    return path.suffix == "" and (ROOT / path).read_bytes()[:2] == b"#!"
+
+
+def test_there_are_files() -> None:
+    assert len(repository()) > 100
+
+
+def test_no_name_says_nothing() -> None:
+    """A file is named by its topic. These words are what people write when they have not found one."""
+    empty = {"util", "utils", "utility", "utilities", "common", "misc", "helper", "helpers", "manager", "managers"}
+    wrong = [str(path) for path in repository() if any(set(re.split(r"[-_.]", part)) & empty for part in path.parts)]
+    assert wrong == []
+
+
+def test_every_source_names_its_licence_first() -> None:
+    wrong = []
+    for path in repository():
+        if path.suffix in CODE or path.name in ("CMakeLists.txt", "Makefile") or is_script(path):
+            lines = (ROOT / path).read_text(encoding="utf-8").split("\n", 2)
+            first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
+            if "SPDX-License-Identifier: Apache-2.0" not in first:
+                wrong.append(str(path))
+    assert wrong == []
+
+
+def test_scripts_can_be_run() -> None:
+    wrong = [str(path) for path in repository() if is_script(path) and not os.access(ROOT / path, os.X_OK)]
+    assert wrong == []
+
+
+def test_text_ends_with_one_newline_and_has_no_tabs_or_trailing_blanks() -> None:
+    wrong = []
+    for path in repository():
+        if path.suffix not in CODE | {".md", ".json", ".ndjson", ".txt", ".sh"} and not is_script(path):
+            continue
+        text = (ROOT / path).read_text(encoding="utf-8")
+        if text and (not text.endswith("\n") or text.endswith("\n\n")):
+            wrong.append(f"{path}: end of file")
+        if re.search(r"[ \t]+$", text, re.MULTILINE):
+            wrong.append(f"{path}: blanks at the end of a line")
+        if "\r" in text:
+            wrong.append(f"{path}: carriage return")
+    assert wrong == []

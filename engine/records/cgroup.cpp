@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -65,15 +66,39 @@ std::vector<std::string> folders(const std::string& system_root, const Mount& mo
     }
 }
 
-void tighten_memory(CgroupLimits& limits, const std::string& limit_file, const std::string& use_file) {
-    const auto limit = system_number(limit_file);
+/// Lines of memory.stat are "name value".
+std::uint64_t statistic(std::string_view text, const std::string& name) {
+    const std::string wanted = name + " ";
+    std::size_t at = text.compare(0, wanted.size(), wanted) == 0 ? 0 : text.find("\n" + wanted);
+    if (at == std::string_view::npos) {
+        return 0;
+    }
+    at += text[at] == '\n' ? 1 : 0;
+    return std::strtoull(std::string(text.substr(at + wanted.size(), 24)).c_str(), nullptr, 10);
+}
+
+/// `prefix`: v1 counts a group with all below it as total_*.
+std::uint64_t cached_bytes(const std::string& folder, const std::string& prefix) {
+    const std::string text = read_system_file(folder + "/memory.stat");
+    return statistic(text, prefix + "inactive_file") + statistic(text, prefix + "active_file");
+}
+
+struct MemoryFiles {
+    const char *limit, *use, *prefix;
+};
+constexpr MemoryFiles memory_v1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_"};
+constexpr MemoryFiles memory_v2{"/memory.max", "/memory.current", ""};
+
+void tighten_memory(CgroupLimits& limits, const std::string& folder, const MemoryFiles& files) {
+    const auto limit = system_number(folder + files.limit);
     // v1 writes "no limit" as the largest multiple of a page.
     constexpr std::uint64_t unlimited = 1ULL << 62U;
     if (!limit || *limit >= unlimited || (limits.memory_bytes && *limits.memory_bytes <= *limit)) {
         return;
     }
     limits.memory_bytes = limit;
-    limits.memory_used_bytes = system_number(use_file);
+    limits.memory_used_bytes = system_number(folder + files.use);
+    limits.memory_cache_bytes = cached_bytes(folder, files.prefix);
 }
 
 void tighten_cpus(CgroupLimits& limits, double quota, double period) {
@@ -85,7 +110,7 @@ void tighten_cpus(CgroupLimits& limits, double quota, double period) {
 }
 
 void read_version_2(CgroupLimits& limits, const std::string& folder) {
-    tighten_memory(limits, folder + "/memory.max", folder + "/memory.current");
+    tighten_memory(limits, folder, memory_v2);
     // "max 100000" or "quota period"
     double quota = 0;
     double period = 0;
@@ -118,7 +143,7 @@ CgroupLimits cgroup_limits(const std::string& system_root) {
         } else if (mount.type == "cgroup" && lists(mount.options, "memory")) {
             if (const auto path = group_path(table, "memory")) {
                 for (const std::string& folder : folders(system_root, mount, *path)) {
-                    tighten_memory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+                    tighten_memory(limits, folder, memory_v1);
                 }
             }
         }

@@ -11,8 +11,9 @@ namespace sonde::records {
 /// The tightest limit on the way from this process's group to the root; nothing = no limit.
 struct CgroupLimits {
     std::optional<std::uint64_t> memory_bytes;
-    std::optional<std::uint64_t> memory_used_bytes;  ///< of the group that sets memory_bytes
-    std::optional<double> cpus;                      ///< processors' worth of time (quota / period)
+    std::optional<std::uint64_t> memory_used_bytes;   ///< of the group that sets memory_bytes
+    std::optional<std::uint64_t> memory_cache_bytes;  ///< part of it that is page cache, so that it can be had back
+    std::optional<double> cpus;                       ///< processors' worth of time (quota / period)
 };
 
 /// Version 1 and version 2 hierarchies, also mixed. `system_root` is put before /proc and all mount points.

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conducts one run: a place in the archive, the launch, the record, the summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde import __version__
+from sonde.launch.engine import Engine
+from sonde.launch.launchers import Launcher, LocalLauncher
+from sonde.launch.session import Job, Session
+from sonde.model.errors import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    MISMATCH,
+    DataMismatchError,
+    MachineError,
+    RunFailedError,
+    StoppedError,
+    UserError,
+)
+from sonde.model.lines import Line
+from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
+from sonde.store.archive import RECORD, Archive
+
+Observer = Callable[[str, Line], None]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """With what a run is conducted, and where it is kept."""
+
+    engine: Engine
+    archive: Archive
+    launcher: Launcher = field(default_factory=LocalLauncher)
+    mpi_module: Path | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run that has been kept. `text` is one sentence when it did not end well."""
+
+    folder: Path
+    exit_code: int
+    text: str
+    record: RecordReader
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+
+def conduct(
+    plan: Plan, setup: Setup, observer: Observer, name: str | None = None, facts: Mapping[str, Any] | None = None
+) -> Result:
+    """Runs `plan` and keeps what it gave, however it ended.
+
+    Raises UserError when nothing was measured: the plan was refused, or nothing could be started.
+    """
+    known = {
+        "lab": __version__,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "plan": {"id": plan.id, "title": plan.title},
+        "target": str(plan.target),
+        "launcher": setup.launcher.name,
+        "engine_path": str(setup.engine.path),
+        "role": "run",
+        "group": None,
+        **(facts or {}),
+    }
+    draft = setup.archive.begin(name or plan.id, plan.to_json(), known)
+    job = Job(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, plan.stages, setup.mpi_module)
+    try:
+        outcome = Session(job, observer, started=lambda pid: draft.claim(pid)).run()
+    except UserError:
+        setup.archive.discard(draft)
+        raise
+    if outcome.record.run is None and outcome.exit_code != DONE:
+        setup.archive.discard(draft)
+        raise failure(
+            outcome.exit_code, _of_plan(plan, outcome.text) if outcome.exit_code == BAD_INPUT else outcome.text
+        )
+    record = _reread(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
+    folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
+    return Result(folder, outcome.exit_code, outcome.text, record)
+
+
+def failure(exit_code: int, text: str) -> UserError:
+    """The error that ends the command with `exit_code`."""
+    kinds: dict[int, type[UserError]] = {
+        FAILED: RunFailedError,
+        BAD_INPUT: UserError,
+        MISMATCH: DataMismatchError,
+        INTERRUPTED: StoppedError,
+    }
+    return kinds.get(exit_code, MachineError)(text or "The run did not end well, and the engine did not say why.")
+
+
+def _of_plan(plan: Plan, text: str) -> str:
+    return f"{plan.origin}: {text.removeprefix('Plan: ')}"
+
+
+def _reread(path: Path, followed: RecordReader) -> RecordReader:
+    """Stages were joined after they had been followed, with other times: the file is the truth."""
+    from sonde.model.record import read_record
+
+    try:
+        return read_record(path)
+    except OSError:
+        return followed

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the engine is, and short questions to it (everything but a run)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    MISMATCH,
+    DataMismatchError,
+    MachineError,
+    RunFailedError,
+    StoppedError,
+    UserError,
+)
+
+VARIABLE = "SONDE_ENGINE"
+NAME = "sonde-engine"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The engine program. `source` says why this one was chosen."""
+
+    path: Path
+    source: str
+
+    def version(self) -> str:
+        """What the engine says about itself."""
+        return self._ask(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
+
+    def backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
+        """One entry a backend: name, usable or not, why not."""
+        where = ["--on", str(directory)] if directory else []
+        found = self._json(["backends", "--json", *where])
+        entries = found.get("backends", []) if isinstance(found, Mapping) else found
+        return [entry for entry in entries if isinstance(entry, dict)]
+
+    def probe(self, directory: Path) -> dict[str, Any]:
+        """Facts about this machine and the file system under `directory` (the members of a `node` line)."""
+        found = self._json(["probe", str(directory)])
+        return found if isinstance(found, dict) else {}
+
+    def clean(self, directory: Path, dry_run: bool) -> Any:
+        """Removes what killed runs left below `directory`; with `dry_run` only says what would be removed."""
+        return self._json(["clean", str(directory), "--json", *(["--dry-run"] if dry_run else [])], timeout=None)
+
+    def check(self, plan_file: Path) -> None:
+        """Lets the engine check a plan without running it. Raises UserError with the engine's sentence."""
+        self._ask(["run", str(plan_file), "--dry-run"])
+
+    def _json(self, arguments: Sequence[str], timeout: float | None = 60) -> Any:
+        text = self._ask(arguments, timeout).stdout
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise MachineError(
+                f"The engine {self.path} answered `{arguments[0]}` with something that is not JSON; is it the right"
+                " version? `sonde doctor` shows which engine is used and why."
+            ) from None
+
+    def _ask(self, arguments: Sequence[str], timeout: float | None = 60) -> subprocess.CompletedProcess[str]:
+        try:
+            answer = subprocess.run(
+                [str(self.path), *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                check=False,
+            )
+        except OSError as reason:
+            raise MachineError(f"The engine {self.path} does not start: {reason.strerror}.") from None
+        except subprocess.TimeoutExpired:
+            raise MachineError(
+                f"The engine gave no answer to `{arguments[0]}` within {timeout:.0f} s: the file system may hang."
+            ) from None
+        if answer.returncode != 0:
+            raise engine_error(answer.returncode, last_sentence(answer.stderr))
+        return answer
+
+
+def last_sentence(messages: str) -> str:
+    """The engine's own sentence in what it printed to stderr: its last line that has our name, else the last line."""
+    lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(f"{NAME}:")]
+    chosen = (ours or lines or [""])[-1]
+    return chosen.removeprefix(f"{NAME}:").strip()
+
+
+def engine_error(returncode: int, sentence: str) -> UserError:
+    """The error for an engine that ended with `returncode`."""
+    if returncode < 0:
+        name = _signal_name(-returncode)
+        hint = " Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL else ""
+        return RunFailedError(f"The engine was ended by {name}.{hint} {sentence}".strip())
+    text = sentence or f"The engine ended with exit code {returncode} and said nothing."
+    text = text[:1].upper() + text[1:]
+    text = text if text.endswith((".", "!", "?")) else f"{text}."
+    kinds: dict[int, type[UserError]] = {
+        FAILED: RunFailedError,
+        BAD_INPUT: UserError,
+        MISMATCH: DataMismatchError,
+        INTERRUPTED: StoppedError,
+        DONE: UserError,
+    }
+    return kinds.get(returncode, MachineError)(text)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def find_engine() -> Engine:
+    """$SONDE_ENGINE, else the engine in this package, else the newest one in the build tree around this source."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        path = Path(named).expanduser()
+        if not _runs(path):
+            raise MachineError(f"${VARIABLE} is {named}, which is not a program that can be run.")
+        return Engine(path.resolve(), f"named by ${VARIABLE}")
+    packaged = Path(str(resources.files("sonde").joinpath("bin", NAME)))
+    if _runs(packaged):
+        return Engine(packaged, "part of this installation")
+    source = Path(__file__).resolve().parents[3]
+    built = [path for path in source.glob(f"build/*/engine/{NAME}") if _runs(path)]
+    if built:
+        return Engine(
+            max(built, key=lambda path: path.stat().st_mtime), "newest in the build folder of the source tree"
+        )
+    raise MachineError(
+        f"The engine is not installed: there is no {packaged.name} in this package; install sonde again, or build the"
+        f" engine and name it in ${VARIABLE}."
+    )
+
+
+def _runs(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

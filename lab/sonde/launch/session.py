@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run from start to end: its engine processes one stage after the other, their record followed as it grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sonde.launch.child import Child, SignalWatch
+from sonde.launch.engine import Engine, engine_error, last_sentence
+from sonde.launch.follow import Follower
+from sonde.launch.launchers import Launcher
+from sonde.model.errors import DONE, FAILED, INTERRUPTED
+from sonde.model.lines import Line, RunLine
+from sonde.model.record import RecordReader, join_stages
+
+RECORD = "record.ndjson"
+MESSAGES = "messages.txt"
+
+Observer = Callable[[str, Line], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to launch, and where its files go."""
+
+    engine: Engine
+    launcher: Launcher
+    plan_file: Path
+    folder: Path
+    run_id: str
+    stages: int = 1
+    mpi_module: Path | None = None
+
+    def command(self, stage: int | None, record: Path) -> list[str]:
+        """The command line of one stage; None when the engine runs all of them."""
+        engine = [str(self.engine.path), "run", str(self.plan_file), "--record", str(record), "--run-id", self.run_id]
+        engine += ["--quiet"]
+        if stage is not None:
+            engine += ["--stage", str(stage)]
+        if self.mpi_module is not None:
+            engine += ["--mpi-module", str(self.mpi_module)]
+        return self.launcher.arguments(engine)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended. `text` is one sentence, empty when all went well."""
+
+    exit_code: int
+    text: str
+    record: RecordReader
+
+
+class Session:
+    """Runs a job. The observer sees every line of the record soon after it was written, and only whole lines."""
+
+    def __init__(self, job: Job, observer: Observer, started: Callable[[int], None] = lambda pid: None) -> None:
+        self._job = job
+        self._observer = observer
+        self._started = started  # told the process id of each child
+        self._reader = RecordReader()
+        self._complaint = ""
+
+    def run(self) -> Outcome:
+        """Blocks until the end. Raises only when nothing could be started."""
+        job = self._job
+        # Alone, the engine starts a fresh process for each stage itself; under a launcher that is a launch each.
+        in_launches = job.launcher.ranks is not None and job.stages > 1
+        if not in_launches:
+            with SignalWatch() as signals:
+                return self._outcome(*self._stage(None, job.folder / RECORD, signals))
+        return self._run_in_launches()
+
+    def _run_in_launches(self) -> Outcome:
+        files = [self._job.folder / f"stage-{stage}.ndjson" for stage in range(self._job.stages)]
+        began: list[float] = []
+        code, said = DONE, ""
+        with SignalWatch() as signals:
+            for stage, file in enumerate(files):
+                began.append(time.monotonic())
+                code, said = self._stage(stage, file, signals)
+                if code != DONE or signals.received:
+                    break
+        self._join(files[: len(began)], [at - began[0] for at in began])
+        return self._outcome(code, said)
+
+    def _join(self, files: list[Path], offsets: list[float]) -> None:
+        present = [(file, offset) for file, offset in zip(files, offsets, strict=True) if file.exists()]
+        joined = join_stages([file.read_bytes() for file, _ in present], [offset for _, offset in present])
+        (self._job.folder / RECORD).write_bytes(joined)
+        for file, _ in present:
+            file.unlink()
+
+    def _stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
+        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, self._job.launcher.environment())
+        self._started(child.pid)
+        follower = Follower(record)
+
+        def look() -> None:
+            for kind, line in self._reader.feed(follower.read()):
+                if isinstance(line, RunLine) and not self._is_whole(line):
+                    child.stop()
+                self._observer(kind, line)
+
+        status = child.watch(signals, self._job.launcher.relayed, look)
+        for kind, line in self._reader.finish():
+            self._observer(kind, line)
+        follower.close()
+        return status, child.messages()
+
+    def _is_whole(self, line: RunLine) -> bool:
+        """False when the launcher started processes that do not know of each other: each would run the whole plan."""
+        wanted = self._job.launcher.ranks
+        if wanted is None or line.processes is None or line.processes == wanted:
+            return True
+        self._complaint = (
+            f"{self._job.launcher.name} was asked for {wanted} processes, but the engine sees {line.processes}: they do"
+            " not know of each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
+            + (', or name the PMI with --launcher-args "--mpi=…".' if self._job.launcher.name == "srun" else ".")
+        )
+        return False
+
+    def _outcome(self, status: int, messages: str) -> Outcome:
+        end, sentence = self._reader.end, last_sentence(messages)
+        if self._complaint:
+            return Outcome(3, self._complaint, self._reader)
+        if end is not None and not (end.exit_code == DONE and status != DONE):
+            text = "" if end.exit_code == DONE else end.text or str(engine_error(end.exit_code, sentence))
+            return Outcome(end.exit_code, text, self._reader)
+        if status == DONE:
+            return Outcome(FAILED, "The engine ended without completing its record.", self._reader)
+        error = engine_error(status, sentence)
+        code = INTERRUPTED if status in (-2, -15, 130, 143) else error.exit_code
+        return Outcome(code, str(error), self._reader)

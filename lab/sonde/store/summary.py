@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.json: what the list of runs needs, so that it never has to read a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import RecordError
+from sonde.model.lines import Rate
+from sonde.model.record import PhaseRecord, RecordReader
+
+SCHEMA = "sonde-run/1"
+NAME = "run.json"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run in the list."""
+
+    folder: Path
+    id: str
+    status: str
+    started: str
+    seconds: float | None
+    plan: str
+    title: str
+    target: str
+    file_system: str
+    tasks: int | None
+    nodes: int | None
+    role: str
+    group: str | None
+    phases: tuple[Mapping[str, Any], ...]
+    document: Mapping[str, Any] = field(repr=False)
+
+
+def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str) -> dict[str, Any]:
+    """The document run.json. `facts` are what the lab knows beside the record; they come first."""
+    run, end = reader.run, reader.end
+    host = reader.machines[0].host if reader.machines else ""
+    kind = reader.machines[0].file_system.type if reader.machines else ""
+    status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        **facts,
+        "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
+        "exit_code": exit_code,
+        "text": text,
+        "seconds": end.seconds if end and end.seconds is not None else _last_time(reader),
+        "host": host,
+        "file_system": kind,
+        "phases": [_phase(phase) for phase in reader.phases.values()],
+        "findings": [
+            {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
+            for one in reader.all_findings
+        ],
+        "errors": [one.text for one in reader.errors[:5]],
+        "problems": reader.problems[:20],
+    }
+    if run is not None:
+        document |= {
+            "started": run.started or facts.get("started", ""),
+            "engine": run.engine,
+            "launch": run.launch,
+            "tasks": run.tasks,
+            "processes": run.processes,
+            "threads": run.threads,
+            "nodes": run.nodes,
+        }
+    return document
+
+
+def _last_time(reader: RecordReader) -> float | None:
+    times = [phase.end.t for phase in reader.phases.values() if phase.end]
+    times += [phase.progress.t for phase in reader.phases.values() if phase.progress]
+    return max(times, default=None)
+
+
+def _phase(phase: PhaseRecord) -> dict[str, Any]:
+    begin, end = phase.begin, phase.end
+    row: dict[str, Any] = {
+        "phase": begin.phase,
+        "op": begin.op,
+        "backend": begin.backend,
+        "direct": begin.direct,
+        "cache": begin.cache,
+        "measured": begin.measured,
+        "done": end is not None,
+        "findings": [one.id for one in phase.findings],
+    }
+    if end is not None:
+        rate = end.rates.total or end.rates.transfer or Rate()
+        row |= {
+            "bytes": end.bytes.moved,
+            "ops": end.ops.done,
+            "failed": end.ops.failed,
+            "seconds": end.seconds.elapsed,
+            "bytes_per_s": rate.bytes_per_s,
+            "ops_per_s": rate.ops_per_s,
+            "stopped_by": end.stopped_by,
+        }
+    return row
+
+
+def read_summary(folder: Path) -> Summary:
+    """Reads run.json. Raises RecordError with a sentence part when the folder is not a run of ours."""
+    try:
+        document = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecordError(f"has no {NAME}") from None
+    except (OSError, ValueError) as reason:
+        raise RecordError(f"has a {NAME} that cannot be read ({reason})") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else None
+        raise RecordError(f"has a {NAME} of another kind ({found or 'no schema'})")
+    plan = document.get("plan")
+    plan = plan if isinstance(plan, dict) else {}
+    phases = document.get("phases")
+    return Summary(
+        folder=folder,
+        id=_text(document, "id") or folder.name,
+        status=_text(document, "status") or "lost",
+        started=_text(document, "started"),
+        seconds=_number(document, "seconds"),
+        plan=_text(plan, "id"),
+        title=_text(plan, "title"),
+        target=_text(document, "target"),
+        file_system=_text(document, "file_system"),
+        tasks=_whole(document, "tasks"),
+        nodes=_whole(document, "nodes"),
+        role=_text(document, "role") or "run",
+        group=_text(document, "group") or None,
+        phases=tuple(one for one in phases if isinstance(one, dict)) if isinstance(phases, list) else (),
+        document=document,
+    )
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(document: Mapping[str, Any], name: str) -> float | None:
+    value = document.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(document: Mapping[str, Any], name: str) -> int | None:
+    value = document.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

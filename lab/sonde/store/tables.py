@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same results as Parquet, one file a kind of row, to be queried over many runs at once.
+
+Every row carries the id of its run, so ``SELECT … FROM 'sonde-archive/*/phases.parquet'`` needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sonde.model.lines import TableLine
+from sonde.model.record import PhaseRecord, RecordReader
+
+PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
+_RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
+_KINDS = ("read", "write", "open", "fsync", "close")
+_PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
+_PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
+_SPREAD = ("min", "p25", "p50", "p75", "max")
+
+
+def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
+    """Writes the three files into `folder`."""
+    phases = list(reader.phases.values())
+    _write(folder / PHASES, _phase_types(), [_phase_row(run_id, one) for one in phases])
+    _write(folder / SERIES, _series_types(), [row for one in phases for row in _series_rows(run_id, one)])
+    _write_tasks(folder / TASKS, run_id, phases)
+
+
+def _write(path: Path, types: dict[str, str], rows: Sequence[dict[str, Any]]) -> None:
+    # pyarrow takes longer to import than most commands take to run
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+    columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}
+    parquet.write_table(pa.Table.from_pydict(columns, schema=schema), path, compression="zstd")
+
+
+def _as(kind: str, value: Any) -> Any:
+    return float(value) if kind == "float" and value is not None else value
+
+
+def _phase_types() -> dict[str, str]:
+    types = {"run": "text", "phase": "text", "index": "int", "op": "text", "backend": "text"}
+    types |= {"direct": "bool", "cache": "text", "measured": "bool", "finished": "bool", "stopped_by": "text"}
+    types |= {"planned_bytes": "int", "bytes": "int", "bytes_read": "int", "bytes_written": "int"}
+    types |= {"planned_ops": "int", "ops": "int", "ops_failed": "int", "ops_short": "int", "files": "int"}
+    types |= {f"{part}_s": "float" for part in _PARTS}
+    for rate in _RATES:
+        types |= {f"{rate}_bytes_per_s": "float", f"{rate}_ops_per_s": "float", f"{rate}_s": "float"}
+    for kind in _KINDS:
+        types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
+    types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
+    types |= {"tail_share": "float", "wearout_ratio": "float", "resident": "float", "checked_bytes": "int"}
+    types |= {"mismatches": "int", "findings": "text"}
+    return types
+
+
+def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
+    begin, end = phase.begin, phase.end
+    row: dict[str, Any] = {
+        "run": run_id,
+        "phase": begin.phase,
+        "index": begin.index,
+        "op": begin.op,
+        "backend": begin.backend,
+        "direct": begin.direct,
+        "cache": begin.cache,
+        "measured": begin.measured,
+        "finished": end is not None,
+        "planned_bytes": begin.planned_bytes,
+        "planned_ops": begin.planned_ops,
+        "files": begin.files,
+        "findings": ",".join(one.id for one in phase.findings),
+    }
+    if end is None:
+        return row
+    row |= {"stopped_by": end.stopped_by, "bytes": end.bytes.moved, "ops": end.ops.done}
+    row |= {"bytes_read": end.bytes.read, "bytes_written": end.bytes.written}
+    row |= {"ops_failed": end.ops.failed, "ops_short": end.ops.short}
+    row |= {f"{part}_s": getattr(end.seconds, part) for part in _PARTS}
+    for name in _RATES:
+        rate = getattr(end.rates, name)
+        if rate is not None:
+            row |= {f"{name}_bytes_per_s": rate.bytes_per_s, f"{name}_ops_per_s": rate.ops_per_s}
+            row[f"{name}_s"] = rate.seconds
+    for kind, latency in end.latency.items():
+        row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
+    row |= {"user_s": end.cpu.user_s, "system_s": end.cpu.system_s, "bytes_per_system_s": end.cpu.bytes_per_system_s}
+    row |= {"max_over_mean": end.imbalance.max_over_mean, "tail_share": end.imbalance.tail_share}
+    row |= {"wearout_ratio": end.wearout_ratio, "resident": end.resident}
+    if end.verify is not None:
+        row |= {"checked_bytes": end.verify.checked_bytes, "mismatches": end.verify.mismatches}
+    return row
+
+
+def _series_types() -> dict[str, str]:
+    types = {"run": "text", "phase": "text", "scope": "text", "node": "int", "slice": "int", "start_s": "float"}
+    types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int"}
+    return types | {f"task_rate_{name}": "float" for name in _SPREAD}
+
+
+def _series_rows(run_id: str, phase: PhaseRecord) -> list[dict[str, Any]]:
+    rows = []
+    for series in phase.series:
+        for position in range(max(len(series.bytes), len(series.ops))):
+            row: dict[str, Any] = {
+                "run": run_id,
+                "phase": series.phase,
+                "scope": series.scope,
+                "node": series.node,
+                "slice": position,
+                "start_s": position * series.slice_s,
+                "slice_s": series.slice_s,
+            }
+            for name in ("bytes", "ops", "active"):
+                row[name] = _at(getattr(series, name), position)
+            row |= {f"task_rate_{name}": _at(getattr(series.task_rate, name), position) for name in _SPREAD}
+            rows.append(row)
+    return rows
+
+
+def _at(values: Sequence[Any], position: int) -> Any:
+    return values[position] if position < len(values) else None
+
+
+def _write_tasks(path: Path, run_id: str, phases: Sequence[PhaseRecord]) -> None:
+    """The columns are the record's own: whichever the engine wrote, in the order it first wrote them."""
+    rows: list[dict[str, Any]] = []
+    types: dict[str, str] = {"run": "text", "phase": "text"}
+    for phase in phases:
+        for table in phase.tasks:
+            rows += _task_rows(run_id, table)
+    for row in rows:
+        for name, value in row.items():
+            types[name] = _widest(types.get(name), value)
+    fitting = [{name: _fit(types[name], value) for name, value in row.items()} for row in rows]
+    _write(path, {name: kind or "text" for name, kind in types.items()}, fitting)
+
+
+def _task_rows(run_id: str, table: TableLine) -> list[dict[str, Any]]:
+    rows = []
+    for number, values in enumerate(table.rows):
+        row: dict[str, Any] = {"run": run_id, "phase": table.phase}
+        row |= dict(zip(table.columns, values, strict=False))
+        row.setdefault("task", table.first_task + number)
+        rows.append(row)
+    return rows
+
+
+def _widest(kind: str | None, value: Any) -> str:
+    """The narrowest type that holds what was seen so far and `value`; "" while only null was seen."""
+    if value is None:
+        return kind or ""
+    own = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+    own = own if isinstance(value, bool | int | float) else "text"
+    if not kind or kind == own:
+        return own
+    return "float" if {kind, own} == {"int", "float"} else "text"
+
+
+def _fit(kind: str, value: Any) -> Any:
+    if value is None or kind != "text":
+        return value
+    return value if isinstance(value, str) else str(value)

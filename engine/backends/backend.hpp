@@ -26,7 +26,7 @@ struct Operation {
     std::uint64_t offset = 0;  ///< bytes from the start of the file
     std::byte* buffer = nullptr;
     std::uint32_t length = 0;  ///< bytes
-    std::uint16_t file = 0;  ///< index given to open()
+    std::uint16_t file = 0;    ///< index given to open()
     bool write = false;
     std::uint8_t reserved = 0;
     std::uint32_t slot = 0;  ///< queue slot, 0 .. queue_depth-1; names the buffer area too
@@ -53,7 +53,7 @@ struct ChannelSetup {
     const plan::Paced* paced = nullptr;
     int task = 0;  ///< global number of the task
     int tasks = 1;
-    unsigned files = 1;  ///< how many files will be open at once at most
+    unsigned files = 1;            ///< how many files will be open at once at most
     std::uint32_t max_length = 0;  ///< of one operation, bytes
     /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
     std::span<const std::span<std::byte>> areas;
@@ -64,7 +64,7 @@ struct ChannelSetup {
 
 /// One task's access to storage. Used by one thread only. No call allocates, locks or prints between open and close.
 class Channel {
-   public:
+ public:
     Channel() = default;
     Channel(const Channel&) = delete;
     Channel& operator=(const Channel&) = delete;
@@ -101,8 +101,8 @@ class Channel {
 struct Traits {
     bool stores_data = true;  ///< false: nothing is kept, so verification is impossible
     bool needs_files = true;  ///< false: no directory, no free space
-    bool queue = false;  ///< queue depth above one
-    bool direct = false;  ///< O_DIRECT or the like
+    bool queue = false;       ///< queue depth above one
+    bool direct = false;      ///< O_DIRECT or the like
     bool collective = false;
     bool virtual_time = false;  ///< may run on the channel's own clock (paced)
 };

@@ -22,7 +22,7 @@ struct Watch {
 
 // A signal handler can only be told through the thread it runs on.
 thread_local Watch* watch = nullptr;
-struct sigaction previous{};
+struct sigaction previous {};
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
     Watch* const mine = watch;
@@ -46,7 +46,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
 void install_fault_guard() {
     static std::once_flag once;
     std::call_once(once, [] {
-        struct sigaction action{};
+        struct sigaction action {};
         action.sa_sigaction = on_bus_error;
         // NODEFER: the handler is left by a jump that does not restore the signal mask, which saves a system call a
         // copy.

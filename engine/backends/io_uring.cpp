@@ -32,6 +32,9 @@ constexpr std::array flag_sets{disabled | submit_all | single_issuer | deferred,
                                disabled | submit_all | single_issuer | cooperative, disabled | submit_all | cooperative,
                                disabled, 0U};
 
+constexpr std::uint64_t sync_mark = 1ULL << 32U;  ///< in the tag of an fsync, beside the slot
+constexpr unsigned char with_sync = 2;            ///< state of a slot whose write is followed by an fsync
+
 /// A ring of at least `entries`, or -errno of the last attempt.
 int make_ring(io_uring& ring, unsigned entries, unsigned& flags) {
     int failed = -EINVAL;
@@ -92,7 +95,9 @@ class UringChannel final : public Channel {
     void register_files();
     int enter_thread();
     void leave_thread() noexcept;
-    bool prepare(const Operation& operation) noexcept;
+    void prepare(const Operation& operation, io_uring_sqe* entry) noexcept;
+    void prepare_sync(const Operation& operation) noexcept;
+    bool complete(const io_uring_cqe& entry, Completion& completion) noexcept;
     std::size_t collect(std::span<Completion> done) noexcept;
     std::size_t give_up(std::span<Completion> done) noexcept;
 
@@ -105,7 +110,9 @@ class UringChannel final : public Channel {
     unsigned depth_ = 1, in_flight_ = 0;
     int broken_ = 0;  ///< errno that made the ring unusable: all that is in flight fails with it
     std::vector<int> descriptors_;
+    bool sync_each_ = false;             ///< an fsync is linked to every write; both make up the operation
     std::vector<unsigned char> flying_;  ///< by slot: 1 = in flight
+    std::vector<std::int32_t> written_;  ///< by slot: result of a write whose fsync is not done
     std::vector<std::string> notes_;
 };
 
@@ -113,8 +120,10 @@ UringChannel::UringChannel(const ChannelSetup& setup)
     : io_(*setup.io),
       depth_(static_cast<unsigned>(std::max(1, setup.io->queue_depth))),
       descriptors_(setup.files, -1),
-      flying_(depth_, 0) {
-    const int failed = make_ring(ring_, depth_, flags_);
+      sync_each_(setup.io->fsync == plan::Fsync::per_op),
+      flying_(depth_, 0),
+      written_(sync_each_ ? depth_ : 0, 0) {
+    const int failed = make_ring(ring_, sync_each_ ? depth_ * 2 : depth_, flags_);
     if (failed != 0) {
         throw std::runtime_error(refusal(-failed));
     }
@@ -222,11 +231,7 @@ int UringChannel::close(std::uint16_t file) {
     return result;
 }
 
-bool UringChannel::prepare(const Operation& operation) noexcept {
-    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-    if (entry == nullptr) {
-        return false;
-    }
+void UringChannel::prepare(const Operation& operation, io_uring_sqe* entry) noexcept {
     const int file = fixed_files_ ? operation.file : descriptors_[operation.file];
     const auto slot = static_cast<int>(operation.slot);
     if (fixed_buffers_ && operation.write) {
@@ -242,30 +247,67 @@ bool UringChannel::prepare(const Operation& operation) noexcept {
         entry->flags |= IOSQE_FIXED_FILE;
     }
     io_uring_sqe_set_data64(entry, operation.slot);
-    flying_[operation.slot] = 1;
-    ++in_flight_;
-    return true;
+}
+
+/// The kernel starts the linked fsync when the write has succeeded in full, and cancels it otherwise.
+void UringChannel::prepare_sync(const Operation& operation) noexcept {
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    io_uring_prep_fsync(entry, fixed_files_ ? operation.file : descriptors_[operation.file], 0);
+    if (fixed_files_) {
+        entry->flags |= IOSQE_FIXED_FILE;
+    }
+    io_uring_sqe_set_data64(entry, operation.slot | sync_mark);
 }
 
 bool UringChannel::submit(const Operation& operation) noexcept {
-    // The kernel hears of it in reap(), together with all others that were queued since: one system call for many.
-    return in_flight_ < depth_ && prepare(operation);
+    if (in_flight_ == depth_) {
+        return false;
+    }
+    // There is room for every operation that may be in flight. The kernel hears of this one in reap(), together with
+    // all others that were queued since: one system call for many.
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    prepare(operation, entry);
+    flying_[operation.slot] = 1;
+    ++in_flight_;
+    if (sync_each_ && operation.write) [[unlikely]] {
+        entry->flags |= IOSQE_IO_LINK;
+        flying_[operation.slot] = with_sync;
+        prepare_sync(operation);
+    }
+    return true;
+}
+
+/// True when this entry ends an operation.
+bool UringChannel::complete(const io_uring_cqe& entry, Completion& completion) noexcept {
+    const std::uint64_t tag = entry.user_data;
+    const auto slot = static_cast<std::uint32_t>(tag & ~sync_mark);
+    completion = {slot, entry.res};
+    if (flying_[slot] == with_sync) [[unlikely]] {
+        if ((tag & sync_mark) == 0) {
+            written_[slot] = entry.res;
+            return false;
+        }
+        const bool synced = entry.res == 0 || entry.res == -ECANCELED;
+        completion.result = synced ? written_[slot] : entry.res;
+    }
+    flying_[slot] = 0;
+    --in_flight_;
+    return true;
 }
 
 std::size_t UringChannel::collect(std::span<Completion> done) noexcept {
     std::size_t count = 0;
+    unsigned used = 0;
     unsigned head = 0;
     io_uring_cqe* entry = nullptr;
     io_uring_for_each_cqe(&ring_, head, entry) {
         if (count == done.size()) {
             break;
         }
-        const auto slot = static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry));
-        done[count++] = {slot, entry->res};
-        flying_[slot] = 0;
+        ++used;
+        count += complete(*entry, done[count]) ? 1 : 0;
     }
-    io_uring_cq_advance(&ring_, static_cast<unsigned>(count));
-    in_flight_ -= static_cast<unsigned>(count);
+    io_uring_cq_advance(&ring_, used);
     return count;
 }
 

@@ -31,8 +31,13 @@ struct MappedFile {
     std::uint64_t size = 0;    ///< bytes of the file as far as this task knows
 };
 
+std::uint64_t page_size() {
+    static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return bytes;
+}
+
 std::uint64_t file_size(int descriptor) {
-    struct stat status{};
+    struct stat status {};
     return ::fstat(descriptor, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
@@ -94,7 +99,10 @@ int fault_reason(const MappedFile& file, const Operation& operation, const std::
 
 class MmapChannel final : public Channel {
  public:
-    explicit MmapChannel(const ChannelSetup& setup) : io_(*setup.io), files_(setup.files) { install_fault_guard(); }
+    explicit MmapChannel(const ChannelSetup& setup)
+        : io_(*setup.io), files_(setup.files), sync_each_(setup.io->fsync == plan::Fsync::per_op) {
+        install_fault_guard();
+    }
     ~MmapChannel() override {
         for (std::size_t i = 0; i < files_.size(); ++i) {
             MmapChannel::close(static_cast<std::uint16_t>(i));
@@ -152,17 +160,27 @@ class MmapChannel final : public Channel {
     std::int64_t transfer(const Operation& operation) noexcept override {
         MappedFile& file = files_[operation.file];
         const std::uint64_t end = operation.offset + operation.length;
+        auto bytes = static_cast<std::int64_t>(operation.length);
         if (end > std::min(file.mapped, file.size)) {
-            const std::int64_t usable = at_end(file, operation, end);
-            if (usable <= 0) {
-                return usable;
+            bytes = at_end(file, operation, end);
+            if (bytes <= 0) {
+                return bytes;
             }
-            return move(file, operation, static_cast<std::size_t>(usable));
         }
-        return move(file, operation, operation.length);
+        const std::int64_t moved = move(file, operation, static_cast<std::size_t>(bytes));
+        if (sync_each_ && operation.write && moved > 0) [[unlikely]] {
+            const int failed = sync_range(file, operation);
+            return failed != 0 ? failed : moved;
+        }
+        return moved;
     }
 
  private:
+    static int sync_range(const MappedFile& file, const Operation& operation) noexcept {
+        const std::uint64_t first = operation.offset / page_size() * page_size();
+        return ::msync(file.base + first, operation.offset + operation.length - first, MS_SYNC) == 0 ? 0 : -errno;
+    }
+
     /// An operation that goes beyond what is mapped: how many bytes of it can be moved, 0 = end of file, or -errno.
     static std::int64_t at_end(MappedFile& file, const Operation& operation, std::uint64_t end) noexcept {
         if (operation.write) {
@@ -193,6 +211,7 @@ class MmapChannel final : public Channel {
 
     const plan::Io& io_;
     std::vector<MappedFile> files_;
+    bool sync_each_ = false;
 };
 
 /// Some file systems (FUSE with direct I/O, a few parallel ones) have no shared writable mappings.

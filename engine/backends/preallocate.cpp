@@ -14,7 +14,7 @@ namespace {
 
 /// Tasks that share a file all come here: only ever growing makes the order in which they do it irrelevant.
 int grow(int descriptor, off_t bytes) {
-    struct stat status{};
+    struct stat status {};
     if (::fstat(descriptor, &status) != 0) {
         return -errno;
     }

@@ -75,7 +75,7 @@ Residency measure_file(const std::string& path) {
     if (descriptor < 0) {
         return found;
     }
-    struct stat status{};
+    struct stat status {};
     if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
         const auto bytes = static_cast<std::uint64_t>(status.st_size);
         found.pages = (bytes + page_size() - 1) / page_size();

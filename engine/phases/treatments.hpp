@@ -15,7 +15,7 @@ struct TreatmentResult {
     enum class Outcome { done, failed, skipped };
     Outcome outcome = Outcome::done;
     double seconds = 0;
-    std::string text;  ///< one sentence: what was done, or why not and what would help
+    std::string text;         ///< one sentence: what was done, or why not and what would help
     Residency before, after;  ///< cache treatments: of `files`
     /// memory_hog: holds the memory; released when the last copy goes (the runner keeps it until the phase ends).
     std::shared_ptr<void> held;

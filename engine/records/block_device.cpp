@@ -97,7 +97,7 @@ json describe_block_device(const std::string& device, const std::string& system_
 }
 
 std::string device_number(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISBLK(status.st_mode)) {
         return {};
     }

@@ -37,7 +37,7 @@ bool network_type(std::string_view type) {
 
 /// Only a regular file says how direct I/O must be aligned: one without a name, which nobody sees and nothing leaves.
 ExtendedStatus direct_alignment(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
         return extended_status(AT_FDCWD, path);
     }
@@ -63,7 +63,7 @@ FileSystem describe_file_system(const std::string& path) {
         system.device = std::move(mount->device);
         system.read_only = mount->read_only;
     }
-    struct statvfs status{};
+    struct statvfs status {};
     if (::statvfs(path.c_str(), &status) == 0) {
         system.block_bytes = status.f_frsize != 0 ? status.f_frsize : status.f_bsize;
         system.total_bytes = status.f_blocks * system.block_bytes;
@@ -73,7 +73,7 @@ FileSystem describe_file_system(const std::string& path) {
         system.inodes_free = status.f_ffree;
         system.read_only = system.read_only || (status.f_flag & ST_RDONLY) != 0;
     }
-    struct stat entry{};
+    struct stat entry {};
     if (::stat(path.c_str(), &entry) == 0) {
         system.preferred_io_bytes = static_cast<std::uint64_t>(entry.st_blksize);
     }

@@ -18,6 +18,7 @@ class Slices {
 
     /// End of the current slice: an operation that ends before it needs only add_inside().
     std::uint64_t end_tick() const noexcept { return end_; }
+    std::uint64_t start_tick() const noexcept { return end_ - width_; }
     void add_inside(std::uint64_t length) noexcept {
         bytes_[current_] += length;
         ++operations_[current_];

@@ -27,9 +27,7 @@ void fill(std::byte* out, std::uint64_t bytes, std::uint64_t key, double compres
 }
 
 struct Stamp {
-    std::uint64_t magic = 0, file = 0, offset = 0, who = 0;
-    std::uint32_t generation() const { return static_cast<std::uint32_t>(who >> 32U); }
-    std::uint32_t writer() const { return static_cast<std::uint32_t>(who); }
+    std::uint64_t magic = 0, file = 0, offset = 0, generation = 0;
 };
 
 Stamp stamp_in(const std::byte* where) {
@@ -126,8 +124,7 @@ void explain(Mismatch& mismatch, const Origin& expected, std::uint64_t seed, con
         return;
     }
     const Stamp stamp = stamp_in(head);
-    const std::string by = ", written by task " + std::to_string(stamp.writer()) + ", generation " +
-                           std::to_string(stamp.generation());
+    const std::string by = ", generation " + std::to_string(stamp.generation);
     if (stamp.magic != (magic ^ seed)) {
         mismatch.text = "holds bytes that this run did not write";
     } else if (stamp.file != expected.file) {
@@ -136,10 +133,10 @@ void explain(Mismatch& mismatch, const Origin& expected, std::uint64_t seed, con
     } else if (stamp.offset != at) {
         mismatch.kind = Mismatch::Kind::displaced;
         mismatch.text = "holds offset " + std::to_string(stamp.offset) + " of the same file" + by;
-    } else if (stamp.generation() != expected.generation) {
+    } else if (stamp.generation != expected.generation) {
         mismatch.kind = Mismatch::Kind::stale;
-        mismatch.text = "holds generation " + std::to_string(stamp.generation()) + ", expected " +
-                        std::to_string(expected.generation) + " by task " + std::to_string(expected.writer);
+        mismatch.text = "holds generation " + std::to_string(stamp.generation) + ", expected " +
+                        std::to_string(expected.generation);
     } else {
         mismatch.text = "differs from byte " + std::to_string(wrong_at - at) + " of the 4 KiB block on; its stamp is right";
     }

@@ -27,9 +27,8 @@ constexpr std::uint64_t magic = 0x31656d6152646e53ULL;
 
 /// Whose bytes: the identity of a file in a run and which write of it.
 struct Origin {
-    std::uint64_t file = 0;  ///< number of the file in its phase (phases/layout.hpp)
-    std::uint32_t generation = 0;  ///< of the phase that wrote it; 0 = never
-    std::uint32_t writer = 0;  ///< task that wrote it
+    std::uint64_t file = 0;  ///< number of the file (phases/layout.hpp)
+    std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
 };
 
 struct Mismatch {
@@ -45,7 +44,7 @@ struct Mismatch {
     Kind kind = Kind::changed;
     std::uint64_t offset = 0;  ///< of the first wrong byte in the file
     std::uint64_t bytes = 0;  ///< wrong bytes in the operation
-    std::string text;  ///< "holds offset 8192 of the same file (expected 4096), written by task 3, generation 1"
+    std::string text;  ///< "holds offset 8192 of the same file, generation 1"
 };
 
 /// Period of the base for a plan whose largest transfer is `transfer` bytes.
@@ -96,11 +95,10 @@ class Image {
    private:
     void stamp(std::byte* where, std::uint64_t from, std::uint64_t to) const noexcept {
         const std::uint64_t tag[2] = {magic ^ seed_, origin_.file};
-        const std::uint64_t who = static_cast<std::uint64_t>(origin_.generation) << 32U | origin_.writer;
         for (std::uint64_t g = from; g < to; g += granule, where += granule) {
             std::memcpy(where, tag, 16);
             std::memcpy(where + 16, &g, 8);
-            std::memcpy(where + 24, &who, 8);
+            std::memcpy(where + 24, &origin_.generation, 8);
         }
     }
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;

@@ -225,6 +225,9 @@ void check_phase(const Plan& plan, std::size_t index) {
     if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
         refuse(where + ".shift", "is for reads: a task always writes its own data");
     }
+    if (phase.barrier == Barrier::intra && phase.data.files.mapping == Mapping::many) {
+        refuse(where + ".barrier", "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
+    }
     if (phase.data.io.collective && phase.data.files.mapping == Mapping::many) {
         refuse(where + ".io.collective", "does not go with files.mapping = \"many\"");
     }

@@ -214,8 +214,8 @@ Data read_data(const Reader& in) {
     return data;
 }
 
-/// The plan's data with the phase's own members laid over it. A phase that sets `transfer` without `block` gets
-/// block = transfer, and one that sets `volume` or `segments` drops the plan's other one: what the writer meant.
+/// The plan's data with the phase's own members laid over it. A phase that sets `volume` or `segments` drops the plan's
+/// other one, and when it also sets `transfer` without `block` it gets block = transfer: what the writer meant.
 json overlay(const json& data, const Reader& phase) {
     json merged = data.is_object() ? data : json::object();
     for (const char* key : {"backend", "verify"}) {
@@ -230,12 +230,12 @@ json overlay(const json& data, const Reader& phase) {
         const json& own = phase.value(key);
         json& base = merged[key];
         if (std::string_view(key) == "access" && base.is_object()) {
-            if (own.contains("transfer") && !own.contains("block")) {
-                base.erase("block");
-            }
             if (own.contains("segments") || own.contains("volume")) {
                 base.erase("segments");
                 base.erase("volume");
+                if (own.contains("transfer") && !own.contains("block")) {
+                    base.erase("block");
+                }
             }
         }
         base.update(own);

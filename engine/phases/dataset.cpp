@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/dataset.hpp"
+
+#include <algorithm>
+
+namespace sonde::phases {
+
+using nlohmann::json;
+
+const DataState* Dataset::source(const plan::Phase& phase) const {
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        if (phase.data_of.empty() || state->phase == phase.data_of) {
+            return &*state;
+        }
+    }
+    return nullptr;
+}
+
+bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b) {
+    const auto key = [](const plan::Access& x, std::uint64_t segments) {
+        const bool random = x.order == plan::Order::random_permute || x.order == plan::Order::random_replace;
+        return std::tuple(x.transfer, x.block, segments, x.order, random ? x.scope : plan::Scope::task, x.stride, x.gap,
+                          x.offset, random ? x.seed : 0);
+    };
+    return key(a, segments_a) == key(b, segments_b);
+}
+
+std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file) {
+    std::uint64_t place = static_cast<std::uint64_t>(k);
+    if (!state.files.empty()) {
+        const auto found = std::find(state.files.begin(), state.files.end(), k);
+        if (found == state.files.end()) {
+            return 0;
+        }
+        place = static_cast<std::uint64_t>(found - state.files.begin());
+    }
+    const std::uint64_t done = state.operations.at(static_cast<std::size_t>(task));
+    const std::uint64_t before = place * per_file;
+    return done <= before ? 0 : std::min(per_file, done - before);
+}
+
+bool Dataset::verifiable(const DataState& source) const {
+    const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
+    return std::all_of(first, states_.end(), [&](const DataState& s) {
+        return s.exact && same_geometry(s.access, s.segments, source.access, source.segments);
+    });
+}
+
+std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task, int k,
+                                                 std::uint64_t operations_per_file) const {
+    std::vector<workloads::Written> list;
+    const bool same = !states_.empty() &&
+                      same_geometry(access, segments, states_.back().access, states_.back().segments);
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        const std::uint64_t count = operations_in_file(*state, task, k, operations_per_file);
+        // Another geometry reads only what is completely written: all of it has the newest generation.
+        list.push_back({state->generation, same ? count : ~0ULL});
+        if (!same || count == operations_per_file) {
+            break;
+        }
+    }
+    return list;
+}
+
+std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout& layout, int task, int k, int tasks) {
+    const plan::Access& a = state.access;
+    const std::uint64_t slots = a.block / a.transfer;
+    const std::uint64_t per_file = slots * state.segments;
+    const patterns::Share share = layout.share(task);
+    bool complete = true;
+    std::uint64_t least = per_file;
+    for (int other = 0; other < tasks; ++other) {
+        if (layout.file_number(other, k) == layout.file_number(task, k)) {
+            const std::uint64_t count = operations_in_file(state, other, k, per_file);
+            complete = complete && count == per_file;
+            least = std::min(least, count);
+        }
+    }
+    const patterns::Geometry geometry(a, state.segments, share, 0);
+    if (complete) {
+        return geometry.end_of_file();
+    }
+    if (a.order != plan::Order::sequential || a.gap != 0 || a.offset != 0) {
+        return std::nullopt;
+    }
+    return share.sharers == 1 ? least * a.transfer : least / slots * share.sharers * a.block;
+}
+
+json Dataset::to_json() const {
+    json list = json::array();
+    for (const DataState& s : states_) {
+        list.push_back({{"phase", s.phase},
+                        {"generation", s.generation},
+                        {"access", {s.access.transfer, s.access.block, static_cast<int>(s.access.order),
+                                    static_cast<int>(s.access.scope), s.access.stride, s.access.gap, s.access.offset,
+                                    s.access.seed}},
+                        {"segments", s.segments},
+                        {"files", s.files},
+                        {"operations", s.operations},
+                        {"exact", s.exact}});
+    }
+    return list;
+}
+
+Dataset Dataset::from_json(const json& list) {
+    Dataset dataset;
+    for (const json& item : list) {
+        DataState s;
+        s.phase = item.at("phase");
+        s.generation = item.at("generation");
+        const json& a = item.at("access");
+        s.access.transfer = a.at(0);
+        s.access.block = a.at(1);
+        s.access.order = static_cast<plan::Order>(a.at(2).get<int>());
+        s.access.scope = static_cast<plan::Scope>(a.at(3).get<int>());
+        s.access.stride = a.at(4);
+        s.access.gap = a.at(5);
+        s.access.offset = a.at(6);
+        s.access.seed = a.at(7);
+        s.segments = item.at("segments");
+        s.files = item.at("files").get<std::vector<int>>();
+        s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
+        s.exact = item.at("exact");
+        dataset.add(std::move(s));
+    }
+    return dataset;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the phases so far have left on the target: who wrote how much of what, and which version it is. A read never
+// asks for more than was really written, and verification knows which generation to expect.
+#pragma once
+
+#include "phases/layout.hpp"
+#include "plan/plan.hpp"
+#include "workloads/data.hpp"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+/// The trace of one writing phase.
+struct DataState {
+    std::string phase;
+    std::uint64_t generation = 0;
+    plan::Access access;
+    std::uint64_t segments = 0;
+    std::vector<int> files;  ///< mapping many: which of each task's files
+    std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
+    bool exact = true;  ///< false: mixed, duplex, random with replacement: which blocks are new is not known
+};
+
+class Dataset {
+   public:
+    void add(DataState state) { states_.push_back(std::move(state)); }
+    /// The state a phase reads: the one named, or the newest.
+    const DataState* source(const plan::Phase& phase) const;
+    /// True when the generation of every block of `source` is known.
+    bool verifiable(const DataState& source) const;
+    /// Which generation each operation of (task, k-th file) carries, newest first; same geometry as `access`.
+    std::vector<workloads::Written> written(const plan::Access& access, std::uint64_t segments, int task, int k,
+                                            std::uint64_t operations_per_file) const;
+    const std::vector<DataState>& states() const { return states_; }
+
+    nlohmann::json to_json() const;
+    static Dataset from_json(const nlohmann::json& json);
+
+   private:
+    std::vector<DataState> states_;
+};
+
+/// Same addresses in the same order.
+bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b);
+
+/// Operations of the k-th file that a task has done, of `per_file`, when its files were done in the order of the state.
+std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);
+
+/// Bytes from the start of a task's file that are certainly written, when the state is not complete and another geometry
+/// wants to read it. Empty: no such prefix can be told.
+std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout& layout, int task, int k, int tasks);
+
+}  // namespace sonde::phases

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files a plan has, what they are called, and which tasks share them. Names are computed, never stored, so a
+// million files cost nothing.
+#pragma once
+
+#include "patterns/geometry.hpp"
+#include "plan/plan.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+/// The tasks of a run: process p runs tasks p * threads … p * threads + threads - 1.
+struct TaskMap {
+    int threads = 1;
+    std::vector<int> node_of_process;
+    int tasks() const { return threads * static_cast<int>(node_of_process.size()); }
+    int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads)]; }
+    int nodes() const;
+    int tasks_on(int node) const;
+    int index_on_node(int task) const;
+};
+
+class Layout {
+   public:
+    /// `root` = the run directory.
+    Layout(std::string root, const plan::Files& files, const TaskMap& tasks);
+
+    int files_per_task() const { return files_.mapping == plan::Mapping::many ? files_.count : 1; }
+    /// Number of the k-th file of a task: unique in the run, the identity used by the payload.
+    std::uint64_t file_number(int task, int k) const;
+    std::string path(int task, int k) const;
+    patterns::Share share(int task) const;  ///< of a task in its files
+    std::uint64_t distinct_files() const;
+    /// The lowest task that uses the same files: it creates what is shared.
+    bool first_of_file(int task) const;
+    /// Directories below the root that must exist, parents first.
+    std::vector<std::string> directories() const;
+    const std::string& root() const { return root_; }
+    const plan::Files& files() const { return files_; }
+
+   private:
+    std::string directory(int task) const;
+
+    std::string root_;
+    plan::Files files_;
+    const TaskMap* tasks_;
+};
+
+/// Whose data a task reads under a shift. A bijection except for `random`.
+int shifted(const plan::Shift& shift, int task, const TaskMap& tasks);
+
+}  // namespace sonde::phases

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifest: a file in the run directory that says what the run makes there, written before anything is made. With it
+// a later phase in another process knows the data, and `clean` removes what a killed run left, and nothing else.
+#pragma once
+
+#include "phases/dataset.hpp"
+#include "phases/layout.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+constexpr const char* manifest_name = ".sonde-manifest.json";
+
+struct Manifest {
+    std::string run;
+    std::string host, boot;  ///< where the root process runs or ran; boot = kernel boot id
+    int pid = 0;
+    std::uint64_t process_start = 0;  ///< clock ticks since boot: tells a living process from a reused pid
+    plan::Files files;
+    TaskMap tasks;
+    std::uint64_t period = 0;  ///< of the payload base
+    Dataset data;
+
+    /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws std::runtime_error with one sentence.
+    void save(const std::string& directory) const;
+    /// Empty when there is none; throws when there is one that cannot be read.
+    static std::optional<Manifest> load(const std::string& directory);
+    /// True when the process that wrote it still runs on this machine.
+    bool alive() const;
+    void stamp_this_process();
+};
+
+struct Removal {
+    std::uint64_t files = 0, directories = 0;
+    std::uint64_t bytes = 0;
+    std::vector<std::string> left;  ///< what could not be removed or is not ours, one sentence each
+};
+
+/// Removes the data files, directories and manifest of one run directory; foreign files stay and are named.
+/// `dry` only counts.
+Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry);
+/// Removes only files of tasks first … last-1: lets many processes share the work. No directories.
+Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry);
+
+}  // namespace sonde::phases

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the meters of streams to what a phase says: totals of a node, joined over nodes, turned into lines of the record.
+// Pure arithmetic: everything here is tested against known truths.
+#pragma once
+
+#include "meters/stream_meter.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+/// What one stream contributes to the table of tasks. Times in ns since the start of the phase (root's clock).
+struct TaskRow {
+    int task = 0, lane = 0, node = 0;
+    std::uint64_t bytes = 0, operations = 0;
+    std::int64_t start_ns = 0, end_ns = 0;  ///< first open (or transfer) to last close
+    std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< spent in each
+    std::int64_t transfer_start_ns = 0, transfer_end_ns = 0;
+    std::uint64_t user_ns = 0, system_ns = 0;
+    std::uint64_t next_operation = 0;  ///< operations done of the first pass: coverage
+};
+
+/// One slice over all streams of a lane.
+struct SliceSum {
+    std::uint64_t bytes = 0, operations = 0;
+    int active = 0;
+    std::map<std::uint32_t, std::uint32_t> rates;  ///< bucket of bytes (Histogram::bucket_of) -> streams active all through
+};
+
+struct LaneSum {
+    std::uint64_t bytes = 0;
+    std::vector<SliceSum> slices;
+};
+
+/// Everything about one phase on some nodes. Joining is associative.
+struct Totals {
+    std::uint64_t planned_bytes = 0, planned_operations = 0;
+    std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
+    std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
+    std::int64_t verify_ns = 0;  ///< longest of one stream
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
+    std::array<meters::Interval, meters::parts> part;
+    std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
+    std::int64_t slice_ns = 0;
+    std::array<LaneSum, 2> lane;
+    std::vector<TaskRow> rows;
+
+    /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.
+    void add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_ns, std::uint32_t doublings,
+             std::int64_t offset_ns);
+    void join(const Totals& other);
+    std::string pack() const;
+    static Totals unpack(const std::string& text);
+};
+
+/// How the runner names things for the record.
+struct PhaseFacts {
+    std::string stopped_by;
+    std::int64_t stonewall_ns = 0;  ///< 0 = none
+    std::vector<std::string> hosts;  ///< by node
+    double resident = -1;  ///< share of the data in page cache before; < 0 = unknown
+    bool untimed = false;
+};
+
+struct RateValue {
+    std::uint64_t bytes = 0, operations = 0;
+    double seconds = 0;
+};
+/// The named rates of a phase (docs/concepts/rates). Absent ones are not in the map.
+std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts);
+
+/// `phase_end` without phase, index, op (the runner adds them).
+nlohmann::ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts);
+nlohmann::ordered_json series_line(const Totals& totals);
+std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
+std::vector<nlohmann::ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts);
+nlohmann::ordered_json node_line(const Totals& totals, const PhaseFacts& facts);
+
+}  // namespace sonde::phases

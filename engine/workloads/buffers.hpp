@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's memory: one area per queue slot, page aligned, so that direct I/O and registered buffers can use it.
+#pragma once
+
+#include "payload/payload.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace sonde::workloads {
+
+class Buffers {
+   public:
+    /// `slots` areas. An area for writes holds a payload image; one for reads holds the longest operation.
+    Buffers(std::size_t slots, const payload::Base& base, std::uint64_t max_length, bool writes, bool reads, bool verify);
+    ~Buffers();
+    Buffers(const Buffers&) = delete;
+    Buffers& operator=(const Buffers&) = delete;
+
+    std::span<const std::span<std::byte>> areas() const noexcept { return areas_; }
+    std::byte* read_buffer(std::size_t slot) noexcept { return areas_[slot].data() + read_offset_; }
+    payload::Image& image(std::size_t slot) noexcept { return images_[slot]; }
+    /// The image that reads are compared with; only with verify.
+    payload::Image& expected() noexcept { return expected_.front(); }
+    void set_origin(const payload::Origin& origin) noexcept;
+
+   private:
+    std::byte* memory_ = nullptr;
+    std::size_t size_ = 0;
+    std::uint64_t read_offset_ = 0;
+    std::vector<std::span<std::byte>> areas_;
+    std::vector<payload::Image> images_;
+    std::vector<payload::Image> expected_;
+};
+
+}  // namespace sonde::workloads

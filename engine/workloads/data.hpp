@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving bytes: what one stream does between the barrier that starts a phase and the one that ends it.
+#pragma once
+
+#include "backends/backend.hpp"
+#include "meters/clock.hpp"
+#include "meters/stream_meter.hpp"
+#include "patterns/geometry.hpp"
+#include "payload/payload.hpp"
+#include "plan/plan.hpp"
+#include "ranks/team.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sonde::workloads {
+
+/// The data of one file as earlier phases left it, newest first: operations below `operations` carry `generation`.
+struct Written {
+    std::uint64_t generation = 0;
+    std::uint64_t operations = 0;
+};
+
+/// One file as one stream uses it.
+struct FileJob {
+    std::string path;
+    std::uint64_t number = 0;
+    patterns::Geometry geometry;
+    std::uint64_t operations = 0;  ///< how many of the geometry's operations may be done in a pass
+    std::uint64_t size = 0;  ///< bytes of the whole file when complete
+    std::vector<Written> written;  ///< reads: for verification
+    bool create = false, truncate = false, exclusive = false;
+};
+
+/// All that a stream needs; made by phases/runner for each stream of a phase.
+struct StreamJob {
+    const plan::Phase* phase = nullptr;
+    const backends::Backend* backend = nullptr;
+    int task = 0, tasks = 1;
+    int stream = 0;  ///< number among the streams of this process: its place at barriers
+    int writer = 0;  ///< task whose data is read, to name it when verification fails
+    bool writes = false, reads = false;
+    double read_ratio = 0;  ///< when both
+    std::uint64_t generation = 0;  ///< of what is written
+    std::uint64_t files = 0;
+    std::function<FileJob(std::uint64_t)> file;
+    bool shared_file = false;
+    bool verify = false;
+    bool intra_barriers = false;
+    bool timed = true;  ///< false: verification pass, no stop rules
+    int max_slices = 512;
+    std::int64_t slice_ns = 1'000'000;  ///< first width of a slice
+    const void* mpi = nullptr;
+};
+
+/// Runs a stream. `prepare` may allocate, open nothing and throw std::runtime_error; `run` is timed and reports errors
+/// through the team's control block.
+class Stream {
+   public:
+    static std::unique_ptr<Stream> make(const StreamJob& job, const payload::Base& base, ranks::Team& team,
+                                        const meters::Clock& clock, meters::StreamMeter& meter);
+    virtual ~Stream() = default;
+    virtual void run() = 0;
+};
+
+}  // namespace sonde::workloads

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 namespace sonde::ranks {
 namespace {
@@ -33,7 +32,8 @@ struct Process {
 
 std::optional<Process> process_facts(long id) {
     std::ifstream file("/proc/" + std::to_string(id) + "/stat");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text;
+    std::getline(file, text);
     // The name is in parentheses and may itself hold any character: the last ')' ends it.
     const auto open = text.find('(');
     const auto close = text.rfind(')');
@@ -46,7 +46,7 @@ std::optional<Process> process_facts(long id) {
     constexpr int start_field = 19;
     for (int field = 0; *rest != '\0' && field <= start_field; ++field) {
         rest += std::strspn(rest, " ");
-        const std::size_t length = std::strcspn(rest, " \n");
+        const std::size_t length = std::strcspn(rest, " ");
         if (field == parent_field) {
             facts.parent = std::strtol(rest, nullptr, 10);
         } else if (field == start_field) {
@@ -130,7 +130,7 @@ bool pmix(const Lookup& variable, Launched& found) {
         return false;
     }
     // PMIx keeps the sizes in its server, not in the environment: only MPI can tell.
-    found = Launched{"pmix", *rank, -1, -1, -1, "pmix-" + *job};
+    found = Launched{"pmix", *rank, -1, -1, -1, false, "pmix-" + *job};
     return true;
 }
 
@@ -142,6 +142,7 @@ Launched launched(const Lookup& variable) {
     for (const auto probe : probes) {
         Launched found;
         if (probe(variable, found)) {
+            found.pmix = variable("PMIX_RANK").has_value();
             return found;
         }
     }

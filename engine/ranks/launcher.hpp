@@ -12,6 +12,7 @@ struct Launched {
     std::string by = "none";  ///< "hydra", "openmpi", "slurm", "pmix" or "none"
     int process = 0, processes = 1;
     int local = 0, locals = 1;  ///< -1: the launcher does not say
+    bool pmix = false;          ///< a PMIx server is there to be talked to
     /// Same for all processes of this job on this node and for nothing else; empty when there is no such thing.
     std::string job;
     /// The launcher says that all processes are on this node, and there is a job name to meet by.

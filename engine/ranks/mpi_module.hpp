@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of the MPI module: a shared library that the engine loads at run time, so that the engine itself
-// needs no MPI. One source (mpi_module.cpp) is built once per MPI flavour. Every function returns 0 or a negative errno;
-// last_error() has the sentence.
+// needs no MPI. One source (mpi_module.cpp, mpi_file.cpp) is built once per MPI flavour.
+//
+// Unless said otherwise a function returns 0 or a negative errno, and last_error() has the sentence. Waiting is done by
+// polling with pauses, because a blocking MPI call burns a core; -ECANCELED means that the watch ended a wait, and that
+// MPI is of no more use in this process. MPI is used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +12,7 @@
 
 extern "C" {
 
-#define SONDE_MPI_MODULE_VERSION 1u
+#define SONDE_MPI_MODULE_VERSION 2u
 
 struct SondeMpiFile;  // an open MPI_File with its datatypes
 
@@ -22,34 +25,37 @@ struct SondeMpiFileRequest {
     const char* const* hint_names;
     const char* const* hint_values;
     size_t hints;
-    uint64_t preallocate;  // bytes, 0 = none
-    // view only: blocks of `block` bytes, one every `stride` bytes, the first at `offset`
-    uint64_t block, stride, offset;
+    uint64_t size;  // bytes that the file is given after opening (MPI_File_set_size), 0 = leave it
+    uint64_t preallocate;  // bytes to claim (MPI_File_preallocate), 0 = none
+    // view only: blocks of `block` bytes, one every `stride` bytes, the first at `first`
+    uint64_t first, block, stride;
 };
 
 struct SondeMpiModule {
     uint32_t version;  // SONDE_MPI_MODULE_VERSION
-    const char* flavour;  // "standard ABI" or the name the site's MPI gives itself
-    int (*start)(int* rank, int* size, char* library, size_t library_size);  // MPI_Init_thread
+    const char* flavour;  // "standard ABI" or "site": how it was built
+    // MPI_Init_thread. `library` receives the name and version that MPI gives itself.
+    int (*start)(int* rank, int* size, char* library, size_t library_size);
     int (*stop)(void);  // MPI_Finalize
-    // Over all ranks; they wait by polling with short sleeps, because blocking MPI calls burn a core each.
+    // Asked during every wait from now on; 0 ends the wait with -ECANCELED.
+    void (*set_watch)(int (*go_on)(void* context), void* context);
+    // Over all ranks.
     int (*allgather)(const void* mine, size_t bytes, void* all);
     int (*broadcast)(void* data, size_t bytes, int root);
-    int (*barrier)(void);
-    // Over node leaders only, after set_leaders() (called by leaders only).
+    int (*any)(int mine);  // logical or: 0, 1 or a negative errno
+    // Over node leaders only. set_leaders() is called by leaders only, with ascending ranks; a leader's number is its
+    // place in that list.
     int (*set_leaders)(const int* ranks, int count);
-    int (*leaders_barrier)(void);
-    int (*leaders_broadcast)(void* data, size_t bytes);
-    int (*leaders_maximum)(uint64_t* value);
+    int (*leaders_maximum)(uint64_t* values, size_t count);  // element by element; also their barrier
+    int (*leaders_broadcast)(void* data, size_t bytes);  // from leader 0
     int (*send)(int leader, const void* data, size_t bytes);
     int (*receive)(int leader, void* data, size_t bytes);
-    // MPI-IO
+    // MPI-IO. Offsets are those of MPI_File_read_at: bytes of the file, or of the view when there is one.
     int (*file_open)(const struct SondeMpiFileRequest*, struct SondeMpiFile**);
-    int64_t (*file_write)(struct SondeMpiFile*, const void*, size_t, uint64_t offset);
-    int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);
+    int64_t (*file_write)(struct SondeMpiFile*, const void*, size_t, uint64_t offset);  // bytes or -errno
+    int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);  // bytes or -errno
     int (*file_sync)(struct SondeMpiFile*);
-    int (*file_close)(struct SondeMpiFile*);
-    int (*any)(int mine);  // logical or over all ranks (collective stop decisions)
+    int (*file_close)(struct SondeMpiFile*);  // frees it in any case
     const char* (*last_error)(void);
 };
 

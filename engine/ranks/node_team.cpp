@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -37,6 +38,31 @@ bool alive(Peer& peer) {
     return false;
 }
 
+// While the processes join, one that never comes is as good as dead: the kernel knows nothing of it yet.
+class Patience final : public Watch {
+ public:
+    explicit Patience(NodeHead& head) : head_(head) {}
+    bool intact(bool thorough) override {
+        if (!head_.intact(thorough)) {
+            return false;
+        }
+        if (!thorough || std::chrono::steady_clock::now() < end_) {
+            return true;
+        }
+        const auto peers = head_.peers();
+        const auto absent = std::find_if(peers.begin(), peers.end(),
+                                         [](const Peer& peer) { return peer.state.load() == Peer::absent; });
+        if (absent != peers.end()) {
+            head_.lose(static_cast<int>(absent - peers.begin()));
+        }
+        return absent == peers.end();
+    }
+
+ private:
+    NodeHead& head_;
+    std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+};
+
 }  // namespace
 
 std::size_t NodeHead::bytes(int locals) {
@@ -59,10 +85,20 @@ NodeHead* NodeHead::make(std::byte* memory, int locals) {
     return head;
 }
 
+NodeHead* NodeHead::at(std::byte* memory) {
+    return std::launder(reinterpret_cast<NodeHead*>(memory));
+}
+
 void NodeHead::lose(int local) {
+    lose_process(peers()[static_cast<std::size_t>(local)].process.load(), here);
+}
+
+void NodeHead::lose_process(int process, std::uint32_t extent) {
     int none = -1;
-    control.lost_process.compare_exchange_strong(none, peers()[static_cast<std::size_t>(local)].process.load());
-    broken.store(1, std::memory_order_release);
+    control.lost_process.compare_exchange_strong(none, process);
+    std::uint32_t known = broken.load();
+    while (known < extent && !broken.compare_exchange_weak(known, extent)) {
+    }
     // The first reason stays: an interrupted run remains an interrupted run.
     std::uint32_t running = 0;
     control.stop.compare_exchange_strong(running, NodeControl::quit_peer_lost);
@@ -96,9 +132,13 @@ NodeTeam::NodeTeam(Arena arena, NodeHead* head, Place place, std::string descrip
     pthread_mutex_lock(&me.life);
     me.process.store(place_.process);
     me.state.store(Peer::present, std::memory_order_release);
-    if (!meet_mains()) {
-        throw TeamError("process " + std::to_string(head_->control.lost_process.load()) +
-                        " ended while the processes of " + place_.host + " were still meeting");
+    Patience patience(*head_);
+    const auto waiters = static_cast<std::uint32_t>(place_.locals);
+    if (broken() || !head_->mains.pass(waiters, false, patience)) {
+        me.state.store(Peer::left, std::memory_order_release);
+        pthread_mutex_unlock(&me.life);
+        throw TeamError("a process of " + place_.host + " ended or hung while the " + std::to_string(waiters) +
+                        " processes of this node were still meeting");
     }
     // Launchers bind ranks to different cores: what counts is the cores of all together.
     cpu_set_t together;

@@ -32,11 +32,14 @@ struct Peer {
 struct NodeHead {
     static constexpr std::size_t board_bytes = 64U << 10U;
     NodeControl control;
-    Gate streams;                                ///< meet(), meet_node()
-    Gate mains;                                  ///< the collectives of the main threads
-    std::atomic<std::uint32_t> broken{0};        ///< 1: nobody waits any more
-    std::atomic<std::uint64_t> board_length{0};  ///< broadcast: bytes of the whole text
-    std::atomic<std::uint64_t> verdict{0};       ///< maximum over all nodes, from the leader
+    Gate streams;  ///< meet(), meet_node()
+    Gate mains;    ///< the collectives of the main threads
+    static constexpr std::uint32_t here = 1, everywhere = 2;
+    /// Not 0: nobody waits any more. `everywhere`: the other nodes know it or are gone.
+    std::atomic<std::uint32_t> broken{0};
+    std::atomic<std::uint64_t> board_length{0};                 ///< broadcast: bytes of the whole text
+    std::atomic<std::uint64_t> verdict{0};                      ///< maximum over all nodes, from the leader
+    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
     int locals = 0;
     char board[board_bytes];
 
@@ -44,15 +47,20 @@ struct NodeHead {
     std::span<Peer> peers();
     /// Makes a head in zeroed memory.
     static NodeHead* make(std::byte* memory, int locals);
+    /// A head that another process made in this memory.
+    static NodeHead* at(std::byte* memory);
     /// Records that a process of this node is gone and wakes all who wait. Harmless when repeated.
     void lose(int local);
+    /// The same for a process of any node, by its global number (-1: unknown).
+    void lose_process(int process, std::uint32_t extent);
     /// No peer has died (thorough: look at each; otherwise only at what others found).
     bool intact(bool thorough);
 };
 
 class NodeTeam : public Team, private Watch {
  public:
-    /// `arena` holds a head as its first piece, already taken at `head`. Joins as `place.local`.
+    /// `arena` holds a head as its first piece, already taken at `head`. Joins as `place.local`; the calling thread
+    /// must be the one that lives as long as the process does. Throws TeamError when not all have joined after 30 s.
     NodeTeam(Arena arena, NodeHead* head, Place place, std::string description);
     ~NodeTeam() override;
 
@@ -68,8 +76,8 @@ class NodeTeam : public Team, private Watch {
     bool meet(int stream) override { return meet_node(stream); }
     bool meet_node(int stream) override;
     NodeControl& control() override { return head_->control; }
-    std::int64_t clock_offset_ns() const override { return 0; }
-    std::int64_t clock_error_ns() const override { return 0; }
+    std::int64_t clock_offset_ns() const override { return head_->clock_offset.load(); }
+    std::int64_t clock_error_ns() const override { return head_->clock_error.load(); }
     void finish() override;
 
  protected:

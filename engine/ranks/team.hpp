@@ -42,6 +42,7 @@ struct ErrorSlot {
     std::int64_t at_ns = 0;  ///< since the start of the phase
     char what[32] = {};  ///< "write", "open", …
     char path[1024] = {};
+    char text[320] = {};  ///< verification: what was found instead
 };
 
 /// Shared by all processes of a node. Plain data: lives in shared memory.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of the MPI module.
+#include "ranks/mpi_module_parts.hpp"
+#include "ranks/mpi_waiting.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <memory>
+
+/// The layout of the view has a name of its own because MPI keeps using it while the file is open.
+struct SondeMpiFile {
+    MPI_File handle = MPI_FILE_NULL;
+    MPI_Datatype view = MPI_DATATYPE_NULL;
+    bool collective = false;
+    std::string path;
+};
+
+namespace sonde::ranks::mpi {
+namespace {
+
+/// A datatype of that many bytes: counts are ints, blocks need not be.
+int bytes_type(std::uint64_t bytes, MPI_Datatype& type) {
+    if (bytes <= INT_MAX) {
+        return MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type);
+    }
+    constexpr std::uint64_t unit = 1U << 30U;
+    MPI_Datatype whole = MPI_DATATYPE_NULL;
+    if (const int code = MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &whole); code != MPI_SUCCESS) {
+        return code;
+    }
+    int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
+    MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes / unit * unit)};
+    MPI_Datatype types[2] = {whole, MPI_BYTE};
+    const int code = MPI_Type_create_struct(2, lengths, places, types, &type);
+    MPI_Type_free(&whole);
+    return code;
+}
+
+/// `bytes` bytes as count and type of a transfer; `type` is to be freed when it is not MPI_BYTE.
+int transfer_type(std::size_t bytes, int& count, MPI_Datatype& type) {
+    type = MPI_BYTE;
+    count = static_cast<int>(bytes);
+    if (bytes <= INT_MAX) {
+        return MPI_SUCCESS;
+    }
+    count = 1;
+    const int code = bytes_type(bytes, type);
+    return code == MPI_SUCCESS ? MPI_Type_commit(&type) : code;
+}
+
+int set_view(SondeMpiFile& file, const SondeMpiFileRequest& request) {
+    MPI_Datatype block = MPI_DATATYPE_NULL;
+    int code = bytes_type(request.block, block);
+    if (code == MPI_SUCCESS) {
+        code = MPI_Type_create_resized(block, 0, static_cast<MPI_Aint>(request.stride), &file.view);
+        MPI_Type_free(&block);
+    }
+    if (code == MPI_SUCCESS) {
+        code = MPI_Type_commit(&file.view);
+    }
+    if (code == MPI_SUCCESS) {
+        char native[] = "native";
+        code = MPI_File_set_view(file.handle, static_cast<MPI_Offset>(request.first), MPI_BYTE, file.view, native,
+                                 MPI_INFO_NULL);
+    }
+    return code;
+}
+
+int mode_of(const SondeMpiFileRequest& request) {
+    int mode = request.write != 0 ? (request.read != 0 ? MPI_MODE_RDWR : MPI_MODE_WRONLY) : MPI_MODE_RDONLY;
+    mode |= request.create != 0 ? MPI_MODE_CREATE : 0;
+    mode |= request.exclusive != 0 ? MPI_MODE_EXCL : 0;
+    return mode;
+}
+
+// After the open: all of these are collective over those who opened.
+int prepare(SondeMpiFile& file, const SondeMpiFileRequest& request) {
+    int code = MPI_SUCCESS;
+    if (request.truncate != 0) {
+        code = MPI_File_set_size(file.handle, 0);
+    }
+    if (code == MPI_SUCCESS && request.size > 0) {
+        code = MPI_File_set_size(file.handle, static_cast<MPI_Offset>(request.size));
+    }
+    if (code == MPI_SUCCESS && request.preallocate > 0) {
+        code = MPI_File_preallocate(file.handle, static_cast<MPI_Offset>(request.preallocate));
+    }
+    if (code == MPI_SUCCESS && request.view != 0) {
+        code = set_view(file, request);
+    }
+    return code;
+}
+
+void release(SondeMpiFile& file) {
+    if (file.handle != MPI_FILE_NULL) {
+        MPI_File_close(&file.handle);
+    }
+    if (file.view != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&file.view);
+    }
+}
+
+/// Bytes that a finished transfer moved, or -errno.
+std::int64_t moved(int code, const MPI_Status& status, MPI_Datatype& type, const SondeMpiFile& file, const char* verb) {
+    MPI_Count bytes = 0;
+    if (code == MPI_SUCCESS) {
+        code = MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    }
+    if (type != MPI_BYTE) {
+        MPI_Type_free(&type);
+    }
+    return code == MPI_SUCCESS ? static_cast<std::int64_t>(bytes) : failed(code, std::string(verb) + file.path);
+}
+
+}  // namespace
+
+int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
+    auto file = std::make_unique<SondeMpiFile>();
+    file->collective = request->collective != 0;
+    file->path = request->path;
+    MPI_Info hints = MPI_INFO_NULL;
+    if (request->hints > 0) {
+        MPI_Info_create(&hints);
+        for (std::size_t i = 0; i < request->hints; ++i) {
+            MPI_Info_set(hints, request->hint_names[i], request->hint_values[i]);
+        }
+    }
+    MPI_Comm group = request->shared != 0 ? MPI_COMM_WORLD : MPI_COMM_SELF;
+    int code = MPI_File_open(group, request->path, mode_of(*request), hints, &file->handle);
+    if (hints != MPI_INFO_NULL) {
+        MPI_Info_free(&hints);
+    }
+    if (code == MPI_SUCCESS) {
+        MPI_File_set_errhandler(file->handle, MPI_ERRORS_RETURN);
+        code = prepare(*file, *request);
+    }
+    if (const int error = failed(code, "opening " + file->path); error != 0) {
+        // Closing is collective, and so is every failure after the open: all close, or none has the file.
+        release(*file);
+        return error;
+    }
+    *result = file.release();
+    return 0;
+}
+
+std::int64_t file_write(SondeMpiFile* file, const void* data, std::size_t bytes, std::uint64_t offset) {
+    MPI_Datatype type = MPI_BYTE;
+    MPI_Status status;
+    int count = 0;
+    int code = transfer_type(bytes, count, type);
+    if (code == MPI_SUCCESS) {
+        const auto at = static_cast<MPI_Offset>(offset);
+        code = file->collective ? MPI_File_write_at_all(file->handle, at, data, count, type, &status)
+                                : MPI_File_write_at(file->handle, at, data, count, type, &status);
+    }
+    return moved(code, status, type, *file, "writing ");
+}
+
+std::int64_t file_read(SondeMpiFile* file, void* data, std::size_t bytes, std::uint64_t offset) {
+    MPI_Datatype type = MPI_BYTE;
+    MPI_Status status;
+    int count = 0;
+    int code = transfer_type(bytes, count, type);
+    if (code == MPI_SUCCESS) {
+        const auto at = static_cast<MPI_Offset>(offset);
+        code = file->collective ? MPI_File_read_at_all(file->handle, at, data, count, type, &status)
+                                : MPI_File_read_at(file->handle, at, data, count, type, &status);
+    }
+    return moved(code, status, type, *file, "reading ");
+}
+
+int file_sync(SondeMpiFile* file) {
+    return failed(MPI_File_sync(file->handle), "syncing " + file->path);
+}
+
+int file_close(SondeMpiFile* file) {
+    const std::unique_ptr<SondeMpiFile> owner(file);
+    const int error = failed(MPI_File_close(&file->handle), "closing " + file->path);
+    release(*file);
+    return error;
+}
+
+}  // namespace sonde::ranks::mpi

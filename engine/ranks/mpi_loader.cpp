@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks/mpi_loader.hpp"
+
+#include "ranks/team.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+namespace sonde::ranks {
+namespace {
+
+constexpr std::array<const char*, 2> standard_first{"sonde-mpi-abi.so", "sonde-mpi-site.so"};
+constexpr std::array<const char*, 2> site_first{"sonde-mpi-site.so", "sonde-mpi-abi.so"};
+
+std::string engine_folder() {
+    std::error_code none;
+    return std::filesystem::read_symlink("/proc/self/exe", none).parent_path().string();
+}
+
+// The module, or null and the reason appended to `why`.
+const SondeMpiModule* open_module(const std::string& path, std::string& why) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    const auto refuse = [&](const std::string& reason) {
+        why += (why.empty() ? "" : "; ") + name + ": " + reason;
+        return nullptr;
+    };
+    // Global, because some MPI libraries load their own parts later and expect to be found.
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) {
+        const char* reason = dlerror();
+        return refuse(reason != nullptr ? reason : "cannot be loaded");
+    }
+    const auto entry = reinterpret_cast<const SondeMpiModule* (*)()>(dlsym(library, "sonde_mpi_module"));
+    if (entry == nullptr) {
+        dlclose(library);
+        return refuse("is not an MPI module of Sonde");
+    }
+    const SondeMpiModule* module = entry();
+    if (module == nullptr || module->version != SONDE_MPI_MODULE_VERSION) {
+        return refuse("belongs to another version of Sonde");
+    }
+    return module;
+}
+
+}  // namespace
+
+ModuleSearch usual_search(const std::string& only, Prefer prefer) {
+    ModuleSearch search{only, prefer, {}};
+    const char* forced = std::getenv("SONDE_MPI_MODULE");
+    if (search.only.empty() && forced != nullptr) {
+        search.only = forced;
+    }
+    const std::string folder = engine_folder();
+    search.folders = {folder, folder + "/../lib/sonde"};
+    return search;
+}
+
+const SondeMpiModule* load_module(const ModuleSearch& search) {
+    std::string why;
+    if (!search.only.empty()) {
+        if (const SondeMpiModule* module = open_module(search.only, why)) {
+            return module;
+        }
+        throw TeamError("the MPI module that was asked for cannot be used: " + why);
+    }
+    for (const char* name : search.prefer == Prefer::site ? site_first : standard_first) {
+        for (const std::string& folder : search.folders) {
+            const std::string path = folder + "/" + name;
+            if (access(path.c_str(), R_OK) != 0) {
+                continue;
+            }
+            if (const SondeMpiModule* module = open_module(path, why)) {
+                return module;
+            }
+        }
+    }
+    if (why.empty()) {
+        throw TeamError(
+            "MPI is needed but no MPI module was built or found in " + search.folders.front() +
+            ": install the Python package mpich, or an MPI with its compiler wrapper, and build Sonde again; "
+            "or set SONDE_MPI_MODULE");
+    }
+    throw TeamError("no MPI module can be used (" + why +
+                    "): put the MPI library on LD_LIBRARY_PATH, or start with its "
+                    "own launcher");
+}
+
+}  // namespace sonde::ranks

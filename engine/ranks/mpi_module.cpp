@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes and messages of the MPI module.
+#include "ranks/mpi_module.hpp"
+
+#include "ranks/mpi_module_parts.hpp"
+#include "ranks/mpi_waiting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace sonde::ranks::mpi {
+namespace {
+
+MPI_Comm leaders = MPI_COMM_NULL;  // stays null while there is only one leader: nothing to say to oneself
+constexpr int tag = 7;
+constexpr std::size_t longest_message = 1U << 30U;  // counts are ints
+
+// "MPICH Version:      5.0.2\nMPICH Release date: …" and "Open MPI v4.1.4, package: …" both become name and version.
+void name_library(char* out, std::size_t size) {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    std::string name(text.data());
+    name = name.substr(0, name.find_first_of("\n,("));
+    const auto label = name.find(" Version:");
+    if (label != std::string::npos) {
+        const auto version = name.find_first_not_of(" \t", label + std::strlen(" Version:"));
+        name = name.substr(0, label) + (version != std::string::npos ? " " + name.substr(version) : "");
+    }
+    name.erase(name.find_last_not_of(" \t\r") + 1);
+    std::snprintf(out, size, "%s", name.c_str());
+}
+
+int start(int* rank, int* size, char* library, std::size_t library_size) {
+    int provided = MPI_THREAD_SINGLE;
+    // Serialized: barriers are crossed by a task thread, collectives between phases by the main thread.
+    if (const int error =
+            failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+        error != 0) {
+        return error;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+    name_library(library, library_size);
+    return 0;
+}
+
+int stop() {
+    if (leaders != MPI_COMM_NULL) {
+        MPI_Comm_free(&leaders);
+    }
+    return failed(MPI_Finalize(), "MPI_Finalize");
+}
+
+int allgather(const void* mine, std::size_t bytes, void* all) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int count = static_cast<int>(bytes);
+    const int code = MPI_Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD, &request);
+    return wait_for(code, request, "gathering from all processes");
+}
+
+int broadcast_in(MPI_Comm group, void* data, std::size_t bytes, int root) {
+    for (std::size_t at = 0; at < bytes; at += longest_message) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int count = static_cast<int>(std::min(bytes - at, longest_message));
+        const int code = MPI_Ibcast(static_cast<char*>(data) + at, count, MPI_BYTE, root, group, &request);
+        if (const int error = wait_for(code, request, "broadcasting"); error != 0) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+int broadcast(void* data, std::size_t bytes, int root) {
+    return broadcast_in(MPI_COMM_WORLD, data, bytes, root);
+}
+
+int any(int mine) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int result = 0;
+    const int code = MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD, &request);
+    const int error = wait_for(code, request, "voting among all processes");
+    return error != 0 ? error : static_cast<int>(result != 0);
+}
+
+int set_leaders(const int* ranks, int count) {
+    if (count == 1) {
+        return 0;
+    }
+    MPI_Group world = MPI_GROUP_NULL;
+    MPI_Group chosen = MPI_GROUP_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    int error = failed(MPI_Group_incl(world, count, ranks, &chosen), "choosing the node leaders");
+    if (error == 0) {
+        error = failed(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, tag, &leaders), "joining the node leaders");
+        MPI_Group_free(&chosen);
+    }
+    MPI_Group_free(&world);
+    if (error == 0) {
+        MPI_Comm_set_errhandler(leaders, MPI_ERRORS_RETURN);
+    }
+    return error;
+}
+
+int leaders_maximum(std::uint64_t* values, std::size_t count) {
+    if (leaders == MPI_COMM_NULL) {
+        return 0;
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code =
+        MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_UINT64_T, MPI_MAX, leaders, &request);
+    return wait_for(code, request, "meeting the other nodes");
+}
+
+int leaders_broadcast(void* data, std::size_t bytes) {
+    return leaders == MPI_COMM_NULL ? 0 : broadcast_in(leaders, data, bytes, 0);
+}
+
+int send(int leader, const void* data, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += longest_message) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int count = static_cast<int>(std::min(bytes - at, longest_message));
+        const int code =
+            MPI_Isend(static_cast<const char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
+        if (const int error = wait_for(code, request, "sending to another node"); error != 0) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+int receive(int leader, void* data, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += longest_message) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int count = static_cast<int>(std::min(bytes - at, longest_message));
+        const int code = MPI_Irecv(static_cast<char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
+        if (const int error = wait_for(code, request, "receiving from another node"); error != 0) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace sonde::ranks::mpi
+
+extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mpi_module(void) {
+    using namespace sonde::ranks::mpi;
+    static const SondeMpiModule table{
+        .version = SONDE_MPI_MODULE_VERSION,
+        .flavour = SONDE_MPI_FLAVOUR,
+        .start = start,
+        .stop = stop,
+        .set_watch = set_watch,
+        .allgather = allgather,
+        .broadcast = broadcast,
+        .any = any,
+        .set_leaders = set_leaders,
+        .leaders_maximum = leaders_maximum,
+        .leaders_broadcast = leaders_broadcast,
+        .send = send,
+        .receive = receive,
+        .file_open = file_open,
+        .file_write = file_write,
+        .file_read = file_read,
+        .file_sync = file_sync,
+        .file_close = file_close,
+        .last_error = last_error,
+    };
+    return &table;
+}

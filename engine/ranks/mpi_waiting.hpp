@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two halves of the MPI module share: waiting without burning a core, and errors in words.
+#pragma once
+
+#include <mpi.h>
+
+#ifdef SONDE_MPI_STANDARD_ABI
+#ifndef MPI_ABI_VERSION
+#error "this is not the header of the MPI standard ABI: compile with the wrapper mpicxx_abi (it defines MPI_ABI)"
+#endif
+#endif
+
+#include <string>
+
+namespace sonde::ranks::mpi {
+
+/// 0, or the negative errno that comes nearest to an MPI error; the sentence goes to last_error().
+int failed(int code, const std::string& doing);
+/// Completes a request by polling. Consumes `code`, the result of the call that began it.
+int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
+const char* last_error();
+
+}  // namespace sonde::ranks::mpi

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that does nothing but be a team: started by launchers in test_launchers.py, it goes through every call of
+// the interface, checks what it can check itself, and prints one line of JSON from the root.
+#include "ranks/team.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using sonde::ranks::FormRequest;
+using sonde::ranks::Launch;
+using sonde::ranks::NodeControl;
+using sonde::ranks::Team;
+using Options = std::map<std::string, std::string>;
+
+int number(const Options& options, const std::string& name, int otherwise) {
+    const auto found = options.find(name);
+    return found != options.end() ? std::atoi(found->second.c_str()) : otherwise;
+}
+
+FormRequest request_from(const Options& options) {
+    const std::map<std::string, Launch> kinds{{"automatic", Launch::automatic},
+                                              {"single", Launch::single},
+                                              {"forked", Launch::forked},
+                                              {"node", Launch::node},
+                                              {"mpi", Launch::mpi}};
+    FormRequest request;
+    const auto kind = options.find("launch");
+    request.launch = kind != options.end() ? kinds.at(kind->second) : Launch::automatic;
+    request.processes = number(options, "processes", 1);
+    return request;
+}
+
+long peak_kib() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/// Barriers of all streams, with a counter of the node that shows whether anyone got through too early.
+struct Rounds {
+    Team& team;
+    std::atomic<std::int64_t>& counter;
+    int threads, rounds;
+    std::atomic<int> early{0}, refused{0};
+
+    void stream(int number) {
+        const std::int64_t each = static_cast<std::int64_t>(threads) * team.place().locals;
+        for (int round = 0; round < rounds; ++round) {
+            counter.fetch_add(1);
+            if (!team.meet(number)) {
+                ++refused;
+                return;
+            }
+            if (counter.load() < each * (round + 1)) {
+                ++early;
+            }
+            if (!team.meet_node(number)) {
+                ++refused;
+                return;
+            }
+        }
+    }
+
+    bool run() {
+        team.arrange(threads);
+        std::vector<std::thread> others;
+        for (int number = 1; number < threads; ++number) {
+            others.emplace_back([this, number] { stream(number); });
+        }
+        stream(0);
+        for (std::thread& other : others) {
+            other.join();
+        }
+        return early == 0 && refused == 0;
+    }
+};
+
+std::string wrong;
+
+void expect(bool truth, const std::string& what) {
+    if (!truth) {
+        wrong += (wrong.empty() ? "" : ", ") + what;
+    }
+}
+
+void check_shared(Team& team) {
+    // Two pieces in the same order: each process writes its cell, everyone reads all cells.
+    team.shared(10);
+    auto* cells = reinterpret_cast<std::atomic<int>*>(team.shared(sizeof(int) * 4096));
+    for (int local = 0; local < team.place().locals; ++local) {
+        expect(cells[local].load() == 0 || cells[local].load() == local + 1, "shared memory not zeroed");
+    }
+    cells[team.place().local].store(team.place().local + 1);
+    team.arrange(1);
+    expect(team.meet_node(0), "meet_node");
+    for (int local = 0; local < team.place().locals; ++local) {
+        expect(cells[local].load() == local + 1, "shared memory is not the same memory");
+    }
+}
+
+void check_collectives(Team& team) {
+    const bool root = team.place().root();
+    const auto process = static_cast<std::uint64_t>(team.place().process);
+    for (const std::size_t length : {std::size_t{0}, std::size_t{5}, std::size_t{65536}, std::size_t{300001}}) {
+        const std::string text(length, static_cast<char>('a' + length % 7));
+        expect(team.broadcast(root ? text : "not me") == text, "broadcast of " + std::to_string(length));
+    }
+    expect(team.maximum(process * 3 + 1) == static_cast<std::uint64_t>(team.place().processes) * 3 - 2, "maximum");
+    expect(team.maximum(~std::uint64_t{0} - process) == ~std::uint64_t{0}, "maximum of large values");
+    expect(team.all(true), "all of true");
+    expect(!team.all(!root), "all with one false");
+    expect(team.all(true), "all after a false");
+}
+
+int check(Team& team, const Options& options) {
+    check_shared(team);
+    check_collectives(team);
+    Rounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.shared(64)), number(options, "threads", 1),
+                  number(options, "rounds", 20)};
+    expect(team.all(rounds.run()), "barrier");
+    team.align_clocks();
+    const std::string mine = std::to_string(team.place().node) + "@" + team.place().host + " " +
+                             std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
+    const std::string nodes = team.reduce(mine, [](std::string a, std::string b) { return a + "|" + b; });
+    const std::uint64_t peak = team.maximum(static_cast<std::uint64_t>(peak_kib()));
+    const bool fine = team.all(wrong.empty());
+    if (!wrong.empty()) {
+        std::fprintf(stderr, "process %d: wrong: %s\n", team.place().process, wrong.c_str());
+    }
+    if (team.place().root()) {
+        std::string map;
+        for (const int node : team.place().node_of) {
+            map += (map.empty() ? "" : ",") + std::to_string(node);
+        }
+        std::printf(
+            "{\"ok\": %s, \"description\": \"%s\", \"processes\": %d, \"nodes\": %d, \"node_of\": [%s], "
+            "\"reduced\": \"%s\", \"peak_kib\": %llu}\n",
+            fine ? "true" : "false", team.description().c_str(), team.place().processes, team.place().nodes,
+            map.c_str(), nodes.c_str(), static_cast<unsigned long long>(peak));
+    }
+    team.finish();
+    return fine ? 0 : 1;
+}
+
+/// One process dies in the middle; all others must come out of the barrier and say so.
+int lose(Team& team, const Options& options) {
+    team.all(true);
+    if (team.place().process == number(options, "victim", 1)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        raise(SIGKILL);
+    }
+    while (team.meet(0)) {
+    }
+    std::printf("{\"process\": %d, \"lost\": %d, \"stop\": %u, \"all\": %s}\n", team.place().process,
+                team.control().lost_process.load(), team.control().stop.load(), team.all(true) ? "true" : "false");
+    std::fflush(stdout);
+    _exit(3);
+}
+
+/// The last process raises the stop flag of its node; how long until each node sees it.
+int stop(Team& team) {
+    team.meet(0);
+    const auto start = std::chrono::steady_clock::now();
+    if (team.place().process == team.place().processes - 1) {
+        team.control().stop.store(NodeControl::quit_interrupt);
+    }
+    const auto waited = [&] {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+    };
+    while (team.control().stop.load() == 0 && waited() < 10'000) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const auto took = static_cast<std::uint64_t>(waited());
+    team.meet(0);
+    const std::uint64_t slowest = team.maximum(took);
+    const Team::Remote remote = team.remote_progress();
+    if (team.place().root()) {
+        std::printf("{\"slowest_ms\": %llu, \"stop\": %u, \"heard\": %d, \"bytes\": %llu}\n",
+                    static_cast<unsigned long long>(slowest), team.control().stop.load(), remote.nodes,
+                    static_cast<unsigned long long>(remote.bytes));
+    }
+    team.finish();
+    return 0;
+}
+
+/// As lose(), but the victim never gets as far as the team.
+Options parse(int count, char** words) {
+    Options options;
+    for (int i = 1; i + 1 < count; i += 2) {
+        options[words[i] + std::strspn(words[i], "-")] = words[i + 1];
+    }
+    return options;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    try {
+        const Options options = parse(count, words);
+        const auto team = Team::form(request_from(options));
+        const auto action = options.find("do");
+        if (action != options.end() && action->second == "lose") {
+            return lose(*team, options);
+        }
+        if (action != options.end() && action->second == "stop") {
+            return stop(*team);
+        }
+        return check(*team, options);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "team-probe: %s\n", error.what());
+        return 3;
+    }
+}

@@ -77,10 +77,9 @@ lint: $(VENV)/.done-dev  ## ruff and cppcheck
 types: $(VENV)/.done-dev build  ## mypy --strict
 	@tools/check types
 
-# A build tree of a preset, warnings as errors.
-MPICXX = $(wildcard $(CURDIR)/$(BIN)/mpicxx_abi)
-TREE = cmake --preset $(1) $(if $(MPICXX),-DSONDE_MPICXX_ABI=$(MPICXX)) >build/$(1)-configure.log || \
-	{ cat build/$(1)-configure.log; exit 1; }; cmake --build --preset $(1)
+# A build tree of a preset. Configuring says where each library came from: of interest only when it fails.
+TREE = cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log; exit 1; }; \
+	cmake --build --preset $(1)
 $(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine)
 	@mkdir -p $(@D)
 	@$(call TREE,$*)

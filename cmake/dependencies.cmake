@@ -18,7 +18,7 @@ macro(sonde_dependency package version target url commit release debian fedora)
     endif()
     message(STATUS "${package}: not on this system; downloading release ${release} (commit ${commit}) from ${url}. "
       "If this fails, install ${debian} (Debian, Ubuntu) or ${fedora} (Fedora, EPEL).")
-    FetchContent_Declare(${package} GIT_REPOSITORY ${url} GIT_TAG ${commit} SYSTEM)
+    FetchContent_Declare(${package} SYSTEM GIT_REPOSITORY ${url} GIT_TAG ${commit})
     FetchContent_MakeAvailable(${package})
   else()
     message(FATAL_ERROR "${package} is not installed and SONDE_FETCH is OFF. "

@@ -72,7 +72,7 @@ def lab_imports() -> Iterator[tuple[str, str, str]]:
                 assert node.level == 0, f"{path}: write imports in full, from sonde.…"
                 modules = [node.module or ""]
                 if node.module == "sonde":  # from sonde import store
-                    modules = [f"sonde.{name.name}" for name in node.names]
+                    modules = [f"sonde.{name.name}".removesuffix(".__version__") for name in node.names]
             for module in modules:
                 if module.split(".")[0] == "sonde":
                     yield path.relative_to(ROOT).as_posix(), folder, module

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sphinx settings. `make docs` builds the site; every warning is an error there."""
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "lab")]
+
+project = "Sonde"
+author = "The Sonde developers"
+version = re.search(r"project\(sonde VERSION ([0-9.]+)", (HERE.parent / "CMakeLists.txt").read_text())[1]
+release = version
+
+extensions = ["myst_parser", "sphinx_click", "schema_tables"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["extensions"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"Sonde {version}"
+html_copy_source = False

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the reference of a format from its JSON Schema, so that nothing is said twice.
+
+A page asks for it by a line of its own, ``<!-- members of PATH -->``, where PATH names a schema below the root of the
+repository. The line becomes one section for each object in the schema, with a table of its members.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = re.compile(r"^<!-- members of (\S+) -->$", re.MULTILINE)
+SIZES = {"bytes": "size", "duration": "duration", "rate": "rate", "amount": "size or amount"}
+
+
+def resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """The node itself, or what its $ref points to with the words that stand beside the $ref."""
+    if "$ref" not in node:
+        return node
+    target: Any = schema
+    for step in node["$ref"].removeprefix("#/").split("/"):
+        target = target[step]
+    return {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+
+
+def kind(schema: dict[str, Any], node: dict[str, Any]) -> str:
+    """The type of a member in words for people."""
+    name = node.get("$ref", "").rpartition("/")[2]
+    if name in SIZES:
+        return SIZES[name]
+    node = resolve(schema, node)
+    if "const" in node:
+        return f"`{node['const']}`"
+    if "enum" in node:
+        return " \\| ".join(f"`{value}`" for value in node["enum"])
+    if "anyOf" in node:
+        return " or ".join(dict.fromkeys(kind(schema, one) for one in node["anyOf"]))
+    if node.get("type") == "array":
+        return f"list of {kind(schema, node.get('items', {}))}"
+    words = {"object": "table", "string": "text", "integer": "whole number", "boolean": "true or false"}
+    types = node.get("type", "any")
+    names = [words.get(one, one) for one in ([types] if isinstance(types, str) else types)]
+    return " or ".join(names) + limits(node)
+
+
+def limits(node: dict[str, Any]) -> str:
+    """The allowed range of a number, as text."""
+    low = node.get("minimum", node.get("exclusiveMinimum"))
+    high = node.get("maximum")
+    if low is not None and high is not None:
+        return f", {low} … {high}"
+    if "exclusiveMinimum" in node:
+        return f" above {low}"
+    return f" from {low}" if low not in (None, 0) else ""
+
+
+def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
+    """Markdown of one object and, after it, of the objects inside it. An object that was described under another name
+    is not described again: `seen` maps the text of its members to that name."""
+    properties: dict[str, Any] = node.get("properties", {})
+    required = set(node.get("required", []))
+    yield f"## {name}\n"
+    if node.get("description"):
+        yield node["description"][:1].upper() + node["description"][1:] + ".\n"
+    yield "| member | type | default | meaning |\n|---|---|---|---|"
+    below: list[tuple[str, dict[str, Any]]] = []
+    for member, raw in properties.items():
+        inner = resolve(schema, raw)
+        items = resolve(schema, inner.get("items", {}))
+        path = f"{name}.{member}" if "." in name or name != "plan" else member
+        nested = inner if "properties" in inner else items if "properties" in items else None
+        default = "required" if member in required else f"`{json.dumps(raw['default'])}`" if "default" in raw else ""
+        meaning = inner.get("description", "")
+        if nested is not None:
+            key = json.dumps(nested["properties"], sort_keys=True)
+            if key in seen:
+                meaning = f"{meaning} See [{seen[key]}](#{anchor(seen[key])}).".strip()
+            else:
+                title = f"{path}[]" if nested is items else path
+                seen[key] = title
+                below.append((title, nested))
+                meaning = f"{meaning} See [{title}](#{anchor(title)}).".strip()
+        yield f"| `{member}` | {kind(schema, raw)} | {default} | {meaning} |"
+    yield ""
+    for title, nested in below:
+        yield from sections(schema, nested, title, seen)
+
+
+def anchor(title: str) -> str:
+    """The anchor MyST makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def expand(_app: Sphinx, _name: str, source: list[str]) -> None:
+    """Replaces every asking line of a page."""
+
+    def tables(found: re.Match[str]) -> str:
+        schema = json.loads((ROOT / found[1]).read_text(encoding="utf-8"))
+        return "\n".join(sections(schema, schema, schema["title"].split()[1].strip(",").lower(), {}))
+
+    source[0] = PLACE.sub(tables, source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("source-read", expand)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

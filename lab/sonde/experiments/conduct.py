@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sonde import __version__
+import sonde
 from sonde.launch.engine import Engine
 from sonde.launch.launchers import Launcher, LocalLauncher
 from sonde.launch.session import Job, Session
@@ -65,7 +65,7 @@ def conduct(
     Raises UserError when nothing was measured: the plan was refused, or nothing could be started.
     """
     known = {
-        "lab": __version__,
+        "lab": sonde.__version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "plan": {"id": plan.id, "title": plan.title},
         "target": str(plan.target),

@@ -49,8 +49,8 @@ class FileSystem:
     available_bytes: int | None = None
     inodes_total: int | None = None
     inodes_free: int | None = None
-    direct_memory_align: int | None = None
-    direct_offset_align: int | None = None
+    direct_memory_align_bytes: int | None = None
+    direct_offset_align_bytes: int | None = None
     read_only: bool | None = None
     network: bool | None = None
     memory_backed: bool | None = None
@@ -66,6 +66,7 @@ class NodeLine(Line):
     cpus: int | None = None
     cpu_model: str = ""
     memory_bytes: int | None = None
+    memory_available_bytes: int | None = None
     page_bytes: int | None = None
     file_system: FileSystem = field(default_factory=FileSystem)
     clock_offset_ns: int | None = None

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde check``: looks at the file system under a directory, finds volumes that fit, measures, says what it means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde.experiments.check_plans import (
+    MIB,
+    Machine,
+    Part,
+    Speed,
+    calibration,
+    expected_seconds,
+    file_calibration,
+    parts,
+)
+from sonde.experiments.conduct import Observer, Result, Setup, conduct, failure
+from sonde.experiments.figures import Figure, figures
+from sonde.model.errors import DONE, INTERRUPTED, MachineError, StoppedError, UserError
+from sonde.model.plan import Plan
+from sonde.store.archive import new_id
+
+_FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
+_LONG_ENOUGH_S = 0.4
+_FEW_FILES = 200
+
+
+@dataclass
+class Watcher:
+    """What the check tells while it works; each member may be replaced."""
+
+    part: Callable[[str, int, int, Plan], None] = lambda title, number, count, plan: None
+    line: Observer = lambda kind, line: None
+    done: Callable[[Result], None] = lambda result: None
+    expected: Callable[[float], None] = lambda seconds: None
+
+
+@dataclass
+class CheckResult:
+    """All of it."""
+
+    group: str
+    target: Path
+    machine: Machine
+    full: bool
+    figures: list[Figure] = field(default_factory=list)
+    runs: list[Result] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    exit_code: int = DONE
+
+    def as_json(self) -> dict[str, Any]:
+        """The machine form."""
+        return {
+            "schema": "sonde-check/1",
+            "id": self.group,
+            "target": str(self.target),
+            "full": self.full,
+            "file_system": self.machine.file_system,
+            "memory_backed": self.machine.memory_backed,
+            "cpus": self.machine.cpus,
+            "memory_bytes": self.machine.memory,
+            "exit_code": self.exit_code,
+            "figures": [figure.as_json() for figure in self.figures],
+            "notes": self.notes,
+            "runs": [result.id for result in self.runs],
+        }
+
+
+class Check:
+    """One check of one directory."""
+
+    def __init__(self, target: Path, setup: Setup, full: bool, watcher: Watcher) -> None:
+        self._target = target
+        self._setup = setup
+        self._full = full
+        self._watcher = watcher
+        self._group = new_id("check")
+        self._notes: list[str] = []
+
+    def run(self) -> CheckResult:
+        """Measures. Raises UserError when nothing could be measured or the user stopped it during calibration."""
+        machine = self._look()
+        machine, speed = self._calibrate(machine)
+        found = parts(str(self._target), machine, speed, self._full)
+        self._watcher.expected(expected_seconds(machine, speed, self._full))
+        result = CheckResult(self._group, self._target, machine, self._full, notes=self._notes)
+        records = {}
+        for number, part in enumerate(found, start=1):
+            run = self._measure(part, number, len(found))
+            if run is None:
+                continue
+            result.runs.append(run)
+            records[part.key] = (run.id, run.record)
+            result.exit_code = result.exit_code or run.exit_code
+            if run.exit_code != DONE:
+                self._notes.append(f"{part.title}: {run.text}")
+            if run.exit_code == INTERRUPTED:
+                result.exit_code = INTERRUPTED
+                break
+        result.figures = figures(records, machine, machine.direct and machine.io_uring)
+        if not result.runs:
+            raise MachineError(self._notes[-1] if self._notes else "Nothing could be measured.")
+        return result
+
+    def _measure(self, part: Part, number: int, count: int) -> Result | None:
+        plan = Plan.from_document(part.document, f"the check of {self._target}")
+        self._watcher.part(part.title, number, count, plan)
+        try:
+            run = self._conduct(plan, f"check-{part.key}", "check", part.key)
+        except StoppedError:
+            raise
+        except UserError as reason:
+            # One part that this file system refuses must not cost the others.
+            self._notes.append(f"{part.title}: {reason}")
+            return None
+        self._watcher.done(run)
+        return run
+
+    def _conduct(self, plan: Plan, name: str, role: str, part: str) -> Result:
+        facts = {"role": role, "group": self._group, "part": part}
+        return conduct(plan, self._setup, self._watcher.line, name, facts)
+
+    def _look(self) -> Machine:
+        facts = self._setup.engine.probe(self._target)
+        system = facts.get("file_system") or {}
+        if system.get("read_only"):
+            raise MachineError(f"{self._target} is on a file system that is mounted read-only.")
+        backends = {str(one.get("name")): one for one in self._setup.engine.backends(self._target)}
+        uring = backends.get("io_uring", {})
+        return Machine(
+            cpus=len(os.sched_getaffinity(0)),
+            memory=int(facts.get("memory_bytes") or _memory()),
+            available=int(system.get("available_bytes") or 0),
+            file_system=str(system.get("type") or "unknown"),
+            memory_backed=bool(system.get("memory_backed")),
+            direct=not system.get("memory_backed"),
+            io_uring=bool(uring.get("usable", uring.get("yes", False))),
+            evict=None if system.get("memory_backed") else "fadvise",
+        )
+
+    def _calibrate(self, machine: Machine) -> tuple[Machine, Speed]:
+        """Grows the volume until the measurement takes long enough to mean something, two seconds at most."""
+        volume = _FIRST_VOLUME
+        largest = min(_LARGEST_VOLUME, machine.available // 10, machine.memory // 10)
+        if machine.available < 4 * _FIRST_VOLUME:
+            raise MachineError(
+                f"{self._target} has only {machine.available // MIB} MiB free; a check needs at least"
+                f" {4 * _FIRST_VOLUME // MIB} MiB."
+            )
+        while True:
+            run = self._calibration_run(machine, volume)
+            write = run.record.phases["write"].end if "write" in run.record.phases else None
+            if write is None or write.rates.total is None:
+                raise failure(run.exit_code or 1, run.text)
+            machine = self._learned(machine, run)
+            rate = write.rates.total
+            if rate.seconds >= _LONG_ENOUGH_S or volume >= largest:
+                break
+            volume = min(4 * volume, max(largest, _FIRST_VOLUME))
+        return machine, Speed(to_storage=rate.bytes_per_s, files=self._file_speed())
+
+    def _calibration_run(self, machine: Machine, volume: int) -> Result:
+        document = calibration(str(self._target), volume, machine.evict or "fadvise", machine.direct)
+        plan = Plan.from_document(document, f"the check of {self._target}")
+        self._watcher.part("Calibration", 0, 0, plan)
+        run = self._conduct(plan, "check-calibration", "calibration", "calibration")
+        if run.exit_code == INTERRUPTED:
+            raise StoppedError(run.text or "The check was interrupted.")
+        return run
+
+    def _learned(self, machine: Machine, run: Result) -> Machine:
+        """What the calibration showed about direct I/O and about emptying the cache."""
+        values = asdict(machine)
+        direct = run.record.phases.get("direct")
+        if machine.direct and (direct is None or direct.end is None or not direct.end.ops.done):
+            values["direct"] = False
+            self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {run.text}")
+        read = run.record.phases.get("read")
+        after = [one.resident_after for one in read.treatments if one.resident_after is not None] if read else []
+        if machine.evict and after and after[-1] > 0.01:
+            # POSIX_FADV_DONTNEED touches our own files only; dropping all caches costs everybody on this machine.
+            values["evict"] = "drop_page_cache" if machine.evict == "fadvise" and os.geteuid() == 0 else None
+            if values["evict"] is None:
+                self._notes.append("The page cache could not be emptied here, so there are no figures for cold reads.")
+        return Machine(**values)
+
+    def _file_speed(self) -> float:
+        plan = Plan.from_document(file_calibration(str(self._target), _FEW_FILES), f"the check of {self._target}")
+        self._watcher.part("Calibration", 0, 0, plan)
+        run = self._conduct(plan, "check-calibration", "calibration", "calibration-files")
+        end = run.record.phases["create"].end if "create" in run.record.phases else None
+        if run.exit_code == INTERRUPTED:
+            raise StoppedError(run.text or "The check was interrupted.")
+        rate = end.rates.total if end else None
+        return rate.ops_per_s if rate else float(_FEW_FILES)
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a check: each a number, what it counts, and in plain words how far it can be trusted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sonde.experiments.check_plans import QUEUE_DEPTH, Machine
+from sonde.model.lines import Latency, PhaseEnd, Rate, SeriesLine
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.units import format_rate, format_seconds
+from sonde.stats.bins import rebin, trim
+from sonde.stats.levels import Level, levels
+
+SHORTEST_S = 1.0
+SUSTAINED_S = 50.0
+_RESIDENT = 0.01
+_BINS = 60
+# All cores are faster than one task by more than this: the one task was the limit, not the storage.
+_MORE = 1.3
+
+# How far a figure can be trusted, best first.
+STORAGE, BURST, SHORT, CACHE, MEMORY, FAILED = "storage", "burst", "short", "cache", "memory", "failed"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the result of a check."""
+
+    key: str
+    section: str
+    label: str
+    unit: str  # bytes_per_s, ops_per_s or files_per_s
+    trust: str
+    verdict: str
+    value: float | None = None
+    seconds: float | None = None
+    bytes: int | None = None
+    tasks: int = 1
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+    moved: str = ""  # how the rate moved, empty when it did not
+    run: str = ""
+    phase: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """All that is known, absent members left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value != ""}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Which phase of which part becomes which figure."""
+
+    part: str
+    phase: str
+    key: str
+    section: str
+    label: str
+    unit: str = "bytes_per_s"
+    cached: bool = False  # meant to be served by the page cache
+    interval: str = "total"  # the rate that is shown
+    latency: str = ""  # kind of operation whose latency belongs to it
+
+
+_SEQUENTIAL, _RANDOM, _FILES = "Sequential, 1 MiB transfers", "Random, 4 KiB transfers", "Small files, 4 KiB each"
+
+
+def rows(cpus: int, queued: bool) -> list[Row]:
+    """All figures there may be, in the order they are shown; a phase that was not run has none."""
+    found: list[Row] = []
+    for part, crowd in (("sequential-1", "1 task"), ("sequential-all", f"{cpus} tasks")):
+        suffix = "1" if part.endswith("1") else "all"
+
+        def add(phase: str, key: str, label: str, **more: Any) -> None:
+            found.append(Row(part, phase, f"{key}-{suffix}", _SEQUENTIAL, f"{label}, {crowd}", **more))  # noqa: B023
+
+        add("write", "write-cached", "write into the page cache", cached=True, interval="transfer")
+        add("write", "write-storage", "write, until on storage (fsync)")
+        add("write-direct", "write-direct", "write, direct")
+        add("read-cached", "read-cached", "read what was just written", cached=True)
+        add("read-storage", "read-storage", "read after the cache was emptied")
+        add("read-direct", "read-direct", "read, direct")
+    for op in ("read", "write"):
+        for depth in (1, QUEUE_DEPTH):
+            crowd = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
+            found.append(
+                Row(
+                    "random",
+                    f"{op}-{depth}",
+                    f"random-{op}-{depth}",
+                    _RANDOM,
+                    f"{op}, {crowd}",
+                    "ops_per_s",
+                    latency=op,
+                )
+            )
+    files: dict[str, Any] = {"section": _FILES, "unit": "files_per_s", "latency": "open"}
+    found += [
+        Row("small-files", "create", "create", label="create, write, close", **files),
+        Row("small-files-durable", "create", "create-durable", label="the same, each made durable (fsync)", **files),
+        Row("small-files", "open-read-cached", "open-read-cached", label="open, read, close", cached=True, **files),
+        Row("small-files", "open-read", "open-read", label="the same, after the cache was emptied", **files),
+    ]
+    return found
+
+
+def figures(records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool) -> list[Figure]:
+    """The figures of all parts that were run: `records` maps the key of a part to the id and record of its run."""
+    found = []
+    for row in rows(machine.cpus, queued):
+        if row.part not in records:
+            continue
+        run, record = records[row.part]
+        phase = record.phases.get(row.phase)
+        if phase is not None:
+            found.append(_figure(row, phase, machine, run))
+    return _compared(found)
+
+
+def _figure(row: Row, phase: PhaseRecord, machine: Machine, run: str) -> Figure:
+    end = phase.end
+    empty = Figure(row.key, row.section, row.label, row.unit, FAILED, "", run=run, phase=row.phase)
+    if end is None or not end.ops.done:
+        said = phase.errors[0].text if phase.errors else "the phase did not finish"
+        return replace(empty, verdict=said)
+    rate = getattr(end.rates, row.interval) or end.rates.total or end.rates.transfer or Rate()
+    latency = end.latency.get(row.latency, Latency())
+    trust, verdict = judge(row, phase, end, rate.seconds, machine)
+    return replace(
+        empty,
+        trust=trust,
+        verdict=verdict,
+        value=rate.bytes_per_s if row.unit == "bytes_per_s" else rate.ops_per_s,
+        seconds=rate.seconds,
+        bytes=end.bytes.moved,
+        p50_ns=latency.p50_ns,
+        p99_ns=latency.p99_ns,
+        moved=movement(phase.whole_series) if row.unit == "bytes_per_s" and not row.cached else "",
+    )
+
+
+def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: Machine) -> tuple[str, str]:
+    """How far the figure can be trusted, and that in plain words."""
+    writes = bool(end.bytes.written)
+    if machine.memory_backed:
+        return MEMORY, f"{machine.file_system} keeps files in memory: not a storage number"
+    if row.cached:
+        return CACHE, f"{'into' if writes else 'from'} page cache: not a storage number"
+    if end.ops.failed:
+        return FAILED, f"{end.ops.failed} operations failed"
+    if not phase.begin.direct:
+        said = _through_cache(row, phase, end, writes)
+        if said:
+            return CACHE, said
+    if seconds < SHORTEST_S:
+        return SHORT, f"too short: over in {format_seconds(seconds)}"
+    place = "on storage" if writes else "from storage"
+    if seconds < SUSTAINED_S:
+        return BURST, f"{place}, but only {format_seconds(seconds)} of it: a burst"
+    return STORAGE, f"{place}, sustained for {format_seconds(seconds)}"
+
+
+def _through_cache(row: Row, phase: PhaseRecord, end: PhaseEnd, writes: bool) -> str:
+    """Why a buffered figure is one of the page cache, or nothing when it is not."""
+    if writes:
+        durable = end.latency.get("fsync", Latency()).count > 0
+        return "" if durable else "may still be in memory: not a storage number"
+    resident = end.resident
+    if resident is None:
+        after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
+        resident = after[-1] if after else None
+    if resident is None:
+        return "may be from page cache: how much was there is not known"
+    if resident > _RESIDENT:
+        return f"{resident:.0%} of it was in the page cache: not a storage number"
+    return ""
+
+
+def movement(series: SeriesLine | None) -> str:
+    """One phrase about how the rate moved while all tasks were at work; empty when it did not, or nobody can say."""
+    if series is None or not series.slice_s:
+        return ""
+    first, end = trim(series.bytes, series.active)
+    inside = series.bytes[first:end]
+    bins = rebin(inside, _BINS)
+    if not bins:
+        return ""
+    width = len(inside) * series.slice_s / len(bins)
+    found = levels([moved / width for moved in bins])
+    return _movement_words(found, width, first * series.slice_s)
+
+
+def _movement_words(found: list[Level], width: float, start: float) -> str:
+    if len(found) < 2:
+        return ""
+    if len(found) > 3:
+        low, high = min(one.median for one in found), max(one.median for one in found)
+        return f"moved between {format_rate(low)} and {format_rate(high)}, {len(found) - 1} times"
+    words: list[str] = []
+    for before, after in itertools.pairwise(found):
+        verb = "fell" if after.median < before.median else "rose"
+        origin = f" from {format_rate(before.median)}" if not words else ""
+        words.append(
+            f"{verb}{origin} to {format_rate(after.median)} after {format_seconds(start + after.first * width)}"
+        )
+    return ", then ".join(words)
+
+
+def _compared(found: list[Figure]) -> list[Figure]:
+    """Says of the figures of one task where the task itself was the limit."""
+    by_key = {figure.key: figure for figure in found}
+    result = []
+    for figure in found:
+        many = by_key.get(figure.key.removesuffix("-1") + "-all") if figure.key.endswith("-1") else None
+        if many and figure.trust in (STORAGE, BURST) and figure.value and (many.value or 0) > _MORE * figure.value:
+            figure = replace(figure, verdict=f"{figure.verdict}; limited by one task")
+        result.append(figure)
+    return result

@@ -37,6 +37,11 @@ struct Completion {
     std::int64_t result = 0;  ///< bytes moved, or -errno
 };
 
+/// Where one task's data lies in a file: blocks of `length` bytes, one every `stride` bytes, the first at `first`.
+struct Blocks {
+    std::uint64_t first = 0, length = 0, stride = 0;
+};
+
 struct OpenRequest {
     std::string path;
     bool write = false;
@@ -45,6 +50,7 @@ struct OpenRequest {
     bool truncate = false;
     bool exclusive = false;
     std::uint64_t size = 0;  ///< bytes the file will hold in the end: preallocation, mmap
+    Blocks blocks;  ///< io.view only
 };
 
 /// What a channel needs to know once, before its first file is opened.

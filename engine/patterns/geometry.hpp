@@ -36,6 +36,11 @@ class Geometry {
 
     std::uint64_t operations() const noexcept { return operations_; }  ///< of one pass
     std::uint64_t transfer() const noexcept { return transfer_; }
+    /// Without a stride, the task's bytes lie in blocks: the first at first(), contiguous() bytes each, one every
+    /// repeat() bytes.
+    std::uint64_t first() const noexcept { return offset_ + share_.index * pitch_; }
+    std::uint64_t contiguous() const noexcept { return slots_per_block_ * transfer_; }
+    std::uint64_t repeat() const noexcept { return share_.sharers * pitch_; }
     /// One past the last byte that any sharer touches.
     std::uint64_t end_of_file() const noexcept;
 

@@ -115,6 +115,11 @@ std::int64_t moved(int code, const MPI_Status& status, MPI_Datatype& type, const
 }  // namespace
 
 int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
+    int main_thread = 1;
+    MPI_Is_thread_main(&main_thread);
+    if (one_thread_only && main_thread == 0) {
+        return failed(MPI_ERR_UNSUPPORTED_OPERATION, "this MPI library allows files to one thread of a process only");
+    }
     auto file = std::make_unique<SondeMpiFile>();
     file->collective = request->collective != 0;
     file->path = request->path;

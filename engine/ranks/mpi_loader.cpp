@@ -88,4 +88,13 @@ const SondeMpiModule* load_module(const ModuleSearch& search) {
                     "own launcher");
 }
 
+std::string why_no_mpi() {
+    try {
+        load_module(usual_search("", Prefer::standard));
+        return "";
+    } catch (const TeamError& error) {
+        return error.what();
+    }
+}
+
 }  // namespace sonde::ranks

@@ -34,14 +34,18 @@ void name_library(char* out, std::size_t size) {
     std::snprintf(out, size, "%s", name.c_str());
 }
 
+// Multiple, because each thread of a process may have a file of its own. Serialized would do for everything else:
+// barriers are crossed by a task thread, collectives between phases by the main thread.
 int start(int* rank, int* size, char* library, std::size_t library_size) {
     int provided = MPI_THREAD_SINGLE;
-    // Serialized: barriers are crossed by a task thread, collectives between phases by the main thread.
-    if (const int error =
-            failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    if (const int error = failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
         error != 0) {
         return error;
     }
+    if (provided < MPI_THREAD_SERIALIZED) {
+        return failed(MPI_ERR_UNSUPPORTED_OPERATION, "this MPI library allows calls from the main thread only");
+    }
+    one_thread_only = provided < MPI_THREAD_MULTIPLE;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);

@@ -9,6 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+namespace sonde::ranks {
+
+/// Empty when a module can be loaded here; otherwise one sentence that says why not and what would help.
+std::string why_no_mpi();
+
+}  // namespace sonde::ranks
 
 extern "C" {
 

@@ -13,8 +13,8 @@
 namespace sonde::ranks::mpi {
 namespace {
 
+thread_local std::string sentence;
 // MPI itself is one object per process; so is this.
-std::string sentence;
 int (*go_on)(void*) = nullptr;
 void* go_on_context = nullptr;
 
@@ -48,6 +48,8 @@ int errno_of(int error_class) {
 }
 
 }  // namespace
+
+bool one_thread_only = false;
 
 void set_watch(int (*question)(void*), void* context) {
     go_on = question;

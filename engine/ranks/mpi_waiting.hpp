@@ -19,5 +19,7 @@ int failed(int code, const std::string& doing);
 /// Completes a request by polling. Consumes `code`, the result of the call that began it.
 int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
 const char* last_error();
+/// The library forbids calls from several threads at a time, so only the main thread may have files.
+extern bool one_thread_only;
 
 }  // namespace sonde::ranks::mpi

@@ -248,6 +248,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.truncate = file.truncate && pass == 0;
     request.exclusive = file.exclusive && pass == 0;
     request.size = file.size;
+    request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
     const std::uint64_t from = now();
     const int result = channel_->open(0, request);
     const std::uint64_t to = now();
@@ -412,9 +413,13 @@ End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from, s
             operation.buffer = entry.write ? buffers_.image(0).at(entry.offset, length_) : buffers_.read_buffer(0);
             std::int64_t moved = channel_->transfer(operation);
             if (moved != length_) [[unlikely]] {
-                moved = finish_short(operation, moved);
+                // A second try of a collective call would find nobody to call with.
+                moved = collective ? moved : finish_short(operation, moved);
                 if (moved < 0 || (moved < length_ && !job_.verify)) {
                     fail(file, entry.write ? "write" : "read", moved < 0 ? static_cast<int>(-moved) : ENODATA, entry.offset);
+                    if (collective) {
+                        channel_->agree(true);
+                    }
                     return End::stop;
                 }
             }

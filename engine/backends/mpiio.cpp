@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI-IO: independent calls on a file that each task opens for itself, or collective calls on one that all open
+// together. MPI itself stays behind the module's C interface.
+#include "backends/backend.hpp"
+#include "ranks/mpi_module.hpp"
+
+#include <cerrno>
+#include <stdexcept>
+#include <vector>
+
+namespace sonde::backends {
+namespace {
+
+class MpiioChannel final : public Channel {
+ public:
+    explicit MpiioChannel(const ChannelSetup& setup)
+        : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)), io_(*setup.io), files_(setup.files) {
+        for (const auto& [name, value] : io_.hints) {
+            hint_names_.push_back(name.c_str());
+            hint_values_.push_back(value.c_str());
+        }
+    }
+    ~MpiioChannel() override {
+        // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending badly.
+        for (File& file : files_) {
+            if (file.handle != nullptr && !io_.collective) {
+                mpi_.file_close(file.handle);
+            }
+        }
+    }
+
+    int open(std::uint16_t index, const OpenRequest& request) override;
+    int fsync(std::uint16_t index) override;
+    int close(std::uint16_t index) override;
+    std::int64_t transfer(const Operation& operation) noexcept override;
+    bool agree(bool stop) noexcept override {
+        // A vote that fails means that MPI is broken: everybody who still can leaves.
+        return io_.collective ? mpi_.any(stop ? 1 : 0) != 0 : stop;
+    }
+
+ private:
+    struct File {
+        SondeMpiFile* handle = nullptr;
+        Blocks blocks;
+    };
+
+    bool together(bool mine) const { return io_.collective ? mpi_.any(mine ? 1 : 0) > 0 : mine; }
+    std::int64_t place(const File& file, const Operation& operation) const noexcept;
+
+    const SondeMpiModule& mpi_;
+    const plan::Io& io_;
+    std::vector<File> files_;
+    std::vector<const char*> hint_names_, hint_values_;
+};
+
+int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
+    SondeMpiFileRequest wanted{};
+    wanted.path = request.path.c_str();
+    // MPI wants the same mode from all, while the engine may let only one task create.
+    wanted.write = static_cast<int>(together(request.write));
+    wanted.read = static_cast<int>(together(request.read));
+    wanted.create = static_cast<int>(together(request.create));
+    wanted.truncate = static_cast<int>(together(request.truncate));
+    wanted.exclusive = static_cast<int>(together(request.exclusive));
+    wanted.shared = wanted.collective = static_cast<int>(io_.collective);
+    wanted.hint_names = hint_names_.data();
+    wanted.hint_values = hint_values_.data();
+    wanted.hints = hint_names_.size();
+    if (request.write) {
+        wanted.size = io_.preallocate == plan::Preallocate::truncate ? request.size : 0;
+        wanted.preallocate = io_.preallocate == plan::Preallocate::fallocate ? request.size : 0;
+    }
+    File& file = files_[index];
+    file.blocks = request.blocks;
+    if (io_.view) {
+        if (file.blocks.length == 0 || file.blocks.stride < file.blocks.length) {
+            return -EINVAL;
+        }
+        wanted.view = 1;
+        wanted.first = file.blocks.first;
+        wanted.block = file.blocks.length;
+        wanted.stride = file.blocks.stride;
+    }
+    return mpi_.file_open(&wanted, &file.handle);
+}
+
+// Syncing and closing a common file takes all tasks, but a task that failed goes straight to closing. So they first ask
+// each other: is anybody closing? Then nobody syncs. Is anybody not yet closing? Then those who are wait for another
+// turn. No task enters a call that others do not enter.
+int MpiioChannel::fsync(std::uint16_t index) {
+    if (io_.collective && mpi_.any(0) != 0) {
+        mpi_.any(1);
+        return -ECANCELED;
+    }
+    return mpi_.file_sync(files_[index].handle);
+}
+
+int MpiioChannel::close(std::uint16_t index) {
+    if (io_.collective) {
+        int others = 1;
+        while (others > 0) {
+            if (const int closing = mpi_.any(1); closing < 0) {
+                return closing;
+            }
+            others = mpi_.any(0);
+        }
+        if (others < 0) {
+            return others;
+        }
+    }
+    SondeMpiFile* handle = files_[index].handle;
+    files_[index].handle = nullptr;
+    return mpi_.file_close(handle);
+}
+
+/// Where the operation starts, in bytes of the file or of the view; -EINVAL when the view does not show those bytes.
+std::int64_t MpiioChannel::place(const File& file, const Operation& operation) const noexcept {
+    if (!io_.view) {
+        return static_cast<std::int64_t>(operation.offset);
+    }
+    const Blocks& blocks = file.blocks;
+    if (operation.offset < blocks.first) {
+        return -EINVAL;
+    }
+    const std::uint64_t beyond = operation.offset - blocks.first;
+    const std::uint64_t inside = beyond % blocks.stride;
+    if (inside + operation.length > blocks.length) {
+        return -EINVAL;
+    }
+    return static_cast<std::int64_t>(beyond / blocks.stride * blocks.length + inside);
+}
+
+std::int64_t MpiioChannel::transfer(const Operation& operation) noexcept {
+    const File& file = files_[operation.file];
+    const std::int64_t at = place(file, operation);
+    if (at < 0) {
+        return at;
+    }
+    const auto offset = static_cast<std::uint64_t>(at);
+    if (!operation.write) {
+        return mpi_.file_read(file.handle, operation.buffer, operation.length, offset);
+    }
+    const std::int64_t moved = mpi_.file_write(file.handle, operation.buffer, operation.length, offset);
+    if (io_.fsync == plan::Fsync::per_op && moved >= 0) [[unlikely]] {
+        if (const int result = mpi_.file_sync(file.handle); result < 0) {
+            return result;
+        }
+    }
+    return moved;
+}
+
+Answer usable(const std::string& /*directory*/) {
+    const std::string why = ranks::why_no_mpi();
+    return {why.empty(), why};
+}
+
+std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+    if (setup.mpi == nullptr) {
+        throw std::runtime_error("the backend mpiio needs MPI, and this run was formed without it: start it by mpiexec or "
+                                 "srun with --mpi");
+    }
+    if (setup.io->direct) {
+        throw std::runtime_error("the backend mpiio has no io.direct: give the hint direct_write or direct_read of your "
+                                 "MPI in io.hints instead");
+    }
+    if (setup.io->sync != plan::Sync::none) {
+        throw std::runtime_error("the backend mpiio has no io.sync: use io.fsync = \"per_op\"");
+    }
+    if (setup.io->preallocate == plan::Preallocate::unwritten) {
+        throw std::runtime_error("the backend mpiio cannot reserve unwritten space: use io.preallocate = \"fallocate\" or "
+                                 "\"truncate\"");
+    }
+    // MPI_File_preallocate may read and write back what is there: not while others write already.
+    if (setup.io->preallocate == plan::Preallocate::fallocate && setup.shared_file && !setup.io->collective) {
+        throw std::runtime_error("the backend mpiio preallocates a shared file only with io.collective = true");
+    }
+    return std::make_unique<MpiioChannel>(setup);
+}
+
+}  // namespace
+
+extern const Backend mpiio_backend;
+const Backend mpiio_backend{
+    .name = "mpiio",
+    .summary = "MPI-IO, independent or collective, with hints and file views",
+    .traits = {.stores_data = true, .needs_files = true, .collective = true},
+    .usable = usable,
+    .make = make,
+};
+
+}  // namespace sonde::backends

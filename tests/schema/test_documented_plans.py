@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every plan that a page of the documentation or an experiment shows is one: people copy them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).resolve().parents[2]
+FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = Draft202012Validator(FORMAT)
+HEAD = 'schema = "sonde-plan/1"\nid = "x"\ntarget = { path = "/tmp" }\n'
+PHASE = '[[phases]]\nid = "write"\nop = "write"\n'
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def pieces() -> Iterator[tuple[str, str]]:
+    """(place, TOML text) of every example; a part of a plan is completed to a whole one."""
+    for path in sorted((ROOT / "docs").rglob("*.toml")):
+        yield path.name, path.read_text(encoding="utf-8")
+    for page in pages():
+        for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
+            whole = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)
+            yield f"{page.stem}-{number}", whole if "[[phases]]" in whole else whole + PHASE
+
+
+EXAMPLES = dict(pieces())
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 8
+
+
+@pytest.mark.parametrize("place", EXAMPLES)
+def test_a_documented_plan_is_a_plan(place: str) -> None:
+    VALIDATOR.validate(tomllib.loads(EXAMPLES[place]))
+
+
+def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
+    """The table of IOR's options names members by their path; each of them is in the schema."""
+
+    def names(node: dict[str, Any]) -> set[str]:
+        found = set(node.get("properties", {}))
+        for inner in [*node.get("properties", {}).values(), node.get("items")]:
+            found |= names(inner) if inner else set()
+        return found
+
+    known = names(FORMAT)
+    table = (ROOT / "docs" / "tasks" / "plan.md").read_text(encoding="utf-8").split("## From IOR")[1]
+    paths = re.findall(r"`([a-z_.]+) = ", table)
+    assert len(paths) >= 8
+    assert {step for path in paths for step in path.split(".")} <= known

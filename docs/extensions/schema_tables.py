@@ -68,7 +68,8 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
     required = set(node.get("required", []))
     yield f"## {name}\n"
     if node.get("description"):
-        yield node["description"][:1].upper() + node["description"][1:] + ".\n"
+        text = plain(node["description"])
+        yield text[:1].upper() + text[1:].removesuffix(".") + ".\n"
     yield "| member | type | default | meaning |\n|---|---|---|---|"
     below: list[tuple[str, dict[str, Any]]] = []
     for member, raw in properties.items():
@@ -77,7 +78,7 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
         path = f"{name}.{member}" if "." in name or name != "plan" else member
         nested = inner if "properties" in inner else items if "properties" in items else None
         default = "required" if member in required else f"`{json.dumps(raw['default'])}`" if "default" in raw else ""
-        meaning = inner.get("description", "")
+        meaning = plain(inner.get("description", ""))
         if nested is not None:
             key = json.dumps(nested["properties"], sort_keys=True)
             if key in seen:
@@ -91,6 +92,11 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
     yield ""
     for title, nested in below:
         yield from sections(schema, nested, title, seen)
+
+
+def plain(text: str) -> str:
+    """Words of a schema as Markdown: a place holder such as <run id> is no HTML, a | ends no cell."""
+    return text.replace("<", "&lt;").replace("|", "\\|")
 
 
 def anchor(title: str) -> str:

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Odd names must neither break the record nor become another name.
+#include "records/text.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+using sonde::records::bytes_of;
+using sonde::records::json_text;
+using namespace std::string_literals;
+
+TEST_CASE("names in valid UTF-8 stay as they are") {
+    for (const std::string& name : {"/scratch/run 1"s, "/daten/größe"s, "/データ/測定"s, "emoji \xF0\x9F\x98\x80"s, "a\\b"s, ""s,
+                                    "line\nbreak\ttab"s, "nul\0inside"s}) {
+        CHECK(json_text(name) == name);
+    }
+}
+
+TEST_CASE("bytes that are not UTF-8 become \\xHH") {
+    CHECK(json_text("caf\xE9") == "caf\\xe9");
+    CHECK(json_text("\xFF\xFE") == "\\xff\\xfe");
+    CHECK(json_text("cut \xE3\x83") == "cut \\xe3\\x83");
+    CHECK(json_text("overlong \xC0\xAF") == "overlong \\xc0\\xaf");
+    CHECK(json_text("surrogate \xED\xA0\x80") == "surrogate \\xed\\xa0\\x80");
+    CHECK(json_text("too large \xF4\x90\x80\x80") == "too large \\xf4\\x90\\x80\\x80");
+}
+
+TEST_CASE("a name that looks like an escape is told apart from the byte it would mean") {
+    CHECK(json_text("\\xe9") == "\\x5cxe9");
+    CHECK(json_text("\\xe9") != json_text("\xE9"));
+}
+
+TEST_CASE("every string of bytes can be had back, and is accepted by the JSON serializer") {
+    std::mt19937 random(7);
+    // Bytes that matter: backslash, x, hex digits, lead and continuation bytes, controls.
+    const std::string alphabet = "\\x5cef0/ \n\0\x80\xBF\xC3\xA9\xE2\x82\xAC\xED\xA0\xF0\x9F\x98\x80\xFF"s;
+    for (int round = 0; round < 20000; ++round) {
+        std::string bytes;
+        const auto length = random() % 12;
+        for (unsigned i = 0; i < length; ++i) {
+            bytes += alphabet[random() % alphabet.size()];
+        }
+        const std::string text = json_text(bytes);
+        REQUIRE(bytes_of(text) == bytes);
+        REQUIRE_NOTHROW(nlohmann::json(text).dump());
+    }
+}

@@ -104,10 +104,11 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def expand(_app: Sphinx, _name: str, source: list[str]) -> None:
+def expand(app: Sphinx, _name: str, source: list[str]) -> None:
     """Replaces every asking line of a page."""
 
     def tables(found: re.Match[str]) -> str:
+        app.env.note_dependency(str(ROOT / found[1]))  # so that a changed schema builds the page again
         schema = json.loads((ROOT / found[1]).read_text(encoding="utf-8"))
         return "\n".join(sections(schema, schema, schema["title"].split()[1].strip(",").lower(), {}))
 

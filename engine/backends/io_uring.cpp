@@ -5,6 +5,7 @@
 #include "backends/open_file.hpp"
 
 #include <liburing.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
@@ -172,9 +173,10 @@ void UringChannel::register_files() {
 /// The ring belongs to the thread that enables it, so that waits until the task's own thread opens its first file.
 int UringChannel::enter_thread() {
     if (!started_ && (flags_ & disabled) != 0) {
-        const int failed = io_uring_enable_rings(&ring_);
-        if (failed != 0) {
-            return failed;
+        // Some builds of liburing forget to export their function for this.
+        constexpr int enable = 12;  // IORING_REGISTER_ENABLE_RINGS
+        if (::syscall(SYS_io_uring_register, ring_.ring_fd, enable, nullptr, 0) != 0) {
+            return -errno;
         }
     }
     started_ = true;

@@ -6,13 +6,13 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <filesystem>
 
 using sonde::records::extended_status;
 using sonde::records::Mount;
@@ -67,7 +67,9 @@ TEST_CASE("the deepest mount on the way to a path holds it") {
     CHECK(source_of("/mnt/with blank\\and\ttab/x") == "/dev/sda1");
 }
 
-TEST_CASE("of two mounts on one point the later one holds the path") { CHECK(source_of("/over/x") == "second"); }
+TEST_CASE("of two mounts on one point the later one holds the path") {
+    CHECK(source_of("/over/x") == "second");
+}
 
 TEST_CASE("a mount hidden by a later one above it holds nothing") {
     CHECK(source_of("/data/x") == "server:/b");

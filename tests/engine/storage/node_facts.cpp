@@ -8,10 +8,10 @@
 #include "temporary_folder.hpp"
 
 #include <doctest/doctest.h>
-#include <filesystem>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <filesystem>
 
 using nlohmann::json;
 using sonde::records::cgroup_limits;

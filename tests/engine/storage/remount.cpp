@@ -9,11 +9,11 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <filesystem>
 
 namespace {
 
@@ -21,7 +21,9 @@ using sonde::phases::run_shell;
 
 constexpr int skipped = 77;
 
-bool never() { return false; }
+bool never() {
+    return false;
+}
 
 /// In a child with mounts of its own; returns the number of the first check that failed, 0 = none.
 int remount_once(const std::string& image, const std::string& point) {

@@ -2,14 +2,15 @@
 // How much of a file is in the page cache: a wrong answer lets a memory speed pass for a storage speed.
 #include "phases/residency.hpp"
 
+#include "in_child.hpp"
 #include "records/environment.hpp"
 #include "temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <string>
 #include <vector>
 
 using sonde::phases::measure_residency;
@@ -20,7 +21,9 @@ namespace {
 
 constexpr std::size_t mebibyte = 1U << 20U;
 
-std::uint64_t page() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+std::uint64_t page() {
+    return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
 
 void drop(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -128,4 +131,40 @@ TEST_CASE("shares of several files add up by pages, not by files") {
     CHECK(all.known);
     CHECK(all.dirty == 7);
     CHECK(all.share() == doctest::Approx(0.75));
+}
+
+TEST_CASE("mincore answers like cachestat where the kernel has no cachestat") {
+    const TemporaryFolder folder;
+    if (!droppable(folder)) {
+        return;
+    }
+    const std::string path = folder.write("data", std::string(4 * mebibyte + 5, 'x'));
+    drop(path);
+    read_part(path, mebibyte, mebibyte);
+    constexpr unsigned cachestat = 451;
+    const std::string counted = sonde::tests::in_child([&]() -> std::string {
+        if (!sonde::tests::forbid(cachestat, ENOSYS)) {
+            return "no filter";
+        }
+        const Residency found = measure_residency({path});
+        return std::to_string(found.known) + " " + std::to_string(found.resident) + " of " +
+               std::to_string(found.pages);
+    });
+    CHECK(counted == "1 " + std::to_string(mebibyte / page()) + " of " + std::to_string(4 * mebibyte / page() + 1));
+    CHECK(measure_residency({path}).resident == mebibyte / page());
+}
+
+TEST_CASE("a stranger's file is unknown without cachestat, because the kernel would call all of it resident") {
+    if (!sonde::tests::is_root()) {
+        MESSAGE("skipped: becoming a stranger needs root");
+        return;
+    }
+    constexpr unsigned cachestat = 451;
+    const std::string known = sonde::tests::in_child([&]() -> std::string {
+        if (::setuid(65534) != 0 || !sonde::tests::forbid(cachestat, ENOSYS)) {
+            return "not tried";
+        }
+        return measure_residency({"/etc/passwd"}).known ? "known" : "unknown";
+    });
+    CHECK(known == "unknown");
 }

@@ -2,21 +2,21 @@
 // A folder below the working directory (the build tree: a disk, not memory) that goes with its owner.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cstdint>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
 #include <system_error>
-#include <unistd.h>
 
 namespace sonde::tests {
 
 class TemporaryFolder {
-   public:
+ public:
     explicit TemporaryFolder(const std::string& below = std::filesystem::current_path().string())
         : path_(below + "/sonde-test-XXXXXX") {
         if (::mkdtemp(path_.data()) == nullptr) {
@@ -45,7 +45,7 @@ class TemporaryFolder {
         return path;
     }
 
-   private:
+ private:
     std::string path_;
 };
 
@@ -60,6 +60,8 @@ inline std::uint64_t allocated(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
 }
 
-inline bool is_root() { return ::geteuid() == 0; }
+inline bool is_root() {
+    return ::geteuid() == 0;
+}
 
 }  // namespace sonde::tests

@@ -12,8 +12,8 @@ using sonde::records::json_text;
 using namespace std::string_literals;
 
 TEST_CASE("names in valid UTF-8 stay as they are") {
-    for (const std::string& name : {"/scratch/run 1"s, "/daten/größe"s, "/データ/測定"s, "emoji \xF0\x9F\x98\x80"s, "a\\b"s, ""s,
-                                    "line\nbreak\ttab"s, "nul\0inside"s}) {
+    for (const std::string& name : {"/scratch/run 1"s, "/daten/größe"s, "/データ/測定"s, "emoji \xF0\x9F\x98\x80"s,
+                                    "a\\b"s, ""s, "line\nbreak\ttab"s, "nul\0inside"s}) {
         CHECK(json_text(name) == name);
     }
 }

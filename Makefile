@@ -57,7 +57,7 @@ test: build $(VENV)/.done-test $(DONE)/dev  ## all tests; the last line counts t
 bench: build  ## what Sonde itself costs, beside raw system calls
 	@for bench in bench/*.py; do $(BIN)/python $$bench; done
 
-docs: build $(VENV)/.done-docs  ## the documentation as a site in build/docs
+docs: $(VENV)/.done-docs  ## the documentation as a site in build/docs
 	@tools/docs
 
 clean:  ## removes build/ and .venv
@@ -65,16 +65,16 @@ clean:  ## removes build/ and .venv
 
 # --- what developers do -----------------------------------------------------------------------------------------------
 .PHONY: check format lint types asan tsan fuzz
-check: $(VENV)/.done-dev build  ## layout, lint and types of all sources
+check: $(VENV)/.done-dev $(DONE)/dev  ## layout, lint and types of all sources
 	@tools/check
 
 format: $(VENV)/.done-dev  ## lays out C++ and Python
 	@tools/format
 
-lint: $(VENV)/.done-dev  ## ruff and cppcheck
+lint: $(VENV)/.done-dev $(DONE)/dev  ## ruff, cppcheck and clang-tidy
 	@tools/check lint
 
-types: $(VENV)/.done-dev build  ## mypy --strict
+types: $(VENV)/.done-dev  ## mypy --strict
 	@tools/check types
 
 # A build tree of a preset. Configuring says where each library came from: of interest only when it fails.

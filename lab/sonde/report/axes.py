@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales and their ticks: where a value lies along an axis (0..1), and which round values to write there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sonde.report import quantities
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A labelled place on an axis. `minor` ticks are left out where room is short."""
+
+    at: float
+    label: str
+    minor: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear or logarithmic scale from `low` to `high`; `unit` is written once, beside the axis."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...] = ()
+    unit: str = ""
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Share of the axis' length, cut to 0..1."""
+        if self.log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
+
+
+def _step(span: float, wanted: int) -> float:
+    """The round number 1, 2 or 5 times a power of ten that cuts `span` into at most `wanted` parts."""
+    rough = span / wanted
+    power = 10.0 ** math.floor(math.log10(rough))
+    for factor in (1, 2, 5, 10):
+        if factor * power >= rough * 0.999999:
+            return factor * power
+    return 10 * power
+
+
+def amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
+    """From zero to a little above `high`; `unit` is "B/s" or "ops/s" and gets the prefix that fits."""
+    high = high if high > 0 else 1.0
+    factor, prefix = next((f, p) for f, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")) if high >= f)
+    factor = factor or 1.0
+    top = high * 1.04 / factor
+    step = _step(top, wanted)
+    places = max(0, -math.floor(math.log10(step) + 1e-9))
+    marks = [step * i for i in range(int(top / step + 1e-9) + 1)]
+    ticks = tuple(Tick(mark / top, f"{mark:.{places}f}" if mark else "0") for mark in marks)
+    joined = prefix + unit if unit.startswith("B") else f"{prefix} {unit}".strip()
+    return Axis(0.0, top * factor, ticks, joined)
+
+
+def time_axis(end_s: float, wanted: int = 8) -> Axis:
+    """Seconds from 0 to `end_s`, labelled in the unit that fits; every second tick is minor."""
+    end_s = end_s if end_s > 0 else 1.0
+    units = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("µs", 1e-6, 0.0))
+    unit, size = next((unit, size) for unit, size, from_s in units if end_s >= from_s)
+    span = end_s / size
+    step = _step(span, wanted)
+    places = max(0, -math.floor(math.log10(step) + 1e-9))
+    ticks = tuple(
+        Tick(step * i / span, f"{step * i:.{places}f}", minor=i % 2 == 1) for i in range(int(span / step + 1e-9) + 1)
+    )
+    return Axis(0.0, end_s, ticks, unit)
+
+
+def latency_axis(low_ns: float, high_ns: float) -> Axis:
+    """Logarithmic, at least one decade, with ticks at powers of ten and, when there are few, at 2 and 5 times them."""
+    low = max(low_ns, 1.0)
+    high = max(high_ns, low * 1.01)
+    if high / low < 10:
+        middle = math.sqrt(low * high)
+        low, high = middle / math.sqrt(10), middle * math.sqrt(10)
+    decades = math.log10(high / low)
+    factors: Sequence[int] = (1, 2, 5) if decades <= 2.2 else (1,)
+    ticks: list[Tick] = []
+    for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+        for factor in factors:
+            value = factor * 10.0**power
+            if low <= value <= high:
+                at = math.log(value / low) / math.log(high / low)
+                many = decades > 5 and power % 2 == 1
+                ticks.append(Tick(at, _short_ns(value), minor=many or factor == 5))
+    return Axis(low, high, tuple(ticks), "", log=True)
+
+
+def _short_ns(value: float) -> str:
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")):
+        if value >= size * 0.999:
+            return f"{value / size:.0f}{quantities.GAP}{unit}"
+    return f"{value:.1g}{quantities.GAP}ns"
+
+
+def count_axis(high: float) -> Axis:
+    """Logarithmic counts from just below one operation, so that a single one stays visible."""
+    top = max(high, 2.0) * 1.5
+    low = 0.6
+    powers = range(0, math.floor(math.log10(top)) + 1)
+    step = 1 if len(powers) <= 4 else 2 if len(powers) <= 8 else 3
+    ticks = tuple(
+        Tick(math.log(10.0**p / low) / math.log(top / low), _short_count(10**p)) for p in powers if p % step == 0
+    )
+    return Axis(low, top, ticks, "operations", log=True)
+
+
+def members_axis(most: float) -> Axis:
+    """How many of something: zero and all of them."""
+    return Axis(0.0, most * 1.08, (Tick(0.0, "0"), Tick(1 / 1.08, f"{round(most):,}")))
+
+
+def _short_count(value: int) -> str:
+    for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            return f"{value // size}{suffix}"
+    return str(value)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How values are spread: latencies of operations, rates of tasks and nodes, and where the tasks' time went."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sonde.model.lines import HistogramLine, Latency, TableLine
+from sonde.model.record import PhaseRecord
+from sonde.report import quantities
+from sonde.report.axes import Axis, Tick, amount_axis, count_axis, latency_axis
+from sonde.report.plot import Chart, Panel, Tip, table
+from sonde.report.reading import Run, column, joined
+from sonde.report.verdicts import Judged
+from sonde.report.visible import one_line
+
+PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
+BINS_PER_DECADE = 20
+MOST_BARS = 72
+# Below this many operations a histogram has no shape; their percentiles stand in a table.
+FEWEST_DRAWN = 20
+# No bar is wider than this share of the chart.
+WIDEST_BAR = 0.045
+# A task or node below this share of the median is drawn in the color of trouble.
+SLOW = 0.75
+PARTS = ("open", "transfer", "fsync", "close")
+
+
+def latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | None:
+    """One histogram; None when it counted too few operations for a shape."""
+    kind = one_line(line.kind, 40)
+    buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in line.buckets if len(b) == 3 and b[2] > 0]
+    if not buckets or line.count < FEWEST_DRAWN:
+        return None
+    known = percentiles(phase, line.kind)
+    low = buckets[0][0] if line.min_ns is None else line.min_ns
+    high = max(*(value for _, value in known), line.max_ns or 0.0, buckets[-1][0])
+    axis = latency_axis(low / 1.1, high * 1.1)
+    bins = _rebin(buckets, axis)
+    panel = Panel(axis, count_axis(max(count for _, _, count in bins)), 130, "Operations")
+    for start, stop, count in bins:
+        panel.box(f"bar {css}", start, stop, panel.y.low, count)
+    _mark_percentiles(panel, known)
+    panel.tips = [_latency_tip(axis, one) for one in bins]
+    words = f"Latency of {quantities.count(line.count)} {kind} operations: " + ", ".join(
+        f"{name} {quantities.nanoseconds(value)}" for name, value in known
+    )
+    caption = f"{quantities.plural(line.count, 'operation')}. Both axes are logarithmic."
+    if line.overflow:
+        caption += f" {quantities.count(line.overflow)} took longer than the histogram reaches."
+    return Chart(
+        kind="latency",
+        title=f"Latency: {kind}",
+        words=words,
+        panels=[panel],
+        caption=percentile_line(known) + Markup("<span>{}</span>").format(caption),
+        table=_bins_table(bins),
+    )
+
+
+def percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
+    """The recorded percentiles of one kind of operation."""
+    stats = phase.end.latency.get(kind, Latency()) if phase.end else Latency()
+    return [(name, value) for name, member in PERCENTILES if (value := getattr(stats, member)) is not None]
+
+
+def percentile_line(known: Sequence[tuple[str, float]]) -> Markup:
+    """The percentiles as a row of figures under the drawing."""
+    cells = Markup("").join(
+        Markup("<span><b>{}</b> {}</span>").format(name, str(quantities.nanoseconds(value))) for name, value in known
+    )
+    return Markup('<span class="percentiles">{}</span>').format(cells)
+
+
+def _rebin(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tuple[float, float, float]]:
+    """The recorded buckets, joined into bins of equal width on the axis."""
+    step = 1.0 / BINS_PER_DECADE
+    counts: dict[int, float] = {}
+    for low, high, count in buckets:
+        place = math.floor(math.log10(math.sqrt(low * high)) / step)
+        counts[place] = counts.get(place, 0.0) + count
+    # A single bucket may be wider than a bin at the fast end; what is drawn stays inside the axis.
+    return [
+        (max(10 ** (place * step), axis.low), min(10 ** ((place + 1) * step), axis.high), count)
+        for place, count in sorted(counts.items())
+    ]
+
+
+def _mark_percentiles(panel: Panel, known: Sequence[tuple[str, float]]) -> None:
+    """Lines with names; names that would touch are written one row lower."""
+    taken: list[float] = []
+    for name, value in known:
+        panel.vertical("pct", value)
+        at = panel.x.at(value)
+        row = next((r for r, last in enumerate(taken) if at - last > 0.085), len(taken))
+        if row == len(taken):
+            taken.append(at)
+        else:
+            taken[row] = at
+        panel.label("pl left" if at > 0.9 else "pl", at, row * 15 / panel.height, name)
+
+
+def _latency_tip(axis: Axis, one: tuple[float, float, float]) -> Tip:
+    start, stop, count = one
+    span = f"{quantities.nanoseconds(start)} to {quantities.nanoseconds(stop)}"
+    return Tip(axis.at(start), axis.at(stop), f"{span}\n{quantities.plural(count, 'operation')}")
+
+
+def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
+    total = sum(count for _, _, count in bins)
+    rows: list[Sequence[object]] = []
+    seen = 0.0
+    for start, stop, count in bins:
+        seen += count
+        span = f"{quantities.nanoseconds(start)} – {quantities.nanoseconds(stop)}"
+        rows.append((span, quantities.count(count), quantities.percent(seen / total)))
+    return table(["Latency", "Operations", "Up to here"], rows, "Latency")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One task or node with its rate, for the charts of spread."""
+
+    name: str
+    value: float
+    host: str = ""
+    note: str = ""
+
+
+def task_members(run: Run, judged: Judged) -> list[Member]:
+    """Every task with its own rate: what it moved over the time it took."""
+    rows = joined(judged.phase.tasks)
+    rates = _rates(rows, judged.operations) if rows else None
+    if rows is None or rates is None:
+        return []
+    ids = column(rows, "task") or [float(at) for at in range(len(rates))]
+    nodes = column(rows, "node")
+    names = host_names(run)
+    hosts = [names.get(int(node), f"node {int(node)}") for node in nodes] if nodes else [""] * len(rates)
+    return [Member(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
+
+
+def node_members(run: Run, judged: Judged) -> list[Member]:
+    """Every node with the rate of its tasks together."""
+    rows = joined(judged.phase.nodes)
+    rates = _rates(rows, judged.operations) if rows else None
+    if rows is None or rates is None:
+        return []
+    ids = column(rows, "node") or [float(at) for at in range(len(rates))]
+    hosts = host_names(run)
+    return [Member(hosts.get(int(n), f"node {int(n)}"), rate) for n, rate in zip(ids, rates, strict=True)]
+
+
+def host_names(run: Run) -> dict[int, str]:
+    """Node number -> host."""
+    return {line.node: one_line(line.host, 80) for line in run.nodes if line.host}
+
+
+def _rates(rows: TableLine, operations: bool) -> list[float] | None:
+    direct = column(rows, "ops_per_s") if operations else column(rows, "bytes_per_s", "rate")
+    if direct is not None:
+        return direct
+    amount = column(rows, "ops", "ops_done") if operations else column(rows, "bytes", "moved")
+    took = column(rows, "seconds", "transfer_s", "busy_s")
+    if amount is None or took is None:
+        return None
+    return [a / s if s > 0 else 0.0 for a, s in zip(amount, took, strict=True)]
+
+
+def spread_chart(kind: str, title: str, found: Sequence[Member], operations: bool, css: str) -> Chart:
+    """Members sorted by rate, slowest first: bars while they can be told apart, one sloping area beyond."""
+    ordered = sorted(found, key=lambda one: one.value)
+    values = [one.value for one in ordered]
+    scale = amount_axis(values[-1], "op/s" if operations else "B/s", 3)
+    few = len(values) <= 8
+    names = (
+        tuple(Tick((at + 0.5) / len(values), one.name, at % 2 == 1) for at, one in enumerate(ordered)) if few else ()
+    )
+    panel = Panel(Axis(0.0, float(len(values)), names), scale, 130, scale.unit)
+    middle = statistics.median(values)
+    if len(values) <= MOST_BARS:
+        half = min(0.36, WIDEST_BAR / 2 * len(values))
+        for at, value in enumerate(values):
+            tone = "bad" if value < SLOW * middle else css
+            panel.box(f"bar {tone}", at + 0.5 - half, at + 0.5 + half, 0.0, value)
+    else:
+        edges, heights = _thinned(values)
+        panel.path(f"area {css}", panel.area(edges, [0.0] * len(heights), heights))
+        panel.path(f"line {css}", panel.steps(edges, heights))
+    panel.horizontal("mean", middle)
+    panel.tips = _member_tips(ordered, operations)
+    words = (
+        f"{title}: {quantities.plural(len(values), 'value')} from {_rate(values[0], operations)} to "
+        f"{_rate(values[-1], operations)}, median {_rate(middle, operations)}; slowest is {ordered[0].name}"
+    )
+    return Chart(
+        kind=kind,
+        title=title,
+        words=words,
+        panels=[panel],
+        caption=Markup(
+            '<span class="keys"><span class="ki"><span class="key mean"></span>median {}</span></span> <span>{}</span>'
+        ).format(
+            _rate(middle, operations),
+            f"Slowest {_rate(values[0], operations)}, fastest {_rate(values[-1], operations)}; sorted by rate.",
+        ),
+        table=_members_table(ordered, operations),
+    )
+
+
+def _thinned(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
+    """At most 300 steps; the slowest and the fastest member keep their own."""
+    group = max(1, -(-len(values) // 300))
+    edges, heights = [0.0], list[float | None]()
+    cuts = [1, *range(1 + group, len(values) - 1, group), len(values) - 1, len(values)]
+    start = 0
+    for stop in cuts:
+        if stop > start:
+            heights.append(sum(values[start:stop]) / (stop - start))
+            edges.append(float(stop))
+            start = stop
+    return edges, heights
+
+
+def _rate(value: float, operations: bool) -> str:
+    return str(quantities.operation_rate(value) if operations else quantities.byte_rate(value))
+
+
+def _member_tips(ordered: Sequence[Member], operations: bool) -> list[Tip]:
+    count = len(ordered)
+    group = max(1, -(-count // 80))
+    tips: list[Tip] = []
+    for at in range(0, count, group):
+        stop = min(at + group, count)
+        one = ordered[at]
+        name = one.name + (f" on {one.host}" if one.host else "")
+        if stop - at > 1:
+            name = f"{at + 1} to {stop} of {quantities.count(count)}\nfrom {name}"
+        tips.append(Tip(at / count, stop / count, f"{name}\n{_rate(one.value, operations)}"))
+    return tips
+
+
+def _members_table(ordered: Sequence[Member], operations: bool) -> Markup:
+    """All of them up to 64; beyond that the slowest twenty, evenly chosen ones, and the fastest five."""
+    chosen: Sequence[int] = range(len(ordered))
+    words = "Sorted by rate"
+    if len(ordered) > 64:
+        even = {round(i * (len(ordered) - 1) / 20) for i in range(21)}
+        chosen = sorted({*range(20), *even, *range(len(ordered) - 5, len(ordered))})
+        words = f"{len(chosen)} of {quantities.count(len(ordered))}, sorted by rate; the record has them all"
+    rows = [(ordered[i].name, ordered[i].host, f"{i + 1}", _rate(ordered[i].value, operations)) for i in chosen]
+    return table(["Which", "Host", "Place", "Rate"], rows, words, text_columns=2)
+
+
+def time_split(phase: PhaseRecord) -> list[tuple[str, float, float]]:
+    """(part, seconds summed over tasks, share) for what took any time; empty when not recorded."""
+    spent = [(part, getattr(phase.end.task_seconds, part) or 0.0) for part in PARTS] if phase.end else []
+    whole = sum(value for _, value in spent)
+    return [(part, value, value / whole) for part, value in spent if value > 0] if whole > 0 else []

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the templates: everything that reaches the page is escaped here, once, for all of them."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from sonde.report.page import PageView
+from sonde.report.visible import one_line
+
+
+def lay_out(view: PageView) -> str:
+    """The report as one HTML document."""
+    environment = Environment(
+        # Read as package resources: works from a wheel, an editable installation and a zip alike.
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        finalize=_visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = Markup(_template("style.css"))
+    return environment.get_template("report.html.j2").render(view=view, style=style)
+
+
+def _template(name: str) -> str:
+    return resources.files("sonde.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _visible(value: object) -> object:
+    """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
+    return value if isinstance(value, Markup) else one_line(value, 20_000)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame every chart is drawn in: marks in SVG, letters in HTML, no script.
+
+The marks live in an SVG whose 1000 x `height` box is stretched to the width it gets (strokes keep their width, see the
+style sheet), while all letters are HTML placed at shares of that width. So one drawing is right at 360 pixels, at 1280
+and on paper, letters never shrink, and colors follow the scheme of the reader because they are classes, not values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup, escape
+
+from sonde.report.axes import Axis
+from sonde.report.visible import one_line
+
+WIDTH = 1000.0
+NOTHING = Markup("")
+
+
+def fixed(value: float) -> str:
+    """Coordinate with at most one decimal: short, and finer than any screen."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def share(value: float) -> str:
+    """CSS percentage with two decimals."""
+    return f"{value * 100:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+@dataclass(frozen=True)
+class Tip:
+    """What pointing at (or tapping) a part of a chart shows. `start` and `end` are shares of the width."""
+
+    start: float
+    end: float
+    text: str
+
+
+@dataclass
+class Panel:
+    """One plot area. Several panels may share the x axis of the last one."""
+
+    x: Axis
+    y: Axis
+    height: int
+    name: str = ""
+    marks: list[Markup] = field(default_factory=list)
+    labels: list[Markup] = field(default_factory=list)
+    tips: Sequence[Tip] = ()
+
+    def px(self, value: float) -> float:
+        """Horizontal place of a value in the drawing."""
+        return self.x.at(value) * WIDTH
+
+    def py(self, value: float) -> float:
+        """Vertical place of a value in the drawing (0 = top)."""
+        return (1 - self.y.at(value)) * self.height
+
+    def path(self, css: str, data: str, title: str = "") -> None:
+        """Adds a path; `title` names it for those who cannot see it."""
+        inner = Markup("<title>{}</title>").format(one_line(title)) if title else Markup("")
+        self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css, data, inner))
+
+    def box(self, css: str, x0: float, x1: float, y0: float, y1: float) -> None:
+        """A rectangle between two x and two y values."""
+        left, right = self.px(x0), self.px(x1)
+        top, bottom = self.py(y1), self.py(y0)
+        self.path(css, f"M{fixed(left)} {fixed(top)}H{fixed(right)}V{fixed(bottom)}H{fixed(left)}Z")
+
+    def vertical(self, css: str, value: float) -> None:
+        """A line from bottom to top."""
+        self.path(css, f"M{fixed(self.px(value))} 0V{self.height}")
+
+    def horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
+        """A line at one y value, over the whole width unless told."""
+        left = 0.0 if x0 is None else self.px(x0)
+        right = WIDTH if x1 is None else self.px(x1)
+        self.path(css, f"M{fixed(left)} {fixed(self.py(value))}H{fixed(right)}")
+
+    def label(self, css: str, at_x: float, at_y: float, words: str) -> None:
+        """Letters at shares of width and height (0 = left, 0 = top); `css` says to which side they hang."""
+        self.labels.append(
+            Markup('<span class="lb {}" style="left:{};top:{}">{}</span>').format(
+                css, share(at_x), share(at_y), one_line(words)
+            )
+        )
+
+    def steps(self, edges: Sequence[float], values: Sequence[float | None]) -> str:
+        """Path data of a step line: values[i] holds from edges[i] to edges[i+1]; None leaves a gap."""
+        parts: list[str] = []
+        open_ = False
+        for at, value in enumerate(values):
+            if value is None:
+                open_ = False
+                continue
+            height = fixed(self.py(value))
+            if not open_:
+                parts.append(f"M{fixed(self.px(edges[at]))} {height}")
+            else:
+                parts.append(f"V{height}")
+            parts.append(f"H{fixed(self.px(edges[at + 1]))}")
+            open_ = True
+        return "".join(parts)
+
+    def area(self, edges: Sequence[float], low: Sequence[float | None], high: Sequence[float | None]) -> str:
+        """Path data of the area between two step lines; closed at every gap."""
+        parts: list[str] = []
+        for start, stop in _stretches(low, high):
+            span = range(start, stop)
+            parts.append(self.steps(edges[start : stop + 1], high[start:stop]))
+            for at in reversed(span):
+                right, left = fixed(self.px(edges[at + 1])), fixed(self.px(edges[at]))
+                parts.append(f"L{right} {fixed(self.py(low[at] or 0.0))}H{left}")
+            parts.append("Z")
+        return "".join(parts)
+
+    def render(self) -> Markup:
+        """The panel with its y axis; the x axis belongs to the chart."""
+        grid = Markup("").join(
+            Markup('<path class="grid{}" d="M0 {}H1000"></path>').format(
+                "" if tick.at > 0 else " base", fixed((1 - tick.at) * self.height)
+            )
+            for tick in self.y.ticks
+        )
+        scale = Markup("").join(
+            Markup('<span style="bottom:{}">{}</span>').format(share(tick.at), tick.label) for tick in self.y.ticks
+        )
+        title = Markup('<div class="pn">{}</div>').format(one_line(self.name)) if self.name else Markup("")
+        tips = Markup("").join(_tip(tip) for tip in self.tips)
+        svg = Markup(
+            '<svg viewBox="0 0 1000 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">{}{}</svg>'
+        ).format(self.height, grid, Markup("").join(self.marks))
+        return Markup(
+            '{}<div class="panel" style="height:{}px"><div class="y" aria-hidden="true">{}</div>'
+            '<div class="plot">{}<div class="over" aria-hidden="true">{}{}</div></div></div>'
+        ).format(title, self.height, scale, svg, Markup("").join(self.labels), tips)
+
+
+def _tip(tip: Tip) -> Markup:
+    # Tips of the right half open to the left, so that they stay on the page.
+    return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
+        "r" if tip.start > 0.5 else "l", share(tip.start), share(max(0.0, tip.end - tip.start)), one_tip(tip.text)
+    )
+
+
+def one_tip(words: str) -> str:
+    """Tips keep their line breaks; everything else that is hidden is made visible."""
+    return "\n".join(one_line(row, 300) for row in words.split("\n"))
+
+
+def _stretches(low: Sequence[float | None], high: Sequence[float | None]) -> Iterable[tuple[int, int]]:
+    """Runs of indices at which both are known."""
+    start: int | None = None
+    for at in range(len(high) + 1):
+        known = at < len(high) and low[at] is not None and high[at] is not None
+        if known and start is None:
+            start = at
+        elif not known and start is not None:
+            yield start, at
+            start = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: panels above one x axis, what it shows in words, its caption, and the values behind it as a table."""
+
+    kind: str
+    title: str
+    words: str
+    panels: Sequence[Panel]
+    x_unit: str = ""
+    caption: Markup = NOTHING
+    table: Markup = NOTHING
+    table_title: str = "Values"
+
+    def render(self) -> Markup:
+        """The whole figure as HTML."""
+        axis = self.panels[-1].x
+        ticks = Markup("").join(
+            Markup('<span{} style="left:{}">{}</span>').format(
+                Markup(' class="minor"') if tick.minor else Markup(""), share(tick.at), tick.label
+            )
+            for tick in axis.ticks
+        )
+        scale = Markup('<div class="x" aria-hidden="true">{}</div>').format(ticks) if axis.ticks else Markup("")
+        unit = Markup('<div class="xu" aria-hidden="true">{}</div>').format(self.x_unit) if self.x_unit else Markup("")
+        table = (
+            Markup('<details class="values"><summary>{}</summary>{}</details>').format(self.table_title, self.table)
+            if self.table
+            else Markup("")
+        )
+        body = Markup("").join(panel.render() for panel in self.panels)
+        return Markup(
+            '<figure class="chart" data-chart="{}">{}'
+            '<div class="frame" role="img" aria-label="{}">{}{}{}</div><figcaption>{}</figcaption>{}</figure>'
+        ).format(
+            self.kind,
+            Markup("<h4>{}</h4>").format(one_line(self.title)) if self.title else NOTHING,
+            one_line(self.words),
+            body,
+            scale,
+            unit,
+            self.caption,
+            table,
+        )
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], words: str = "", text_columns: int = 1) -> Markup:
+    """A table; the first `text_columns` columns are words, the others numbers set flush right."""
+    head = Markup("").join(
+        Markup("<th{}>{}</th>").format(Markup("") if at < text_columns else Markup(' class="n"'), name)
+        for at, name in enumerate(columns)
+    )
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup("<td{}>{}</td>").format(Markup("") if at < text_columns else Markup(' class="n"'), _cell(cell))
+                for at, cell in enumerate(row)
+            )
+        )
+        for row in rows
+    )
+    caption = Markup("<caption>{}</caption>").format(words) if words else Markup("")
+    return Markup(
+        '<div class="scroll" tabindex="0" role="region" aria-label="{}">'
+        "<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
+    ).format(words or "Values", caption, head, body)
+
+
+def _cell(value: object) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return escape(one_line("" if value is None else value))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The series of a phase as arrays that can be drawn: rates over intervals of time, at most a few hundred of them.
+
+A record may hold thousands of slices. They are joined for drawing, always by whole slices, so bytes are kept exactly.
+Joining averages the per-task quantiles over time: the averaged minimum and maximum still enclose every task's averaged
+rate (the mean of minima is never above the minimum of means), so the band never hides a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sonde.model.lines import SeriesLine
+from sonde.model.record import PhaseRecord
+from sonde.report.movement import Movement, movement
+
+MOST_DRAWN = 240
+T = TypeVar("T")
+QUANTILES = ("min", "p25", "p50", "p75", "max")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Intervals between `edges` (seconds since the phase's common start); one value an interval in all other arrays.
+
+    `steady` is the first and last edge between which all tasks were in their transfer; None when that never happened.
+    """
+
+    edges: tuple[float, ...]
+    bytes_per_s: tuple[float, ...]
+    ops_per_s: tuple[float, ...]
+    active: tuple[int, ...]
+    task_rate: dict[str, tuple[float | None, ...]]
+    slice_s: float
+    joined: int
+    steady: tuple[float, float] | None
+    tasks: int
+
+    def moved(self, operations: bool) -> Movement:
+        """How the total rate moved while all tasks were at work (or over the whole phase when they never all were)."""
+        rates = self.ops_per_s if operations else self.bytes_per_s
+        low, high = self.steady or (self.edges[0], self.edges[-1])
+        inside = [i for i in range(len(rates)) if self.edges[i] >= low - 1e-12 and self.edges[i + 1] <= high + 1e-12]
+        if not inside:
+            return Movement("short")
+        return movement(self.edges[inside[0] : inside[-1] + 2], rates[inside[0] : inside[-1] + 1])
+
+
+def profile_of(phase: PhaseRecord) -> Profile | None:
+    """The profile over all tasks; None when the record holds no usable series."""
+    line = phase.whole_series
+    if line is None or line.slice_s <= 0:
+        return None
+    length = len(line.bytes)
+    ops, active = _padded(line.ops, length), _padded(line.active, length)
+    # Slices after the last activity say nothing: a phase may end long before its last slice does.
+    used = max((i + 1 for i in range(length) if line.bytes[i] or ops[i] or active[i]), default=0)
+    return _profile(line, ops[:used], active[:used], used, phase) if used else None
+
+
+def node_rates(phase: PhaseRecord, points: int = 60) -> dict[int, tuple[float, ...]]:
+    """Bytes per second over time by node, joined to at most `points` intervals."""
+    found: dict[int, tuple[float, ...]] = {}
+    for line in phase.series:
+        if line.scope == "node" and line.node is not None and line.slice_s > 0:
+            group = max(1, -(-len(line.bytes) // points))
+            found[line.node] = tuple(sum(part) / (len(part) * line.slice_s) for part in _groups(line.bytes, group))
+    return found
+
+
+def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord) -> Profile:
+    width = line.slice_s
+    joined = max(1, -(-used // MOST_DRAWN))
+    edges = [width * i for i in range(0, used, joined)] + [width * used]
+    edges[-1] = _last_edge(edges, width, phase)
+    times = [max(edges[i + 1] - edges[i], 1e-12) for i in range(len(edges) - 1)]
+    tasks = max(active)
+    return Profile(
+        edges=tuple(edges),
+        bytes_per_s=tuple(sum(p) / t for p, t in zip(_groups(line.bytes[:used], joined), times, strict=True)),
+        ops_per_s=tuple(sum(p) / t for p, t in zip(_groups(ops, joined), times, strict=True)),
+        active=tuple(max(part) for part in _groups(active, joined)),
+        task_rate={
+            name: tuple(_mean(part) for part in _groups(_filled(getattr(line.task_rate, name), used), joined))
+            for name in QUANTILES
+        },
+        slice_s=width,
+        joined=joined,
+        steady=_steady(active, width, tasks, edges[-1]),
+        tasks=tasks,
+    )
+
+
+def _last_edge(edges: Sequence[float], width: float, phase: PhaseRecord) -> float:
+    """The phase often ends inside its last slice: rates must not be diluted by the time after it."""
+    ended = phase.end.seconds.elapsed if phase.end else None
+    full = edges[-1]
+    if ended is not None and full - width < ended < full and ended > edges[-2]:
+        return ended
+    return full
+
+
+def _steady(active: Sequence[int], width: float, tasks: int, end: float) -> tuple[float, float] | None:
+    full = [i for i, count in enumerate(active) if count >= tasks]
+    if tasks < 1 or not full:
+        return None
+    return width * full[0], min(end, width * (full[-1] + 1))
+
+
+def _padded(values: Sequence[int], length: int) -> list[int]:
+    return [*values[:length], *([0] * (length - len(values)))]
+
+
+def _filled(values: Sequence[float | None], length: int) -> list[float | None]:
+    return [*values[:length], *([None] * (length - len(values)))]
+
+
+def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// pread and pwrite in a loop, and what all loops share: the file, the order, the buffer.
+#include "raw.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+namespace sonde::bench {
+
+namespace {
+
+void fill(const Task& task) {
+    const int descriptor = ::open(task.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    constexpr std::size_t piece = 1U << 20U;
+    const std::vector<char> zeros(piece, 0);
+    for (std::size_t at = 0; at < task.size; at += piece) {
+        const std::size_t bytes = std::min(piece, task.size - at);
+        if (::write(descriptor, zeros.data(), bytes) != static_cast<ssize_t>(bytes)) {
+            throw RawError("cannot fill " + task.file + ": " + std::strerror(errno));
+        }
+    }
+    // Direct I/O must find the data on the disk.
+    if (task.direct && ::fsync(descriptor) != 0) {
+        throw RawError("cannot sync " + task.file + ": " + std::strerror(errno));
+    }
+    ::close(descriptor);
+}
+
+[[noreturn]] void failed(const Task& task, ssize_t moved) {
+    throw RawError("an operation on " + task.file + " moved " + std::to_string(moved) +
+                   " bytes: " + std::strerror(errno));
+}
+
+/// The loop under comparison. A template, so that nothing is decided inside.
+template <bool write>
+void pass(const Task& task, int descriptor, std::byte* buffer, const std::vector<std::uint32_t>& order) {
+    const auto transfer = static_cast<ssize_t>(task.transfer);
+    for (const std::uint32_t slot : order) {
+        const off_t offset = static_cast<off_t>(slot) * transfer;
+        const ssize_t moved = write ? ::pwrite(descriptor, buffer, task.transfer, offset)
+                                    : ::pread(descriptor, buffer, task.transfer, offset);
+        if (moved != transfer) {
+            failed(task, moved);
+        }
+    }
+}
+
+}  // namespace
+
+int open_file(const Task& task) {
+    if (!task.fresh) {
+        fill(task);
+    }
+    const int flags = O_RDWR | O_CLOEXEC | (task.direct ? O_DIRECT : 0) | (task.fresh ? O_CREAT | O_TRUNC : 0);
+    const int descriptor = ::open(task.file.c_str(), flags, 0644);
+    if (descriptor < 0) {
+        throw RawError("cannot open " + task.file + ": " + std::strerror(errno));
+    }
+    return descriptor;
+}
+
+std::vector<std::uint32_t> order_of(const Task& task) {
+    std::vector<std::uint32_t> order(task.size / task.transfer);
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+        order[i] = i;
+    }
+    if (task.random) {
+        std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
+    }
+    return order;
+}
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::shared_ptr<std::byte> buffer_of(std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page));
+    if (memory == nullptr) {
+        throw RawError("no memory for " + std::to_string(bytes) + " bytes");
+    }
+    std::memset(memory, 1, bytes);
+    return {memory, std::free};
+}
+
+Count posix_loop(const Task& task) {
+    const int descriptor = open_file(task);
+    const auto buffer = buffer_of(task.transfer);
+    const auto order = order_of(task);
+    Count count;
+    const double begin = now();
+    do {
+        if (task.write) {
+            pass<true>(task, descriptor, buffer.get(), order);
+        } else {
+            pass<false>(task, descriptor, buffer.get(), order);
+        }
+        count.operations += order.size();
+        count.seconds = now() - begin;
+    } while (count.seconds < task.seconds);
+    ::close(descriptor);
+    return count;
+}
+
+}  // namespace sonde::bench

@@ -21,7 +21,8 @@ class MpiioChannel final : public Channel {
         }
     }
     ~MpiioChannel() override {
-        // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending badly.
+        // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending
+        // badly.
         for (File& file : files_) {
             if (file.handle != nullptr && !io_.collective) {
                 mpi_.file_close(file.handle);
@@ -156,19 +157,22 @@ Answer usable(const std::string& /*directory*/) {
 
 std::unique_ptr<Channel> make(const ChannelSetup& setup) {
     if (setup.mpi == nullptr) {
-        throw std::runtime_error("the backend mpiio needs MPI, and this run was formed without it: start it by mpiexec or "
-                                 "srun with --mpi");
+        throw std::runtime_error(
+            "the backend mpiio needs MPI, and this run was formed without it: start it by mpiexec or "
+            "srun with --mpi");
     }
     if (setup.io->direct) {
-        throw std::runtime_error("the backend mpiio has no io.direct: give the hint direct_write or direct_read of your "
-                                 "MPI in io.hints instead");
+        throw std::runtime_error(
+            "the backend mpiio has no io.direct: give the hint direct_write or direct_read of your "
+            "MPI in io.hints instead");
     }
     if (setup.io->sync != plan::Sync::none) {
         throw std::runtime_error("the backend mpiio has no io.sync: use io.fsync = \"per_op\"");
     }
     if (setup.io->preallocate == plan::Preallocate::unwritten) {
-        throw std::runtime_error("the backend mpiio cannot reserve unwritten space: use io.preallocate = \"fallocate\" or "
-                                 "\"truncate\"");
+        throw std::runtime_error(
+            "the backend mpiio cannot reserve unwritten space: use io.preallocate = \"fallocate\" or "
+            "\"truncate\"");
     }
     // MPI_File_preallocate may read and write back what is there: not while others write already.
     if (setup.io->preallocate == plan::Preallocate::fallocate && setup.shared_file && !setup.io->collective) {

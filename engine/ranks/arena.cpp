@@ -135,4 +135,16 @@ std::byte* Arena::take(std::size_t bytes) {
     return pieces_.back().first;
 }
 
+std::uint64_t Arena::place_of(const void* address) const {
+    const auto* wanted = static_cast<const std::byte*>(address);
+    std::uint64_t before = 0;
+    for (const auto& [start, bytes] : pieces_) {
+        if (wanted >= start && wanted < start + bytes) {
+            return before + static_cast<std::uint64_t>(wanted - start);
+        }
+        before += bytes;
+    }
+    return next_;
+}
+
 }  // namespace sonde::ranks

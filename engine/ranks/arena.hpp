@@ -27,6 +27,10 @@ class Arena {
     /// The next piece: zeroed, page aligned, mapped until the arena ends. Throws TeamError when memory is short.
     std::byte* take(std::size_t bytes);
     int descriptor() const { return descriptor_; }
+    /// Bytes taken so far: everything taken lies below.
+    std::uint64_t taken() const { return next_; }
+    /// Where an address in a piece lies in the file; taken() when it is in none.
+    std::uint64_t place_of(const void* address) const;
 
  private:
     explicit Arena(int descriptor);

@@ -29,6 +29,9 @@ struct Gate {
     void open();
     bool follow(std::uint32_t streams, bool spin, Watch& watch);
 
+    /// How many times the gate has opened.
+    std::uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
+
     /// Wakes everybody to look at the watch now instead of at the end of their time-out.
     void alarm();
 

@@ -6,6 +6,7 @@
 #include "ranks/node_map.hpp"
 #include "ranks/node_team.hpp"
 #include "ranks/rendezvous.hpp"
+#include "ranks/wire.hpp"
 
 #include <array>
 #include <cerrno>
@@ -26,13 +27,16 @@ std::int64_t monotonic_ns() {
 // vote, whatever that was about. So no order of failures makes the nodes wait for each other.
 class MpiTeam final : public NodeTeam {
  public:
-    MpiTeam(const SondeMpiModule* module, NodeMap map, Joined joined, const std::string& description)
+    MpiTeam(const SondeMpiModule* module, NodeMap map, Joined joined, const std::string& description,
+            std::unique_ptr<Wire> wire)
         : NodeTeam(std::move(joined.arena), joined.head, map.place, description),
           module_(module),
-          leaders_(std::move(map.leaders)) {
+          leaders_(std::move(map.leaders)),
+          wire_(std::move(wire)) {
         module_->set_watch([](void* self) { return static_cast<MpiTeam*>(self)->worth_waiting() ? 1 : 0; }, this);
         if (speaks()) {
             check(module_->set_leaders(leaders_.data(), static_cast<int>(leaders_.size())));
+            connect_wires();
         }
         align_clocks();
     }
@@ -44,12 +48,17 @@ class MpiTeam final : public NodeTeam {
     void align_clocks() override;
     bool meet(int stream) override;
     const void* mpi() const override { return module_; }
+    Remote remote_progress() const override {
+        return {head().remote_bytes.load(), head().remote_operations.load(), head().remote_nodes.load()};
+    }
+    void count_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) override;
     void finish() override;
 
  private:
     bool many() const { return place_.nodes > 1; }
     bool speaks() const { return many() && place_.leader(); }
     bool worth_waiting();
+    void connect_wires();
     void check(int result) const;
     bool vote(std::uint64_t& value);
     bool give(int node, const void* data, std::size_t bytes);
@@ -62,6 +71,7 @@ class MpiTeam final : public NodeTeam {
 
     const SondeMpiModule* module_;
     std::vector<int> leaders_;
+    std::unique_ptr<Wire> wire_;             // leaders of runs of several nodes, where one could be made
     bool departed_ = false;                  // the farewell vote is cast
     std::atomic<std::int64_t> deadline_{0};  // of the farewell, ns; 0 = none
 };
@@ -77,6 +87,34 @@ void MpiTeam::check(int result) const {
     if (result != 0) {
         throw TeamError(std::string("MPI failed on ") + place_.host + " (process " + std::to_string(place_.process) +
                         "): " + module_->last_error());
+    }
+}
+
+// The root says where its wire can be reached; everybody's wire reports there.
+void MpiTeam::connect_wires() {
+    struct {
+        std::uint64_t token;
+        Addresses hub;
+    } notice{Identity::mine().token, wire_ ? wire_->addresses() : Addresses{}};
+    check(module_->leaders_broadcast(&notice, sizeof notice));
+    if (wire_) {
+        Wire::Task task;
+        task.token = notice.token;
+        task.node = place_.node;
+        task.nodes = place_.nodes;
+        task.process = place_.process;
+        task.head_bytes = NodeHead::bytes(place_.locals);
+        task.hub = notice.hub;
+        wire_->assign(task, arena().descriptor());
+    }
+}
+
+void MpiTeam::count_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) {
+    if (speaks()) {
+        head().counted.first.store(arena().place_of(first));
+        head().counted.stride.store(stride);
+        head().counted.used.store(arena().place_of(used));
+        head().counted.bytes.store(arena().taken(), std::memory_order_release);
     }
 }
 
@@ -292,6 +330,9 @@ void MpiTeam::finish() {
     if (maximum(0) == 0 && !broken()) {
         NodeTeam::finish();
         if (!broken()) {
+            if (wire_) {
+                wire_->dismiss();
+            }
             module_->stop();
         }
     }
@@ -309,9 +350,17 @@ void compare_counts(const Launched& launched, int size, const std::string& libra
     }
 }
 
+// A wire is of use to the leader of one node among several. Who that is becomes certain only when MPI has started, and
+// then it is too late to fork: the launcher's word decides.
+std::unique_ptr<Wire> early_wire(const Launched& launched) {
+    const bool likely = launched.local == 0 && launched.processes > 1 && launched.locals != launched.processes;
+    return likely ? Wire::start() : nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launched) {
+    auto wire = early_wire(launched);
     const SondeMpiModule* module = load_module(usual_search(request.mpi_module, preference(launched)));
     int rank = 0;
     int size = 1;
@@ -327,13 +376,17 @@ std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launc
     std::vector<Identity> all(static_cast<std::size_t>(size));
     check(module->allgather(&mine, sizeof mine, all.data()));
     NodeMap map = map_nodes(all, rank);
+    if (wire && (map.place.nodes == 1 || !map.place.leader())) {
+        wire->dismiss();
+        wire.reset();
+    }
     Meeting meeting;
     meeting.name = "mpi-" + std::to_string(map.token);
     meeting.local = map.place.local;
     meeting.locals = map.place.locals;
     Joined joined = rendezvous(meeting);
     const std::string description = std::string("mpi (") + library.data() + ", " + module->flavour + ")";
-    return std::make_unique<MpiTeam>(module, std::move(map), std::move(joined), description);
+    return std::make_unique<MpiTeam>(module, std::move(map), std::move(joined), description, std::move(wire));
 }
 
 }  // namespace sonde::ranks

@@ -40,6 +40,12 @@ struct NodeHead {
     std::atomic<std::uint64_t> board_length{0};                 ///< broadcast: bytes of the whole text
     std::atomic<std::uint64_t> verdict{0};                      ///< maximum over all nodes, from the leader
     std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
+    /// Where the wire finds the live counters of this node: places in the arena, of which the first `bytes` are needed.
+    struct Counted {
+        std::atomic<std::uint64_t> bytes{0}, first{0}, stride{0}, used{0};
+    } counted;
+    std::atomic<std::uint64_t> remote_bytes{0}, remote_operations{0};  ///< from the other nodes; at the root's node
+    std::atomic<int> remote_nodes{0};
     int locals = 0;
     char board[board_bytes];
 
@@ -83,6 +89,7 @@ class NodeTeam : public Team, private Watch {
  protected:
     bool broken() const { return head_->broken.load(std::memory_order_acquire) != 0; }
     NodeHead& head() { return *head_; }
+    const NodeHead& head() const { return *head_; }
     std::uint32_t streams() const;  ///< of this node
     bool spin(std::uint32_t waiters) const { return waiters <= cores_; }
     /// Barrier over the main threads of the node.
@@ -90,6 +97,7 @@ class NodeTeam : public Team, private Watch {
     /// Says `mine` and, when all have spoken, returns the largest value of the node in every process.
     std::uint64_t node_maximum(std::uint64_t mine);
     Watch& watch() { return *this; }
+    const Arena& arena() const { return arena_; }
 
     Place place_;
     std::string description_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/rendezvous.hpp"
 
+#include "ranks/local_socket.hpp"
 #include "ranks/node_team.hpp"
 
 #include <fcntl.h>
@@ -19,25 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-/// Owns a descriptor.
-class Socket {
- public:
-    explicit Socket(int descriptor) : descriptor_(descriptor) {}
-    Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-    Socket(const Socket&) = delete;
-    Socket& operator=(const Socket&) = delete;
-    Socket& operator=(Socket&&) = delete;
-    ~Socket() {
-        if (descriptor_ >= 0) {
-            close(descriptor_);
-        }
-    }
-    int operator*() const { return descriptor_; }
-
- private:
-    int descriptor_;
-};
 
 /// What a process says when it connects.
 struct Hello {
@@ -88,44 +70,6 @@ bool readable(int descriptor, Clock::time_point until) {
     return poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) > 0;
 }
 
-bool send_descriptor(int connection, int descriptor) {
-    char byte = 'S';
-    iovec data{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = space.data();
-    message.msg_controllen = space.size();
-    cmsghdr* control = CMSG_FIRSTHDR(&message);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
-    return sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
-}
-
-int receive_descriptor(int connection) {
-    char byte = 0;
-    iovec data{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = space.data();
-    message.msg_controllen = space.size();
-    if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1) {
-        return -1;
-    }
-    const cmsghdr* control = CMSG_FIRSTHDR(&message);
-    if (control == nullptr || control->cmsg_type != SCM_RIGHTS) {
-        return -1;
-    }
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
-    return descriptor;
-}
-
 [[noreturn]] void too_late(const Meeting& meeting, const std::string& missing) {
     throw TeamError("the " + std::to_string(meeting.locals) +
                     " processes of this node did not find each other within " +
@@ -168,7 +112,7 @@ Joined host(const Meeting& meeting, Clock::time_point until) {
         }
         const auto who = static_cast<std::size_t>(std::max(hello.local, 0));
         if (hello.version == Hello{}.version && hello.locals == meeting.locals && who < came.size() && !came[who]) {
-            came[who] = send_descriptor(*guest, arena.descriptor());
+            came[who] = send_descriptor(*guest, "S", 1, arena.descriptor());
         }
     }
     return {std::move(arena), head};
@@ -182,8 +126,9 @@ Joined visit(const Meeting& meeting, Clock::time_point until) {
         if (connect(*line, reinterpret_cast<const sockaddr*>(&where.name), where.length) == 0 && ours(*line)) {
             const Hello hello{Hello{}.version, meeting.local, meeting.locals};
             if (send(*line, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello && readable(*line, until)) {
-                const int descriptor = receive_descriptor(*line);
-                if (descriptor >= 0) {
+                char byte = 0;
+                int descriptor = -1;
+                if (receive_descriptor(*line, &byte, 1, descriptor) && descriptor >= 0) {
                     Arena arena = Arena::adopt(descriptor);
                     auto* head = NodeHead::at(arena.take(NodeHead::bytes(meeting.locals)));
                     return {std::move(arena), head};

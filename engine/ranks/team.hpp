@@ -124,7 +124,13 @@ class Team {
         int nodes = 0;
     };
     virtual Remote remote_progress() const { return {}; }
-    /// Ends the team in good order (MPI_Finalize). Without it, the destructor assumes failure and does not wait for others.
+    /// Where other nodes find this node's part of remote_progress(): `*used` places, `stride` bytes apart, each beginning
+    /// with an std::atomic<std::uint64_t> of bytes and one of operations moved in this phase. All in memory from
+    /// shared(). Called once by every process; without it, this node counts as one that has moved nothing.
+    virtual void count_progress(const std::byte* /*first*/, std::size_t /*stride*/, const std::atomic<int>* /*used*/) {}
+    /// Ends the team in good order (MPI_Finalize); waits for all. Without it, the destructor assumes failure: it tells the
+    /// others that this process is lost and waits for nobody. A process whose team is broken must end by _exit() after
+    /// that: MPI libraries may wait for the dead when they are unloaded.
     virtual void finish() = 0;
 };
 

@@ -156,7 +156,8 @@ int check(Team& team, const Options& options) {
     return fine ? 0 : 1;
 }
 
-/// One process dies in the middle; all others must come out of the barrier and say so.
+/// One process dies in the middle; all others must come out of the barrier and say so. Into files, since launchers stop
+/// forwarding output when a process dies.
 int lose(Team& team, const Options& options) {
     team.all(true);
     if (team.place().process == number(options, "victim", 1)) {
@@ -165,14 +166,27 @@ int lose(Team& team, const Options& options) {
     }
     while (team.meet(0)) {
     }
-    std::printf("{\"process\": %d, \"lost\": %d, \"stop\": %u, \"all\": %s}\n", team.place().process,
-                team.control().lost_process.load(), team.control().stop.load(), team.all(true) ? "true" : "false");
-    std::fflush(stdout);
+    const bool all = team.all(true);
+    const auto folder = options.find("folder");
+    if (folder != options.end()) {
+        std::ofstream(folder->second + "/" + std::to_string(team.place().process))
+            << "{\"lost\": " << team.control().lost_process.load() << ", \"stop\": " << team.control().stop.load()
+            << ", \"all\": " << (all ? "true" : "false") << "}\n";
+    }
     _exit(3);
 }
 
 /// The last process raises the stop flag of its node; how long until each node sees it.
 int stop(Team& team) {
+    struct Counter {
+        std::atomic<std::uint64_t> bytes, operations, padding[6];
+    };
+    auto* used = reinterpret_cast<std::atomic<int>*>(team.shared(sizeof(std::atomic<int>)));
+    auto* counters = reinterpret_cast<Counter*>(team.shared(sizeof(Counter) * 64));
+    team.count_progress(reinterpret_cast<const std::byte*>(counters), sizeof(Counter), used);
+    counters[team.place().local].bytes.store(1000);
+    counters[team.place().local].operations.store(1);
+    used->store(team.place().locals);
     team.meet(0);
     const auto start = std::chrono::steady_clock::now();
     if (team.place().process == team.place().processes - 1) {
@@ -185,19 +199,22 @@ int stop(Team& team) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     const auto took = static_cast<std::uint64_t>(waited());
+    // Give the news of the last node time to come: progress is for people, and they look later too.
+    while (team.remote_progress().nodes < team.place().nodes - 1 && team.place().root() && waited() < 10'000) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const Team::Remote remote = team.remote_progress();
     team.meet(0);
     const std::uint64_t slowest = team.maximum(took);
-    const Team::Remote remote = team.remote_progress();
     if (team.place().root()) {
-        std::printf("{\"slowest_ms\": %llu, \"stop\": %u, \"heard\": %d, \"bytes\": %llu}\n",
+        std::printf("{\"slowest_ms\": %llu, \"stop\": %u, \"heard\": %d, \"bytes\": %llu, \"operations\": %llu}\n",
                     static_cast<unsigned long long>(slowest), team.control().stop.load(), remote.nodes,
-                    static_cast<unsigned long long>(remote.bytes));
+                    static_cast<unsigned long long>(remote.bytes), static_cast<unsigned long long>(remote.operations));
     }
     team.finish();
     return 0;
 }
 
-/// As lose(), but the victim never gets as far as the team.
 Options parse(int count, char** words) {
     Options options;
     for (int i = 1; i + 1 < count; i += 2) {

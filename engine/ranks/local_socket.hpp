@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets between processes of one machine: they carry descriptors as well as bytes.
+#pragma once
+
+#include <unistd.h>
+#include <cstddef>
+#include <utility>
+
+namespace sonde::ranks {
+
+/// Owns a descriptor.
+class Socket {
+ public:
+    explicit Socket(int descriptor) : descriptor_(descriptor) {}
+    Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+    Socket& operator=(Socket&&) = delete;
+    ~Socket() { close(); }
+    int operator*() const { return descriptor_; }
+    int release() { return std::exchange(descriptor_, -1); }
+    void close() {
+        if (descriptor_ >= 0) {
+            ::close(release());
+        }
+    }
+
+ private:
+    int descriptor_;
+};
+
+/// Sends one packet and a descriptor with it (-1: none). False when the other end is gone.
+bool send_descriptor(int socket, const void* data, std::size_t bytes, int descriptor);
+
+/// Receives one packet of exactly `bytes`, and the descriptor that came with it (-1: none).
+bool receive_descriptor(int socket, void* data, std::size_t bytes, int& descriptor);
+
+}  // namespace sonde::ranks

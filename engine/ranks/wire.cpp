@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks/wire.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace sonde::ranks {
+namespace {
+
+// Nothing of the leader may be kept open: its launcher waits for the end of pipes and sockets.
+void keep_only(int descriptor) {
+    const int safe = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
+    const int null = open("/dev/null", O_RDWR);
+    for (const int standard : {0, 1, 2}) {
+        dup2(null, standard);
+    }
+    dup3(safe, 3, O_CLOEXEC);
+#if defined(SYS_close_range)
+    if (syscall(SYS_close_range, 4U, ~0U, 0U) == 0) {
+        return;
+    }
+#endif
+    const long last = std::min(sysconf(_SC_OPEN_MAX), 65536L);
+    for (int other = 4; other < last; ++other) {
+        close(other);
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<Wire> Wire::start() {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        return nullptr;
+    }
+    const pid_t leader = getpid();
+    const pid_t process = fork();
+    if (process == 0) {
+        // The run is stopped by its tasks; this process carries the word and ends with them.
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGPIPE, SIGUSR1, SIGUSR2}) {
+            std::signal(signal, SIG_IGN);
+        }
+        prctl(PR_SET_NAME, "sonde-wire");
+        // Launchers clean up a failed node by killing process groups: the news of the failure has to get out first.
+        setsid();
+        keep_only(ends[1]);
+        run_wire(Socket(3), leader);
+    }
+    close(ends[1]);
+    Socket line(ends[0]);
+    if (process < 0) {
+        return nullptr;
+    }
+    std::unique_ptr<Wire> wire(new Wire(process, std::move(line)));
+    int none = -1;
+    pollfd wait{*wire->line_, POLLIN, 0};
+    if (poll(&wait, 1, 2000) != 1 ||
+        !receive_descriptor(*wire->line_, &wire->addresses_, sizeof wire->addresses_, none)) {
+        return nullptr;
+    }
+    return wire;
+}
+
+Wire::~Wire() {
+    // Closing the line without a word is how a leader dies: the process tells the others and ends by itself.
+    line_.close();
+}
+
+void Wire::assign(const Task& task, int arena) {
+    send_descriptor(*line_, &task, sizeof task, arena);
+}
+
+void Wire::dismiss() {
+    const char bye = 'b';
+    send_descriptor(*line_, &bye, sizeof bye, -1);
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace sonde::ranks

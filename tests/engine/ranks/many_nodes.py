@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several "nodes" on one machine: network namespaces on a bridge, each with a host name and an /etc/hosts of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What hydra calls instead of ssh: `<script> [-x] HOST COMMAND…`. It enters the network of that node, with its own host
+# name and hosts file. Not `ip netns exec`: that would also change /sys and the mounts of the whole session.
+REMOTE_SHELL = """#!/bin/bash
+while [[ $1 == -* ]]; do shift; done
+host=$1; shift
+exec nsenter --net=/run/netns/{prefix}$host unshare --uts --mount --propagation private bash -c \\
+    'hostname "$0"; mount --bind {hosts} /etc/hosts; eval "$@"' "$host" "$@"
+"""
+
+
+def why_not() -> str:
+    """Empty when this machine can play several nodes, else the reason for a skip."""
+    if os.geteuid() != 0:
+        return "needs root: network namespaces"
+    for program in ("ip", "nsenter", "unshare", "hostname", "mount"):
+        if shutil.which(program) is None:
+            return f"needs the program {program}"
+    name = f"sonde-try-{os.getpid()}"
+    tried = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        return f"no network namespaces here: {tried.stderr.strip()}"
+    bridge = subprocess.run(
+        ["ip", "-n", name, "link", "add", "br0", "type", "bridge"], capture_output=True, text=True, check=False
+    )
+    subprocess.run(["ip", "netns", "del", name], check=False)
+    return f"no bridges here: {bridge.stderr.strip()}" if bridge.returncode != 0 else ""
+
+
+@dataclass
+class ManyNodes:
+    """`count` nodes n1, n2, … on one bridge; the launcher runs in the namespace of the bridge, as the head node."""
+
+    count: int
+    folder: Path
+    prefix: str = field(default_factory=lambda: f"sonde{os.getpid()}-")
+
+    @property
+    def names(self) -> list[str]:
+        return [f"n{i}" for i in range(1, self.count + 1)]
+
+    def __enter__(self) -> ManyNodes:
+        hosts = self.folder / "hosts"
+        own_name = os.uname().nodename
+        lines = ["127.0.0.1 localhost", f"10.94.0.100 head {own_name}"]
+        lines += [f"10.94.0.{i} {name}" for i, name in enumerate(self.names, 1)]
+        hosts.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        shell = self.folder / "remote-shell"
+        shell.write_text(REMOTE_SHELL.format(prefix=self.prefix, hosts=hosts), encoding="utf-8")
+        shell.chmod(0o755)
+        head = self.prefix + "head"
+        try:
+            self._ip("netns", "add", head)
+            self._ip("-n", head, "link", "add", "br0", "type", "bridge")
+            for device in ("br0", "lo"):
+                self._ip("-n", head, "link", "set", device, "up")
+            self._ip("-n", head, "addr", "add", "10.94.0.100/24", "dev", "br0")
+            for i, name in enumerate(self.names, 1):
+                self._add_node(i, self.prefix + name, head)
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def _add_node(self, number: int, space: str, head: str) -> None:
+        self._ip("netns", "add", space)
+        self._ip("-n", space, "link", "set", "lo", "up")
+        self._ip("link", "add", "e0", "netns", space, "type", "veth", "peer", "name", f"v{number}", "netns", head)
+        self._ip("-n", head, "link", "set", f"v{number}", "master", "br0", "up")
+        self._ip("-n", space, "link", "set", "e0", "up")
+        self._ip("-n", space, "addr", "add", f"10.94.0.{number}/24", "dev", "e0")
+
+    def _remove(self) -> None:
+        for name in [*self.names, "head"]:
+            subprocess.run(["ip", "netns", "del", self.prefix + name], capture_output=True, check=False)
+
+    @staticmethod
+    def _ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+    def mpiexec(self, mpiexec: Path, per_node: int, *command: str) -> list[str]:
+        """The command line that runs `command` with `per_node` ranks on every node."""
+        where = ",".join(f"{name}:{per_node}" for name in self.names)
+        launch = [str(mpiexec), "-launcher", "ssh", "-launcher-exec", str(self.folder / "remote-shell")]
+        launch += ["-hosts", where, "-n", str(per_node * self.count), *command]
+        inside = f"mount --bind {self.folder}/hosts /etc/hosts && exec \"$@\""
+        enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--mount", "--propagation", "private"]
+        return [*enter, "bash", "-c", inside, "head", *launch]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.model.units import exact_bytes
+from sonde.model.units import exact_bytes, format_bytes
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -146,7 +146,7 @@ def _sequential(target: str, machine: Machine, speed: Speed, tasks: int, lasting
     crowd = "1 task" if tasks == 1 else f"{tasks} tasks"
     document: dict[str, Any] = {
         "id": f"check-sequential-{tasks}",
-        "title": f"Sequential, {crowd}, {exact_bytes(TRANSFER)} transfers",
+        "title": f"Sequential, {crowd}, {format_bytes(TRANSFER)} transfers",
         "target": {"path": target},
         "tasks": {"threads": tasks},
         "data": {
@@ -184,7 +184,7 @@ def _random(target: str, machine: Machine, speed: Speed, lasting: float, full: b
             phases.append(phase)
     document: dict[str, Any] = {
         "id": "check-random",
-        "title": f"Random, {exact_bytes(SMALL)} transfers",
+        "title": f"Random, {format_bytes(SMALL)} transfers",
         "target": {"path": target},
         "tasks": {"threads": tasks},
         "data": {"access": {"transfer": exact_bytes(TRANSFER), "volume": exact_bytes(per_task)}},
@@ -213,7 +213,7 @@ def _small_files(target: str, machine: Machine, speed: Speed, lasting: float, du
     key = "small-files-durable" if durable else "small-files"
     ending = ", each made durable" if durable else ""
     document["id"] = f"check-{key}"
-    document["title"] = f"Small files of {exact_bytes(SMALL)}, {tasks} {'task' if tasks == 1 else 'tasks'}{ending}"
+    document["title"] = f"Small files of {format_bytes(SMALL)}, {tasks} {'task' if tasks == 1 else 'tasks'}{ending}"
     return Part(key, document["title"], document, tasks)
 
 

@@ -53,16 +53,21 @@ class Engine:
         found = self._json(["probe", str(directory)])
         return found if isinstance(found, dict) else {}
 
-    def clean(self, directory: Path, dry_run: bool) -> Any:
-        """Removes what killed runs left below `directory`; with `dry_run` only says what would be removed."""
-        return self._json(["clean", str(directory), "--json", *(["--dry-run"] if dry_run else [])], timeout=None)
+    def clean(self, directory: Path, dry_run: bool) -> list[dict[str, Any]]:
+        """Removes what killed runs left below `directory`; with `dry_run` only says what would be removed.
+
+        One entry a run directory: `run`, `files`, `bytes`, `left` (what could not be removed), or `kept` (why not).
+        """
+        arguments = ["clean", str(directory), "--json", *(["--dry-run"] if dry_run else [])]
+        found = self._json(arguments, timeout=None, also_good=(FAILED,))
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     def check(self, plan_file: Path) -> None:
         """Lets the engine check a plan without running it. Raises UserError with the engine's sentence."""
         self._ask(["run", str(plan_file), "--dry-run"])
 
-    def _json(self, arguments: Sequence[str], timeout: float | None = 60) -> Any:
-        text = self._ask(arguments, timeout).stdout
+    def _json(self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = ()) -> Any:
+        text = self._ask(arguments, timeout, also_good).stdout
         try:
             return json.loads(text)
         except ValueError:
@@ -71,7 +76,9 @@ class Engine:
                 " version? `sonde doctor` shows which engine is used and why."
             ) from None
 
-    def _ask(self, arguments: Sequence[str], timeout: float | None = 60) -> subprocess.CompletedProcess[str]:
+    def _ask(
+        self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = ()
+    ) -> subprocess.CompletedProcess[str]:
         try:
             answer = subprocess.run(
                 [str(self.path), *arguments],
@@ -88,7 +95,7 @@ class Engine:
             raise MachineError(
                 f"The engine gave no answer to `{arguments[0]}` within {timeout:.0f} s: the file system may hang."
             ) from None
-        if answer.returncode != 0:
+        if answer.returncode not in (DONE, *also_good):
             raise engine_error(answer.returncode, last_sentence(answer.stderr))
         return answer
 

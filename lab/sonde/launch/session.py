@@ -35,9 +35,8 @@ class Job:
     mpi_module: Path | None = None
 
     def command(self, stage: int | None, record: Path) -> list[str]:
-        """The command line of one stage; None when the engine runs all of them."""
+        """The command line of one stage; None when the plan has only one."""
         engine = [str(self.engine.path), "run", str(self.plan_file), "--record", str(record), "--run-id", self.run_id]
-        engine += ["--quiet"]
         if stage is not None:
             engine += ["--stage", str(stage)]
         if self.mpi_module is not None:
@@ -66,15 +65,13 @@ class Session:
 
     def run(self) -> Outcome:
         """Blocks until the end. Raises only when nothing could be started."""
-        job = self._job
-        # Alone, the engine starts a fresh process for each stage itself; under a launcher that is a launch each.
-        in_launches = job.launcher.ranks is not None and job.stages > 1
-        if not in_launches:
-            with SignalWatch() as signals:
-                return self._outcome(*self._stage(None, job.folder / RECORD, signals))
-        return self._run_in_launches()
+        if self._job.stages > 1:
+            return self._run_in_launches()
+        with SignalWatch() as signals:
+            return self._outcome(*self._stage(None, self._job.folder / RECORD, signals))
 
     def _run_in_launches(self) -> Outcome:
+        """A launch for each stage, so that its processes have nothing of the earlier ones' memory or open files."""
         files = [self._job.folder / f"stage-{stage}.ndjson" for stage in range(self._job.stages)]
         began: list[float] = []
         code, said = DONE, ""

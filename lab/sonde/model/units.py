@@ -182,15 +182,24 @@ def format_ops(ops_per_s: float) -> str:
 
 
 def format_latency(nanoseconds: float) -> str:
-    """Latencies for people: "830 ns", "83.1 us", "1.20 ms", "2.50 s"."""
-    return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
+    """Latencies for people: "830 ns", "83.1 µs", "1.20 ms", "2.50 s"."""
+    return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
 
 
 def format_seconds(seconds: float) -> str:
-    """Durations for people: "0.120 s", "3.42 s", "1 min 05 s", "2 h 03 min"."""
+    """Durations for people: "100 µs", "120 ms", "3.42 s", "1 min 05 s", "2 h 03 min"."""
+    if seconds < 0.9995:
+        return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:
         return f"{significant(seconds)} s"
     whole = round(seconds)
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def format_wait(seconds: float) -> str:
+    """Time that is still to come, which nobody knows to three digits: "0.4 s", "12 s", "1 min 30 s"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)

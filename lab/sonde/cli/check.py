@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde check``: the main job. How fast is the file system under a directory, and what do the numbers count?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from sonde.cli.live import Display, make_display
+from sonde.cli.options import archive_option, existing_directory, json_option
+from sonde.cli.present import make_report
+from sonde.cli.screen import messages, plain_table, print_json, results
+from sonde.experiments.check import Check, CheckResult, Watcher
+from sonde.experiments.conduct import Setup, failure
+from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure
+from sonde.launch.engine import find_engine
+from sonde.model.errors import DONE
+from sonde.model.plan import Plan
+from sonde.model.units import format_latency, format_ops, format_rate, format_wait
+from sonde.store.archive import REPORTS, Archive
+from sonde.store.durable import write_json
+
+_STYLE = {STORAGE: "green", BURST: "green", SHORT: "yellow", CACHE: "yellow", MEMORY: "yellow", FAILED: "red"}
+
+
+@click.command("check")
+@click.argument("directory")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="At least 60 s a phase, and more data than memory holds: numbers of the storage, not of its caches.",
+)
+@archive_option
+@click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+@click.option("-q", "--quiet", is_flag=True, help="No progress: only the result.")
+@json_option
+def command(directory: str, full: bool, archive: Archive, report: bool, quiet: bool, as_json: bool) -> int:
+    """Measure the file system under DIRECTORY, in about a minute.
+
+    Sequential writes and reads (one task, then all cores), random 4 KiB access, small files. What the page cache serves
+    and what the storage serves are kept apart, and each number says in plain words how far it can be trusted. Files are
+    written below DIRECTORY, in a directory of its own, and removed afterwards; nothing else is touched.
+
+    \b
+    Examples:
+      sonde check /scratch
+      sonde check . --full
+      sonde check /scratch --json > check.json
+    """
+    target = existing_directory(directory)
+    setup = Setup(find_engine(), archive)
+    archive.recover()
+    display = make_display(messages(), quiet)
+    try:
+        result = Check(target, setup, full, _watcher(display, full)).run()
+    finally:
+        display.close()
+    page = _kept(result, archive, report, quiet)
+    if as_json:
+        print_json({**result.as_json(), "report": str(page) if page else None})
+    else:
+        _print_result(results(), result, page)
+    if result.exit_code != DONE:
+        raise failure(result.exit_code, result.runs[-1].text if len(result.runs) == 1 else _worst(result))
+    return DONE
+
+
+def _watcher(display: Display, full: bool) -> Watcher:
+    def part(title: str, number: int, count: int, plan: Plan) -> None:
+        display.begin(title, number, count, plan)
+
+    def expected(seconds: float) -> None:
+        display.say(f"This takes about {format_wait(round(seconds, -1) or seconds)}{' (--full)' if full else ''}.")
+
+    return Watcher(part=part, line=display.line, expected=expected)
+
+
+def _kept(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:
+    place = archive.root / REPORTS
+    place.mkdir(exist_ok=True)
+    write_json(place / f"{result.group}.json", result.as_json())
+    if not report:
+        return None
+    title = f"Check of {result.target.resolve()}"
+    return make_report([run.folder for run in result.runs], place / f"{result.group}.html", title, quiet)
+
+
+def _worst(result: CheckResult) -> str:
+    return next((run.text for run in result.runs if run.exit_code == result.exit_code), "A part of the check failed.")
+
+
+def _print_result(console: Console, result: CheckResult, page: Path | None) -> None:
+    console.print()
+    head = Text(f"{result.target.resolve()}", style="bold")
+    head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
+    console.print(head)
+    section = ""
+    table = plain_table(show_header=False)
+    for _ in range(4):
+        table.add_column()
+    for figure in result.figures:
+        if figure.section != section:
+            section = figure.section
+            if table.row_count:
+                table.add_row()
+            table.add_row(Text(section, style="bold"))
+        table.add_row(*_cells(figure))
+        if figure.moved:
+            table.add_row("", "", "", Text(f"the rate {figure.moved}", style="yellow"))
+    console.print(table)
+    console.print()
+    for note in result.notes:
+        console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
+    if any(figure.trust == BURST for figure in result.figures):
+        text = (
+            "A burst of seconds may have ended in a cache of disks or servers; `sonde check DIR --full` takes longer."
+        )
+        console.print(Text(text, style="dim"), soft_wrap=True)
+    console.print(
+        Text(f"Kept as {result.group}; `sonde show {result.group}` has every phase.", style="dim"), soft_wrap=True
+    )
+    if page is not None:
+        console.print(f"Report  {page}", soft_wrap=True)
+
+
+def _cells(figure: Figure) -> list[Text]:
+    value = Text(_value(figure), style="bold", justify="right")
+    latency = ""
+    if figure.p50_ns is not None and figure.p99_ns is not None:
+        what = "open " if figure.unit == "files_per_s" else ""
+        latency = f"{what}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} 99 %"
+    verdict = Text(figure.verdict, style=_STYLE.get(figure.trust, ""))
+    return [Text(f"  {figure.label}"), value, Text(latency, style="dim"), verdict]
+
+
+def _value(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.unit == "bytes_per_s":
+        return format_rate(figure.value)
+    return format_ops(figure.value).replace("op/s", "files/s" if figure.unit == "files_per_s" else "op/s")

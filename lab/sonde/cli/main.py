@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The group of verbs, and the one place where errors become a sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+
+import click
+
+import sonde
+from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
+
+# In the order people need them. Each is a module here with a command of the same name.
+VERBS = ("check", "run", "plan", "list", "show", "report", "clean", "doctor")
+
+_HELP = """Measures storage, and says how far the numbers can be trusted.
+
+\b
+  sonde check /scratch           how fast is the file system under /scratch? (about a minute)
+  sonde run quick --on /scratch  run a ready-made experiment, or a plan file of your own
+  sonde show last                the numbers of the last run again
+  sonde report last              the last run as one HTML file
+  sonde doctor /scratch          what works on this machine, and why not
+
+Results are kept as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, or --archive DIR).
+
+Exit codes: 0 done, 1 a measurement failed, 2 bad plan or arguments, 3 something on this machine is missing, 4 data read
+back was wrong, 5 interrupted.
+"""
+
+
+class Verbs(click.Group):
+    """Loads a verb when it is used, so that none pays for what the others import."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        found = getattr(importlib.import_module(f"sonde.cli.{name}"), "command", None)
+        return found if isinstance(found, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            known = ", ".join(VERBS)
+            near = suggestion(args[0], VERBS)
+            raise click.UsageError(f'There is no command "{args[0]}"; there are {known}.{near}', ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Verbs,
+    help=_HELP,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(sonde.__version__, prog_name="sonde", message="%(prog)s %(version)s")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """The group; alone it shows its help."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code. Never shows a traceback unless SONDE_DEBUG is set."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a sign shows another one; it is no reason to fail.
+            stream.reconfigure(errors="replace")
+    try:
+        result = command.main(
+            args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
+        )
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        return _say(_usage(error), BAD_INPUT)
+    except UserError as error:
+        return _say(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("Interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone (`sonde list | head`); nothing is left to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("SONDE_DEBUG"):
+            raise
+        return _say(_unexpected(error), FAILED)
+
+
+def _say(sentence: str, code: int) -> int:
+    if sentence:
+        click.echo(f"sonde: {sentence}", err=True)
+    return code
+
+
+def _usage(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split())
+    message = message if message.endswith((".", "?", "!")) else f"{message}."
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        message += f" See `{context.command_path} --help`."
+    return message
+
+
+def _unexpected(error: Exception) -> str:
+    """Keeps the details for the people who can mend it, and says where."""
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="sonde-error-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(f"sonde {sonde.__version__}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}")
+    except OSError:
+        return f"An error in Sonde itself ({what}); SONDE_DEBUG=1 shows the details."
+    return f"An error in Sonde itself ({what}); the details are in {file.name}."

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several verbs share, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sonde.experiments.ready import plan_source
+from sonde.model.errors import MachineError, UserError
+from sonde.model.plan import Plan, read_document
+from sonde.store.archive import Archive
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def archive_option(command: Command) -> Command:
+    """--archive DIR, handed on as an Archive."""
+    return click.option(
+        "--archive",
+        metavar="DIR",
+        callback=lambda ctx, parameter, value: Archive.at(value),
+        help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
+    )(command)
+
+
+def json_option(command: Command) -> Command:
+    """--json, handed on as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output.")(
+        command
+    )
+
+
+def plan_options(command: Command) -> Command:
+    """PLAN, --set, --on: what `load_plan` takes."""
+    for decorate in (
+        click.option(
+            "--on", "target", metavar="DIR", help="Directory on the storage to measure; replaces target.path."
+        ),
+        click.option(
+            "--set",
+            "settings",
+            metavar="PATH=VALUE",
+            multiple=True,
+            help="Change one member of the plan, like data.access.transfer=4KiB or phases.read.stop.time=10s."
+            " May be given several times; null removes a member.",
+        ),
+        click.argument("plan"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def task_options(command: Command) -> Command:
+    """--tasks, --processes, --launcher, --launcher-args: what `spread` takes."""
+    for decorate in (
+        click.option(
+            "--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2" (quoted).'
+        ),
+        click.option(
+            "--launcher",
+            type=click.Choice(["local", "mpiexec", "srun"]),
+            default="local",
+            show_default=True,
+            help="What starts the processes.",
+        ),
+        click.option("--processes", type=click.IntRange(1, 65536), metavar="P", help="Processes that share the tasks."),
+        click.option("--tasks", type=click.IntRange(1, 1 << 22), metavar="N", help="Streams of I/O, all together."),
+    ):
+        command = decorate(command)
+    return command
+
+
+def load_plan(name: str, settings: tuple[str, ...], target: str | None) -> Plan:
+    """The plan that the words of the user mean. A directory given with --on must be there."""
+    all_settings = list(settings)
+    document = read_document(plan_source(name))
+    if target is not None:
+        existing_directory(target)
+        place = document.setdefault("target", {})
+        if isinstance(place, dict):
+            place["path"] = target
+    return Plan.from_document(document, "standard input" if name == "-" else name, all_settings)
+
+
+def existing_directory(name: str) -> Path:
+    """The directory of that name. Raises UserError when there is none."""
+    path = Path(name)
+    if not name or "\0" in name:
+        raise UserError("The name of the directory is empty; name the directory to measure.")
+    try:
+        if not path.exists():
+            raise UserError(f"There is no directory {name}; name one on the file system to measure.")
+        if not path.is_dir():
+            raise UserError(f"{name} is not a directory; Sonde writes files of its own into a directory.")
+    except OSError as reason:
+        raise MachineError(f"{name} cannot be examined: {reason.strerror}.") from None
+    return path
+
+
+def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) -> tuple[Plan, int]:
+    """The plan with the tasks divided as asked, and the number of processes a launcher must start.
+
+    Tasks are processes x threads. One machine alone: one process unless asked otherwise. Under a launcher: a process a
+    task unless asked otherwise, and the plan says nothing about processes, because the launcher does.
+    """
+    if tasks is None and processes is None:
+        ranks = plan.processes if launcher != "local" else 1
+        return (_without_processes(plan) if launcher != "local" else plan), ranks
+    count = processes or ((tasks or 1) if launcher != "local" else 1)
+    if tasks is None:
+        threads = plan.threads
+    elif tasks % count:
+        raise UserError(f"--tasks {tasks} cannot be divided evenly among --processes {count}.")
+    else:
+        threads = tasks // count
+    if threads > 4096:
+        raise UserError(f"{threads} tasks in one process are too many (4096 at most); add --processes.")
+    plan = plan.with_settings([f"tasks.threads={threads}"])
+    if launcher != "local":
+        return _without_processes(plan), count
+    return plan.with_settings([f"tasks.processes={count}"]), 1
+
+
+def _without_processes(plan: Plan) -> Plan:
+    return plan.with_settings(["tasks.processes=null"])

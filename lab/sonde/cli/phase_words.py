@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One phase in one line, for progress and for results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sonde.model.lines import PhaseEnd
+from sonde.model.units import format_bytes, format_ops, format_rate, format_seconds
+
+# Below this transfer size people think in operations, not in bytes.
+_SMALL_TRANSFER = 64 << 10
+
+_TREATMENTS = {
+    "sync": "writing dirty data out",
+    "drop_page_cache": "emptying the page cache",
+    "fadvise": "emptying the page cache of our files",
+    "remount": "mounting the file system anew",
+    "memory_hog": "filling memory",
+    "sleep": "waiting as planned",
+    "command": "running a command",
+}
+_ENDINGS = {
+    "time": "",
+    "volume": "",
+    "stonewall": "stopped at the stonewall",
+    "first_done": "stopped when the first task was done",
+    "error": "stopped by an error",
+    "interrupt": "interrupted",
+}
+
+
+def rate_words(end: PhaseEnd) -> str:
+    """The rate that matters most for a phase of this transfer size."""
+    rate = end.rates.total or end.rates.transfer
+    if rate is None:
+        return "-"
+    return rate_text(rate.bytes_per_s, rate.ops_per_s)
+
+
+def rate_text(bytes_per_s: float, ops_per_s: float) -> str:
+    """Operations a second for small transfers, bytes a second for the others."""
+    if ops_per_s > 0 and bytes_per_s / ops_per_s < _SMALL_TRANSFER:
+        return format_ops(ops_per_s)
+    return format_rate(bytes_per_s)
+
+
+def phase_words(end: PhaseEnd) -> str:
+    """What was moved, in which time, and what of it deserves a word."""
+    elapsed = end.seconds.elapsed
+    words = [f"{format_bytes(end.bytes.moved)} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
+    fsync = end.seconds.fsync
+    if fsync and elapsed and fsync > 0.05 * elapsed:
+        words.append(f"of which {format_seconds(fsync)} fsync")
+    if end.verify is not None and end.verify.checked_bytes:
+        bad = end.verify.mismatches
+        checked = format_bytes(end.verify.checked_bytes)
+        words.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
+    if end.ops.failed:
+        words.append(f"{end.ops.failed} operations failed")
+    if _ENDINGS.get(end.stopped_by):
+        words.append(_ENDINGS[end.stopped_by])
+    return ", ".join(words)
+
+
+def preparation(phase: Mapping[str, Any]) -> str:
+    """What happens before a phase, from its plan."""
+    kinds = [str(one.get("kind")) for one in phase.get("before", ())]
+    known = [_TREATMENTS.get(kind, kind) for kind in kinds]
+    return known[-1] if known else "preparing"

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde plan``: what a plan would do, without doing it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from sonde.cli.options import json_option, load_plan, plan_options, spread, task_options
+from sonde.cli.phase_words import preparation
+from sonde.cli.screen import messages, plain_table, print_json, results
+from sonde.launch.engine import Engine, find_engine
+from sonde.model.errors import BAD_INPUT, MachineError, UserError
+from sonde.model.plan import Plan
+from sonde.model.units import format_bytes, format_seconds, parse_bytes
+from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
+
+
+@click.command("plan")
+@plan_options
+@task_options
+@json_option
+def command(
+    plan: str,
+    settings: tuple[str, ...],
+    target: str | None,
+    tasks: int | None,
+    processes: int | None,
+    launcher: str,
+    launcher_args: str,
+    as_json: bool,
+) -> int:
+    """Check a plan and explain it: tasks, files, bytes, bytes against memory. Nothing is written.
+
+    PLAN is what `sonde run` takes. With --json the whole plan is printed with every default filled in.
+
+    \b
+    Examples:
+      sonde plan quick --on /scratch
+      sonde plan plan.toml --set data.access.transfer=4KiB --tasks 16
+      sonde plan quick --on /scratch --json > full.json
+    """
+    checked = load_plan(plan, settings, target)
+    checked, ranks = spread(checked, launcher, tasks, processes)
+    engine = _engine()
+    if engine is not None:
+        _check(engine, checked)
+    if as_json:
+        print_json(checked.resolved())
+        return 0
+    count = checked.threads * (ranks if launcher != "local" else checked.processes)
+    facts = _facts(engine, checked)
+    volumes = phase_volumes(checked, count, node_memory=facts.get("memory_bytes"))
+    _print(results(), checked, count, volumes, facts)
+    return 0
+
+
+def _engine() -> Engine | None:
+    try:
+        return find_engine()
+    except MachineError as reason:
+        messages().print(f"sonde: checked against the schema only. {reason}", markup=False, soft_wrap=True)
+        return None
+
+
+def _check(engine: Engine, plan: Plan) -> None:
+    """The engine knows rules between members that no schema can say."""
+    with tempfile.TemporaryDirectory(prefix="sonde-plan-") as folder:
+        file = Path(folder) / "plan.json"
+        file.write_text(plan.to_json(), encoding="utf-8")
+        try:
+            engine.check(file)
+        except UserError as reason:
+            text = str(reason).replace(str(file), plan.origin)
+            if reason.exit_code == BAD_INPUT:
+                raise UserError(f"{plan.origin}: {text.removeprefix('Plan: ')}") from None
+            raise
+
+
+def _facts(engine: Engine | None, plan: Plan) -> dict[str, Any]:
+    if engine is None or not plan.target.is_dir():
+        return {}
+    try:
+        return engine.probe(plan.target)
+    except UserError:
+        return {}
+
+
+def _print(console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume], facts: dict[str, Any]) -> None:
+    memory = facts.get("memory_bytes")
+    console.print(Text(plan.title, style="bold"))
+    for note in plan.document.get("notes", ()):
+        console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
+    console.print(f"Target  {plan.target}", markup=False, soft_wrap=True)
+    processes = tasks // plan.threads
+    console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
+    console.print(f"Space   {_space(volumes, facts)}")
+    if plan.stages > 1:
+        console.print(f"Stages  {plan.stages}: a fresh process starts where a phase asks for one")
+    console.print()
+    table = plain_table()
+    for title in ("phase", "what", "files", "bytes in one pass", "of memory", "operations", "ends", "before"):
+        table.add_column(title, justify="right" if title in ("files", "of memory", "operations") else "left")
+    for phase, one in zip(plan.phases, volumes, strict=True):
+        share = f"{one.bytes / memory:.2g} x" if memory else "-"
+        table.add_row(
+            Text(one.id, style="bold" if phase.get("measure", True) else "dim"),
+            _what(plan, phase, one),
+            f"{one.files:,}",
+            f"{format_bytes(one.bytes)} ({one.tasks} x {format_bytes(one.bytes / one.tasks)})",
+            share,
+            f"{one.operations:,}",
+            _ending(one),
+            preparation(phase) if phase.get("before") else "-",
+        )
+    console.print(table)
+
+
+def _what(plan: Plan, phase: Any, one: PhaseVolume) -> str:
+    data = plan.data_of(phase)
+    words = [one.op, one.backend, f"{format_bytes(one.transfer)} transfers", str(data["access"]["order"])]
+    if data["io"]["direct"]:
+        words.append("direct")
+    if data["io"]["queue_depth"] > 1:
+        words.append(f"{data['io']['queue_depth']} in flight")
+    return ", ".join(words)
+
+
+def _ending(one: PhaseVolume) -> str:
+    if one.time is not None:
+        return f"after {format_seconds(one.time)}"
+    if one.stonewall is not None:
+        return f"with the volume, or after {format_seconds(one.stonewall)}"
+    return "with the volume"
+
+
+def _space(volumes: list[PhaseVolume], facts: dict[str, Any]) -> str:
+    needed = written_bytes(volumes)
+    available = (facts.get("file_system") or {}).get("available_bytes")
+    if available is None:
+        return f"{format_bytes(needed)} needed"
+    fits = "" if needed + parse_bytes("64MiB") <= available else ": does not fit"
+    return f"{format_bytes(needed)} needed, {format_bytes(available)} available{fits}"

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking for a report, with a sign of life while it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sonde.cli.screen import messages
+from sonde.model.errors import MachineError, UserError
+
+
+def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path | None:
+    """The report of `runs` in the file `out`. What stands in its way is said, not raised: the run itself is safe."""
+    try:
+        return write(runs, out, title, quiet)
+    except UserError as reason:
+        messages().print(f"sonde: no report was written: {reason}", markup=False, soft_wrap=True)
+        return None
+
+
+def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path:
+    """The same, raising UserError."""
+    # The charts' libraries take longer to import than most commands take to run.
+    from sonde.report import ReportError, write_report
+
+    console = messages()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if quiet or not console.is_terminal:
+            return write_report(runs, out, title)
+        with console.status("writing the report", spinner="dots"):
+            return write_report(runs, out, title)
+    except ReportError as reason:
+        raise UserError(str(reason)) from None
+    except OSError as reason:
+        raise MachineError(f"The report {out} cannot be written: {reason.strerror}.") from None

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde report``: runs as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sonde.cli.options import archive_option, json_option
+from sonde.cli.present import write
+from sonde.cli.screen import print_json, results
+from sonde.store.archive import REPORT, REPORTS, Archive
+from sonde.store.summary import read_summary
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write.")
+@click.option("--title", help="Title of the page.")
+@archive_option
+@json_option
+def command(runs: tuple[str, ...], output: Path | None, title: str | None, archive: Archive, as_json: bool) -> int:
+    """Write RUNS as one HTML file that needs no network: to read, to print, to send.
+
+    Each of RUNS is an id, a unique beginning of one, the id of a check, a folder, or "last" (the default). Several runs
+    go into one page.
+
+    \b
+    Examples:
+      sonde report
+      sonde report 20261121T204501Z-quick -o quick.html
+      sonde report 20261121T20 20261122T08 --title "Before and after the update" -o both.html
+    """
+    archive.recover()
+    folders = [folder for run in runs or ("last",) for folder in archive.find(run)]
+    folders = list(dict.fromkeys(folders))
+    page = write(folders, output or _place(archive, folders), title, quiet=as_json)
+    if as_json:
+        print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
+    else:
+        results().print(str(page), markup=False, soft_wrap=True)
+    return 0
+
+
+def _place(archive: Archive, folders: list[Path]) -> Path:
+    if len(folders) == 1:
+        return folders[0] / REPORT
+    group = read_summary(folders[0]).group or f"{folders[0].name}-and-{len(folders) - 1}-more"
+    return archive.root / REPORTS / f"{group}.html"

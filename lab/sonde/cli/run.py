@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde run``: one plan, one run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.live import make_display
+from sonde.cli.options import archive_option, json_option, load_plan, plan_options, spread, task_options
+from sonde.cli.present import make_report
+from sonde.cli.run_tables import print_run
+from sonde.cli.screen import messages, print_json, results
+from sonde.experiments.conduct import Result, Setup, conduct, failure
+from sonde.launch.engine import find_engine
+from sonde.launch.launchers import make_launcher
+from sonde.model.errors import DONE
+from sonde.store.archive import Archive
+from sonde.store.summary import NAME as SUMMARY
+
+
+@click.command("run")
+@plan_options
+@task_options
+@click.option(
+    "--mpi-module",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="MPI module for the engine to load instead of the one it would choose.",
+)
+@archive_option
+@click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: errors only.")
+@json_option
+def command(
+    plan: str,
+    settings: tuple[str, ...],
+    target: str | None,
+    tasks: int | None,
+    processes: int | None,
+    launcher: str,
+    launcher_args: str,
+    mpi_module: Path | None,
+    archive: Archive,
+    report: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run a plan and keep what it gave.
+
+    PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, sustained,
+    known-answer), or - for standard input. Progress goes to standard error, results to standard output.
+
+    \b
+    Examples:
+      sonde run quick --on /scratch
+      sonde run quick --on /scratch --tasks 8 --set data.access.volume=4GiB
+      sonde run plan.toml --set phases.read.stop.time=30s --json > result.json
+      sonde run shared-file --on /scratch --launcher mpiexec --tasks 64 --launcher-args "-hosts n1,n2"
+      sonde run shared-file --on /scratch --launcher srun --tasks 64 --launcher-args "--nodes=4"
+
+    Ctrl-C ends the run in good order: finished phases are kept, the files are removed. A second Ctrl-C kills it after
+    five seconds.
+    """
+    checked = load_plan(plan, settings, target)
+    checked, ranks = spread(checked, launcher, tasks, processes)
+    setup = Setup(find_engine(), archive, make_launcher(launcher, ranks, launcher_args), mpi_module)
+    archive.recover()
+    display = make_display(messages(), quiet)
+    display.begin(checked.title, 1, 1, checked)
+    try:
+        result = conduct(checked, setup, display.line)
+    finally:
+        display.close()
+    page = make_report([result.folder], result.folder / "report.html", None, quiet) if report else None
+    _show(result, page, as_json, quiet)
+    if result.exit_code != DONE:
+        raise failure(result.exit_code, result.text)
+    return DONE
+
+
+def _show(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        document: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
+        document |= {"folder": str(result.folder), "report": str(page) if page else None}
+        print_json(document)
+    elif not quiet:
+        console = results()
+        console.print()
+        print_run(console, result.folder, result.record)
+        if page is not None:
+            console.print(f"Report  {page}", soft_wrap=True)

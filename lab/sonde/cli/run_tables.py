@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers of one run as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from sonde.cli.phase_words import phase_words
+from sonde.cli.screen import plain_table
+from sonde.model.lines import Finding, PhaseEnd, Rate
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
+
+_RATES = (
+    ("total", "total", "all bytes / first open to last close"),
+    ("transfer", "transfer", "all bytes / first transfer to last"),
+    ("steady", "steady", "while every task was moving data"),
+    ("stonewall", "at stonewall", "bytes moved when the stonewall time was over"),
+    ("task_sum", "sum of tasks", "rates of the tasks added up"),
+)
+_STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "red", "interrupted": "yellow"}
+_SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
+
+
+def print_run(console: Console, folder: Path, record: RecordReader) -> None:
+    """Everything about a run that fits on a screen."""
+    _print_head(console, folder, record)
+    ended = [phase for phase in record.phases.values() if phase.end is not None]
+    if ended:
+        _print_rates(console, ended)
+        _print_latencies(console, ended)
+        _print_costs(console, ended)
+    _print_findings(console, record)
+    for problem in record.problems[:5]:
+        console.print(Text(problem, style="yellow"))
+
+
+def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
+    run, end = record.run, record.end
+    plan = run.plan if run else {}
+    status = record.status
+    head = Text(str(plan.get("title") or plan.get("id") or folder.name), style="bold")
+    head.append(f"  {status}", style=_STATUS_STYLE.get(status, ""))
+    console.print(head)
+    words = [folder.name]
+    if run and run.started:
+        words.append(f"{run.started[:16].replace('T', ' ')} UTC")
+    if end and end.seconds is not None:
+        words.append(format_seconds(end.seconds))
+    if run and run.tasks:
+        words.append(f"{run.tasks} task{'s' if run.tasks != 1 else ''} on {run.nodes or 1} node(s)")
+    console.print(Text("  ".join(words), style="dim"), soft_wrap=True)
+    if record.machines:
+        machine = record.machines[0]
+        system = machine.file_system
+        target = plan.get("target", {}).get("path", "")
+        memory = f", {format_bytes(machine.memory_bytes)} memory" if machine.memory_bytes else ""
+        place = (
+            f"{target} on {system.type or 'an unknown file system'} ({system.source or '-'}), {machine.host}{memory}"
+        )
+        console.print(Text(place, style="dim"), soft_wrap=True)
+    console.print()
+
+
+def _print_rates(console: Console, phases: Sequence[PhaseRecord]) -> None:
+    known = [entry for entry in _RATES if any(getattr(_end(one).rates, entry[0]) for one in phases)]
+    if len(phases) > 0 and all(not _parallel(one) for one in phases):
+        known = [entry for entry in known if entry[0] != "task_sum"]
+    table = plain_table()
+    table.add_column("phase")
+    table.add_column("what was done")
+    for _, title, _ in known:
+        table.add_column(title, justify="right")
+    table.add_column("operations", justify="right")
+    table.add_column("cache")
+    for phase in phases:
+        end = _end(phase)
+        cells = [_rate(getattr(end.rates, name)) for name, _, _ in known]
+        total = end.rates.total or end.rates.transfer
+        ops = format_ops(total.ops_per_s) if total else "-"
+        name = Text(phase.id, style="bold" if phase.begin.measured else "dim")
+        table.add_row(name, phase_words(end), *cells, ops, _cache(phase))
+    console.print(table)
+    legend = "; ".join(f"{title}: {meaning}" for _, title, meaning in known)
+    console.print(Text(legend, style="dim"))
+    console.print()
+
+
+def _parallel(phase: PhaseRecord) -> bool:
+    return sum(len(table.rows) for table in phase.tasks) > 1
+
+
+def _rate(rate: Rate | None) -> str:
+    return format_rate(rate.bytes_per_s) if rate is not None else "-"
+
+
+def _cache(phase: PhaseRecord) -> str:
+    end = _end(phase)
+    if phase.begin.direct:
+        return "direct"
+    if end.resident is not None:
+        return f"{end.resident:.0%} resident"
+    return phase.begin.cache
+
+
+def _print_latencies(console: Console, phases: Sequence[PhaseRecord]) -> None:
+    table = plain_table()
+    for title in ("latency", "of"):
+        table.add_column(title)
+    for title in ("count", "min", "median", "95 %", "99 %", "99.9 %", "max"):
+        table.add_column(title, justify="right")
+    for phase in phases:
+        name = phase.id
+        for kind, one in _end(phase).latency.items():
+            if one.count:
+                spread = (one.min_ns, one.p50_ns, one.p95_ns, one.p99_ns, one.p999_ns, one.max_ns)
+                cells = ["-" if value is None else format_latency(value) for value in spread]
+                table.add_row(name, kind, f"{one.count:,}", *cells)
+                name = ""
+    if table.row_count:
+        console.print(table)
+        console.print()
+
+
+def _print_costs(console: Console, phases: Sequence[PhaseRecord]) -> None:
+    table = plain_table()
+    table.add_column("time and CPU")
+    for title in ("open", "transfer", "fsync", "close", "user CPU", "system CPU", "per system s", "max/mean task"):
+        table.add_column(title, justify="right")
+    for phase in phases:
+        end = _end(phase)
+        parts = [end.seconds.open, end.seconds.transfer, end.seconds.fsync, end.seconds.close]
+        cells = [_seconds(value) for value in (*parts, end.cpu.user_s, end.cpu.system_s)]
+        efficiency = end.cpu.bytes_per_system_s
+        cells.append(f"{format_bytes(efficiency)}" if efficiency else "-")
+        spread = end.imbalance.max_over_mean
+        table.add_row(phase.id, *cells, f"{spread:.2f}" if spread is not None else "-")
+    console.print(table)
+    console.print()
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else format_seconds(value)
+
+
+def _print_findings(console: Console, record: RecordReader) -> None:
+    findings = sorted(
+        record.all_findings, key=lambda one: list(_SEVERITY).index(one.severity) if one.severity in _SEVERITY else 9
+    )
+    for finding in findings:
+        console.print(_finding(finding))
+    for error in record.errors[:5]:
+        console.print(Text(f"✗ {error.text}", style="red"))
+    if len(record.errors) > 5:
+        console.print(Text(f"✗ and {len(record.errors) - 5} more errors", style="red"))
+    if findings or record.errors:
+        console.print()
+
+
+def _finding(finding: Finding) -> Text:
+    mark, style = _SEVERITY.get(finding.severity, ("·", "dim"))
+    text = Text(f"{mark} ", style=style)
+    if finding.phase:
+        text.append(f"{finding.phase}: ", style="default")
+    text.append(finding.text, style="default")
+    if finding.advice:
+        text.append(f" {finding.advice}", style="dim")
+    return text
+
+
+def _end(phase: PhaseRecord) -> PhaseEnd:
+    if phase.end is None:
+        raise ValueError(f"phase {phase.id} has not ended")
+    return phase.end

@@ -9,7 +9,7 @@ namespace {
 // One channel belongs to one task and is used by one thread: no locks. Between open() and close() nothing may
 // allocate, print or throw: errors travel as negative errno values.
 class NullChannel final : public Channel {
-   public:
+ public:
     // `setup` has all that is known beforehand: the plan's io settings, the longest operation, the buffer areas.
     explicit NullChannel(const ChannelSetup& /*setup*/) {}
 

@@ -5,9 +5,9 @@
 #include "backends/backend.hpp"
 #include "meters/clock.hpp"
 
+#include <time.h>
 #include <algorithm>
 #include <cmath>
-#include <time.h>
 #include <vector>
 
 namespace sonde::backends {
@@ -15,7 +15,7 @@ namespace {
 
 /// Time to move bytes under a rate that changes with time.
 class Profile {
-   public:
+ public:
     Profile(const plan::Paced& paced, int task) : steps_(paced.schedule), ramp_(paced.ramp) {
         if (const auto slow = paced.slow_tasks.find(task); slow != paced.slow_tasks.end()) {
             for (plan::Paced::Step& step : steps_) {
@@ -49,7 +49,7 @@ class Profile {
         return now;
     }
 
-   private:
+ private:
     double slope_of(std::size_t i) const {
         return (steps_[i + 1].rate - steps_[i].rate) / static_cast<double>(steps_[i + 1].at - steps_[i].at);
     }
@@ -63,7 +63,7 @@ class Profile {
 };
 
 class PacedChannel final : public Channel {
-   public:
+ public:
     explicit PacedChannel(const ChannelSetup& setup)
         : paced_(*setup.paced),
           profile_(*setup.paced, setup.task),
@@ -104,7 +104,7 @@ class PacedChannel final : public Channel {
         return 1;
     }
 
-   private:
+ private:
     struct Pending {
         double at = 0;
         std::uint32_t slot = 0;

@@ -2,15 +2,15 @@
 // pread and pwrite: one system call an operation, buffered or direct.
 #include "backends/open_file.hpp"
 
-#include <cerrno>
 #include <unistd.h>
+#include <cerrno>
 #include <vector>
 
 namespace sonde::backends {
 namespace {
 
 class PosixChannel final : public Channel {
-   public:
+ public:
     explicit PosixChannel(const ChannelSetup& setup)
         : io_(*setup.io), descriptors_(setup.files, -1), fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
     ~PosixChannel() override {
@@ -55,7 +55,7 @@ class PosixChannel final : public Channel {
         return moved;
     }
 
-   private:
+ private:
     const plan::Io& io_;
     std::vector<int> descriptors_;
     bool fsync_each_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/clock.hpp"
+#include "plan/wide.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -55,7 +56,7 @@ bool counter_is_trusted() {
 }
 
 std::uint64_t fixed_point(std::int64_t ns, std::uint64_t ticks) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ns) << 32U) / ticks);
+    return static_cast<std::uint64_t>((static_cast<uint128>(ns) << 32U) / ticks);
 }
 
 }  // namespace
@@ -91,6 +92,8 @@ std::int64_t Clock::recalibrate() {
     return drift;
 }
 
-std::string Clock::source() const { return counter ? "tsc" : "clock_gettime(CLOCK_MONOTONIC)"; }
+std::string Clock::source() const {
+    return counter ? "tsc" : "clock_gettime(CLOCK_MONOTONIC)";
+}
 
 }  // namespace sonde::meters

@@ -2,9 +2,11 @@
 // Time for the hot loop: the invariant time-stamp counter where it can be trusted, CLOCK_MONOTONIC elsewhere.
 #pragma once
 
+#include "plan/wide.hpp"
+
+#include <time.h>
 #include <cstdint>
 #include <string>
-#include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -40,7 +42,7 @@ struct Clock {
 
     /// Length of an interval of `delta` ticks in nanoseconds.
     std::uint64_t duration_ns(std::uint64_t delta) const noexcept {
-        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(delta) * multiplier) >> 32U);
+        return static_cast<std::uint64_t>((static_cast<uint128>(delta) * multiplier) >> 32U);
     }
     /// Time of a reading on CLOCK_MONOTONIC, ns.
     std::int64_t to_ns(std::uint64_t reading) const noexcept {
@@ -48,10 +50,12 @@ struct Clock {
         return delta >= 0 ? base_ns + static_cast<std::int64_t>(duration_ns(static_cast<std::uint64_t>(delta)))
                           : base_ns - static_cast<std::int64_t>(duration_ns(static_cast<std::uint64_t>(-delta)));
     }
-    std::int64_t now_ns() const noexcept { return to_ns(ticks()); }
+    std::int64_t now_ns() const noexcept {
+        return to_ns(ticks());
+    }
     /// Ticks of an interval in ns (inverse of duration_ns, rounded down).
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept {
-        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ns) << 32U) / multiplier);
+        return static_cast<std::uint64_t>((static_cast<uint128>(ns) << 32U) / multiplier);
     }
     /// Refines the multiplier over the whole time since calibrate(), between phases. Returns how far the old conversion
     /// had drifted from CLOCK_MONOTONIC, ns.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency histogram: log-linear buckets, 64 to an octave, so that the middle of a bucket is within 0.8 % of any value in
-// it. From 1 ns to 2^42 ns (73 minutes); what is longer is counted as overflow and still in max and sum.
-// Plain data (19 KiB): lives in shared memory, merged by adding.
+// Latency histogram: log-linear buckets, 64 to an octave, so that the middle of a bucket is within 0.8 % of any value
+// in it. From 1 ns to 2^42 ns (73 minutes); what is longer is counted as overflow and still in max and sum. Plain data
+// (19 KiB): lives in shared memory, merged by adding.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,8 @@ namespace sonde::meters {
 struct Histogram {
     static constexpr unsigned sub_bits = 6;  // 64 buckets an octave
     static constexpr unsigned top_bit = 42;
-    static constexpr std::size_t buckets = ((top_bit - sub_bits) << sub_bits) + (1U << (sub_bits + 1U)) - (1U << sub_bits);
+    static constexpr std::size_t buckets =
+        ((top_bit - sub_bits) << sub_bits) + (1U << (sub_bits + 1U)) - (1U << sub_bits);
 
     std::uint64_t sum_ns = 0;
     std::uint64_t min_ns = ~0ULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/slices.hpp"
+#include "plan/wide.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -56,7 +57,7 @@ void Slices::add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noe
     for (std::uint64_t i = first; i < last && duration > 0; ++i) {
         const std::uint64_t slice_end = start_ + (i + 1) * width_;
         const std::uint64_t part = std::min(slice_end, to) - std::max(from, slice_end - width_);
-        const auto share = static_cast<std::uint64_t>(static_cast<unsigned __int128>(length) * part / duration);
+        const auto share = static_cast<std::uint64_t>(static_cast<uint128>(length) * part / duration);
         bytes_[i] += std::min(share, left);
         left -= std::min(share, left);
     }

@@ -11,7 +11,7 @@ namespace sonde::meters {
 
 /// One task's slices. The arrays are given from outside (shared memory); ticks are whatever clock the task uses.
 class Slices {
-   public:
+ public:
     /// `start` = tick of time zero, `width` = ticks of the first slice width.
     void begin(std::uint64_t* bytes, std::uint64_t* operations, std::uint32_t capacity, std::uint64_t start,
                std::uint64_t width) noexcept;
@@ -32,7 +32,7 @@ class Slices {
     /// Halves the number of slices by adding neighbors.
     static void halve(std::span<std::uint64_t> values) noexcept;
 
-   private:
+ private:
     void move_to(std::uint64_t tick) noexcept;
 
     std::uint64_t* bytes_ = nullptr;

@@ -45,10 +45,11 @@ struct StreamMeter {
     std::uint64_t checked_bytes = 0, mismatches = 0;
     std::int64_t verify_ns = 0;
     Interval part[parts];
-    std::int64_t finished_ns = -1;  ///< end of this stream's own work
+    std::int64_t finished_ns = -1;                                ///< end of this stream's own work
+    bool wall_passed = false;                                     ///< the deadline came before the work was done
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< moved until the deadline
-    std::uint64_t user_ns = 0, system_ns = 0;  ///< of the thread, during the transfer
-    std::uint64_t files_done = 0;  ///< mapping many: files completely done
+    std::uint64_t user_ns = 0, system_ns = 0;                     ///< of the thread, during the transfer
+    std::uint64_t files_done = 0;                                 ///< mapping many: files completely done
     std::uint64_t next_operation = 0;  ///< how far the first pass came: operations done of it
     std::uint32_t slices_used = 0, slices_doublings = 0;
     Histogram histogram[kinds];

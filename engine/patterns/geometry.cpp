@@ -102,7 +102,8 @@ void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> ou
         const std::uint64_t i = first + k;
         if (scope_ == Scope::block) {
             // The same order in every segment, as IOR's -z has it.
-            out[k].offset = slot_offset(i / slots_per_block_ * slots_per_block_ + permute(i % slots_per_block_), share_.index);
+            out[k].offset =
+                slot_offset(i / slots_per_block_ * slots_per_block_ + permute(i % slots_per_block_), share_.index);
         } else if (scope_ == Scope::task) {
             out[k].offset = slot_offset(permute(i), share_.index);
         } else {

@@ -29,7 +29,7 @@ struct Entry {
 };
 
 class Geometry {
-   public:
+ public:
     /// `segments` is already resolved (from access.segments or a volume). `pass_key` distinguishes files, so that the
     /// permutations of two files differ; with scope `file` it must be the same for all sharers.
     Geometry(const plan::Access& access, std::uint64_t segments, Share share, std::uint64_t pass_key);
@@ -49,7 +49,7 @@ class Geometry {
     /// Offsets of operations `first` … first + out.size() - 1 of one pass; the same as offset_of, faster.
     void fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> out) const noexcept;
 
-   private:
+ private:
     std::uint64_t slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept;
     std::uint64_t random_offset(std::uint64_t i, std::uint64_t pass) const noexcept;
     Permutation permutation_for(std::uint64_t pass) const;

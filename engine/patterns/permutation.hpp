@@ -2,6 +2,8 @@
 // Random orders that need no memory: a permutation of 0 … n-1 computed entry by entry.
 #pragma once
 
+#include "plan/wide.hpp"
+
 #include <cstdint>
 
 namespace sonde::patterns {
@@ -16,18 +18,18 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
 
 /// Uniform number in 0 … n-1 from 64 random bits (Lemire's multiply-shift; bias below n / 2^64).
 constexpr std::uint64_t scale(std::uint64_t bits, std::uint64_t n) noexcept {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * n) >> 64U);
+    return static_cast<std::uint64_t>((static_cast<uint128>(bits) * n) >> 64U);
 }
 
 /// A keyed permutation of 0 … n-1: a Feistel network of six rounds over the next power of two, walked until it lands
 /// inside (Black and Rogaway 2002). O(1) memory, expected below two walks an entry.
 class Permutation {
-   public:
+ public:
     Permutation(std::uint64_t n, std::uint64_t key);
     std::uint64_t operator()(std::uint64_t index) const noexcept;
     std::uint64_t size() const noexcept { return n_; }
 
-   private:
+ private:
     std::uint64_t n_;
     std::uint64_t key_;
     unsigned low_bits_ = 1, high_bits_ = 1;

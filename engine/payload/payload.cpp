@@ -42,7 +42,9 @@ bool all_zero(const std::byte* data, std::uint64_t bytes) {
 
 }  // namespace
 
-std::uint64_t period_for(std::uint64_t transfer) { return transfer < (256U << 10U) ? 256U << 10U : 1U << 20U; }
+std::uint64_t period_for(std::uint64_t transfer) {
+    return transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
+}
 
 Base::Base(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period), bytes_(period) {
     if (settings.kind != plan::PayloadKind::zero) {
@@ -99,13 +101,20 @@ std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
 
 const char* text(Mismatch::Kind kind) {
     switch (kind) {
-        case Mismatch::Kind::changed: return "changed bytes";
-        case Mismatch::Kind::displaced: return "a block from another place of the same file";
-        case Mismatch::Kind::foreign: return "a block of another file";
-        case Mismatch::Kind::stale: return "an older version";
-        case Mismatch::Kind::torn: return "a half-written block";
-        case Mismatch::Kind::zeros: return "zeros";
-        case Mismatch::Kind::truncated: return "the end of the file";
+        case Mismatch::Kind::changed:
+            return "changed bytes";
+        case Mismatch::Kind::displaced:
+            return "a block from another place of the same file";
+        case Mismatch::Kind::foreign:
+            return "a block of another file";
+        case Mismatch::Kind::stale:
+            return "an older version";
+        case Mismatch::Kind::torn:
+            return "a half-written block";
+        case Mismatch::Kind::zeros:
+            return "zeros";
+        case Mismatch::Kind::truncated:
+            return "the end of the file";
     }
     return "?";
 }
@@ -129,7 +138,8 @@ void explain(Mismatch& mismatch, const Origin& expected, std::uint64_t seed, con
         mismatch.text = "holds bytes that this run did not write";
     } else if (stamp.file != expected.file) {
         mismatch.kind = Mismatch::Kind::foreign;
-        mismatch.text = "holds offset " + std::to_string(stamp.offset) + " of file number " + std::to_string(stamp.file) + by;
+        mismatch.text =
+            "holds offset " + std::to_string(stamp.offset) + " of file number " + std::to_string(stamp.file) + by;
     } else if (stamp.offset != at) {
         mismatch.kind = Mismatch::Kind::displaced;
         mismatch.text = "holds offset " + std::to_string(stamp.offset) + " of the same file" + by;
@@ -138,7 +148,8 @@ void explain(Mismatch& mismatch, const Origin& expected, std::uint64_t seed, con
         mismatch.text = "holds generation " + std::to_string(stamp.generation) + ", expected " +
                         std::to_string(expected.generation);
     } else {
-        mismatch.text = "differs from byte " + std::to_string(wrong_at - at) + " of the 4 KiB block on; its stamp is right";
+        mismatch.text =
+            "differs from byte " + std::to_string(wrong_at - at) + " of the 4 KiB block on; its stamp is right";
     }
 }
 
@@ -171,7 +182,8 @@ std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint6
     explain(mismatch, image.origin(), image.seed(), found + (at - offset), at, visible, mismatch.offset);
     // The stamp is right but a later part of the block is not ours either: it was cut while being written.
     const bool head_right = mismatch.kind == Mismatch::Kind::changed && mismatch.bytes >= 512;
-    if (head_right && image.is_older_part(found + first, mismatch.offset, std::min<std::uint64_t>(64, offset + present - mismatch.offset))) {
+    if (head_right && image.is_older_part(found + first, mismatch.offset,
+                                          std::min<std::uint64_t>(64, offset + present - mismatch.offset))) {
         mismatch.kind = Mismatch::Kind::torn;
         mismatch.text = "begins with the expected generation and goes on with an older one";
     }

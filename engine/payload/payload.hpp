@@ -27,24 +27,24 @@ constexpr std::uint64_t magic = 0x31656d6152646e53ULL;
 
 /// Whose bytes: the identity of a file in a run and which write of it.
 struct Origin {
-    std::uint64_t file = 0;  ///< number of the file (phases/layout.hpp)
+    std::uint64_t file = 0;        ///< number of the file (phases/layout.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
 };
 
 struct Mismatch {
     enum class Kind {
-        changed,  ///< bytes differ, the stamp is right
+        changed,    ///< bytes differ, the stamp is right
         displaced,  ///< another granule of the same file
-        foreign,  ///< a granule of another file
-        stale,  ///< an earlier generation
-        torn,  ///< one granule holds parts of two generations
-        zeros,  ///< never written, or lost
+        foreign,    ///< a granule of another file
+        stale,      ///< an earlier generation
+        torn,       ///< one granule holds parts of two generations
+        zeros,      ///< never written, or lost
         truncated,  ///< the file ends before
     };
     Kind kind = Kind::changed;
     std::uint64_t offset = 0;  ///< of the first wrong byte in the file
-    std::uint64_t bytes = 0;  ///< wrong bytes in the operation
-    std::string text;  ///< "holds offset 8192 of the same file, generation 1"
+    std::uint64_t bytes = 0;   ///< wrong bytes in the operation
+    std::string text;          ///< "holds offset 8192 of the same file, generation 1"
 };
 
 /// Period of the base for a plan whose largest transfer is `transfer` bytes.
@@ -52,14 +52,14 @@ std::uint64_t period_for(std::uint64_t transfer);
 
 /// Shared by all tasks of a process: the base content. Read only after construction.
 class Base {
-   public:
+ public:
     Base(const plan::Payload& settings, std::uint64_t period);
     const std::byte* data() const noexcept { return bytes_.data(); }
     std::uint64_t period() const noexcept { return period_; }
     const plan::Payload& settings() const noexcept { return settings_; }
     std::uint64_t rotation(const Origin& origin) const noexcept;
 
-   private:
+ private:
     plan::Payload settings_;
     std::uint64_t period_;
     std::vector<std::byte> bytes_;
@@ -67,7 +67,7 @@ class Base {
 
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
 class Image {
-   public:
+ public:
     /// Bytes of memory needed, and how it must be aligned (a page).
     static std::uint64_t memory_for(std::uint64_t period, std::uint64_t max_length);
     /// `memory` outlives the image; it is filled here.
@@ -82,7 +82,8 @@ class Image {
     /// True when `found` is what an earlier generation of this file has at `offset` (stamped content only).
     bool is_older_part(const std::byte* found, std::uint64_t offset, std::uint64_t length) const;
 
-    /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod 4096).
+    /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod
+    /// 4096).
     std::byte* at(std::uint64_t offset, std::uint64_t length) noexcept {
         if (plain_) {
             std::byte* start = memory_ + ((offset + rotation_) & mask_);
@@ -92,7 +93,7 @@ class Image {
         return make(offset, length);
     }
 
-   private:
+ private:
     void stamp(std::byte* where, std::uint64_t from, std::uint64_t to) const noexcept {
         const std::uint64_t tag[2] = {magic ^ seed_, origin_.file};
         for (std::uint64_t g = from; g < to; g += granule, where += granule) {

@@ -49,8 +49,8 @@ bool Dataset::verifiable(const DataState& source) const {
 std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task, int k,
                                                  std::uint64_t operations_per_file) const {
     std::vector<workloads::Written> list;
-    const bool same = !states_.empty() &&
-                      same_geometry(access, segments, states_.back().access, states_.back().segments);
+    const bool same =
+        !states_.empty() && same_geometry(access, segments, states_.back().access, states_.back().segments);
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         const std::uint64_t count = operations_in_file(*state, task, k, operations_per_file);
         // Another geometry reads only what is completely written: all of it has the newest generation.
@@ -89,15 +89,16 @@ std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout
 json Dataset::to_json() const {
     json list = json::array();
     for (const DataState& s : states_) {
-        list.push_back({{"phase", s.phase},
-                        {"generation", s.generation},
-                        {"access", {s.access.transfer, s.access.block, static_cast<int>(s.access.order),
-                                    static_cast<int>(s.access.scope), s.access.stride, s.access.gap, s.access.offset,
-                                    s.access.seed}},
-                        {"segments", s.segments},
-                        {"files", s.files},
-                        {"operations", s.operations},
-                        {"exact", s.exact}});
+        list.push_back(
+            {{"phase", s.phase},
+             {"generation", s.generation},
+             {"access",
+              {s.access.transfer, s.access.block, static_cast<int>(s.access.order), static_cast<int>(s.access.scope),
+               s.access.stride, s.access.gap, s.access.offset, s.access.seed}},
+             {"segments", s.segments},
+             {"files", s.files},
+             {"operations", s.operations},
+             {"exact", s.exact}});
     }
     return list;
 }

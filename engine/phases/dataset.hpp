@@ -21,13 +21,13 @@ struct DataState {
     std::uint64_t generation = 0;
     plan::Access access;
     std::uint64_t segments = 0;
-    std::vector<int> files;  ///< mapping many: which of each task's files
+    std::vector<int> files;                 ///< mapping many: which of each task's files
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
     bool exact = true;  ///< false: mixed, duplex, random with replacement: which blocks are new is not known
 };
 
 class Dataset {
-   public:
+ public:
     void add(DataState state) { states_.push_back(std::move(state)); }
     /// The state a phase reads: the one named, or the newest.
     const DataState* source(const plan::Phase& phase) const;
@@ -41,7 +41,7 @@ class Dataset {
     nlohmann::json to_json() const;
     static Dataset from_json(const nlohmann::json& json);
 
-   private:
+ private:
     std::vector<DataState> states_;
 };
 
@@ -51,8 +51,8 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
 /// Operations of the k-th file that a task has done, of `per_file`, when its files were done in the order of the state.
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);
 
-/// Bytes from the start of a task's file that are certainly written, when the state is not complete and another geometry
-/// wants to read it. Empty: no such prefix can be told.
+/// Bytes from the start of a task's file that are certainly written, when the state is not complete and another
+/// geometry wants to read it. Empty: no such prefix can be told.
 std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout& layout, int task, int k, int tasks);
 
 }  // namespace sonde::phases

@@ -24,7 +24,7 @@ struct TaskMap {
 };
 
 class Layout {
-   public:
+ public:
     /// `root` = the run directory.
     Layout(std::string root, const plan::Files& files, const TaskMap& tasks);
 
@@ -41,7 +41,7 @@ class Layout {
     const std::string& root() const { return root_; }
     const plan::Files& files() const { return files_; }
 
-   private:
+ private:
     std::string directory(int task) const;
 
     std::string root_;

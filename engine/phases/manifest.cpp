@@ -3,14 +3,14 @@
 
 #include "records/text.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace sonde::phases {
 namespace {
@@ -72,8 +72,8 @@ void Manifest::stamp_this_process() {
 }
 
 bool Manifest::alive() const {
-    return host == host_name() && boot == first_line("/proc/sys/kernel/random/boot_id") && start_of(pid) == process_start &&
-           process_start != 0;
+    return host == host_name() && boot == first_line("/proc/sys/kernel/random/boot_id") &&
+           start_of(pid) == process_start && process_start != 0;
 }
 
 void Manifest::save(const std::string& directory) const {
@@ -84,11 +84,12 @@ void Manifest::save(const std::string& directory) const {
              {"pid", pid},
              {"process_start", process_start},
              {"period", period},
-             {"files", {{"mapping", static_cast<int>(files.mapping)},
-                        {"group_size", files.group_size},
-                        {"count", files.count},
-                        {"directories", static_cast<int>(files.directories)},
-                        {"name", files.name}}},
+             {"files",
+              {{"mapping", static_cast<int>(files.mapping)},
+               {"group_size", files.group_size},
+               {"count", files.count},
+               {"directories", static_cast<int>(files.directories)},
+               {"name", files.name}}},
              {"threads", tasks.threads},
              {"node_of_process", tasks.node_of_process},
              {"data", data.to_json()}};
@@ -135,7 +136,8 @@ std::optional<Manifest> Manifest::load(const std::string& directory) {
         }
         return m;
     } catch (const std::exception&) {
-        throw std::runtime_error("the manifest " + path + " cannot be read: remove the directory by hand after a look at it");
+        throw std::runtime_error("the manifest " + path +
+                                 " cannot be read: remove the directory by hand after a look at it");
     }
 }
 

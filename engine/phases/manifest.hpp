@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest: a file in the run directory that says what the run makes there, written before anything is made. With it
-// a later phase in another process knows the data, and `clean` removes what a killed run left, and nothing else.
+// The manifest: a file in the run directory that says what the run makes there, written before anything is made. With
+// it a later phase in another process knows the data, and `clean` removes what a killed run left, and nothing else.
 #pragma once
 
 #include "phases/dataset.hpp"

@@ -16,8 +16,12 @@ using meters::Interval;
 using nlohmann::ordered_json;
 
 constexpr double ns_per_s = 1e9;
-double seconds(std::int64_t ns) { return static_cast<double>(ns) / ns_per_s; }
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / ns_per_s; }
+double seconds(std::int64_t ns) {
+    return static_cast<double>(ns) / ns_per_s;
+}
+double seconds(std::uint64_t ns) {
+    return static_cast<double>(ns) / ns_per_s;
+}
 
 /// Both lanes added up, slice by slice.
 std::vector<SliceSum> all_slices(const Totals& totals) {
@@ -64,7 +68,9 @@ Interval whole(const Totals& totals) {
     return all;
 }
 
-double length(const Interval& interval) { return seconds(interval.last_end_ns - interval.first_start_ns); }
+double length(const Interval& interval) {
+    return seconds(interval.last_end_ns - interval.first_start_ns);
+}
 
 ordered_json rate_json(const RateValue& rate) {
     return {{"bytes", rate.bytes},
@@ -98,7 +104,8 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
     const auto rate = [&busy](const TaskRow* row) {
         return busy(row) > 0 ? static_cast<double>(row->bytes) / seconds(busy(row)) : 0.0;
     };
-    const double sum = std::accumulate(rows.begin(), rows.end(), 0.0, [&](double s, const TaskRow* r) { return s + seconds(busy(r)); });
+    const double sum = std::accumulate(rows.begin(), rows.end(), 0.0,
+                                       [&](double s, const TaskRow* r) { return s + seconds(busy(r)); });
     const auto longest = std::max_element(rows.begin(), rows.end(), [&](auto a, auto b) { return busy(a) < busy(b); });
     ordered_json out;
     if (sum > 0) {
@@ -117,9 +124,14 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
     std::sort(rows.begin(), rows.end(), [&](auto a, auto b) { return rate(a) < rate(b); });
     out["slowest"] = ordered_json::array();
     for (std::size_t i = 0; i < rows.size() && i < 5; ++i) {
-        const std::string host = static_cast<std::size_t>(rows[i]->node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(rows[i]->node)] : "";
-        out["slowest"].push_back({{"task", rows[i]->task}, {"node", rows[i]->node}, {"host", records::json_text(host)},
-                                  {"bytes_per_s", rate(rows[i])}, {"seconds", seconds(busy(rows[i]))}});
+        const std::string host = static_cast<std::size_t>(rows[i]->node) < facts.hosts.size()
+                                     ? facts.hosts[static_cast<std::size_t>(rows[i]->node)]
+                                     : "";
+        out["slowest"].push_back({{"task", rows[i]->task},
+                                  {"node", rows[i]->node},
+                                  {"host", records::json_text(host)},
+                                  {"bytes_per_s", rate(rows[i])},
+                                  {"seconds", seconds(busy(rows[i]))}});
     }
     return out;
 }
@@ -165,7 +177,8 @@ std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts
     put("transfer", {bytes, operations, length(transfer)});
     if (facts.stonewall_ns > 0) {
         put("stonewall", {totals.stonewall_bytes, totals.stonewall_operations,
-                          seconds(std::min(facts.stonewall_ns, std::max<std::int64_t>(transfer.last_end_ns, 0)) - all.first_start_ns)});
+                          seconds(std::min(facts.stonewall_ns, std::max<std::int64_t>(transfer.last_end_ns, 0)) -
+                                  all.first_start_ns)});
     }
     std::int64_t last_start = 0;
     std::int64_t first_end = INT64_MAX;
@@ -195,7 +208,8 @@ std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts
     }
     if (own > 0) {
         // Rates of tasks add up; stated over one second, because each task has its own interval.
-        put("task_sum", {static_cast<std::uint64_t>(std::llround(own)), static_cast<std::uint64_t>(std::llround(own_operations)), 1.0});
+        put("task_sum", {static_cast<std::uint64_t>(std::llround(own)),
+                         static_cast<std::uint64_t>(std::llround(own_operations)), 1.0});
     }
     return rates;
 }
@@ -206,14 +220,18 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
     const std::uint64_t operations = totals.operations[0] + totals.operations[1];
     line["bytes"] = {{"moved", bytes}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
-    line["ops"] = {{"done", operations}, {"read", totals.operations[0]}, {"written", totals.operations[1]},
-                   {"short", totals.short_operations}, {"failed", totals.failed}};
+    line["ops"] = {{"done", operations},
+                   {"read", totals.operations[0]},
+                   {"written", totals.operations[1]},
+                   {"short", totals.short_operations},
+                   {"failed", totals.failed}};
     if (totals.planned_bytes > 0) {
         line["bytes"]["planned"] = totals.planned_bytes;
         line["ops"]["planned"] = totals.planned_operations;
     }
     const std::map<std::string, RateValue> rates = rates_of(totals, facts);
-    ordered_json& wall = line["seconds"];
+    ordered_json wall;
+    ordered_json spent;
     wall["elapsed"] = std::max(0.0, length(whole(totals)));
     constexpr const char* part_names[meters::parts] = {"open", "transfer", "fsync", "close"};
     std::uint64_t user = 0;
@@ -225,11 +243,15 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     for (unsigned i = 0; i < meters::parts; ++i) {
         if (totals.part[i].first_start_ns >= 0) {
             wall[part_names[i]] = length(totals.part[i]);
-            line["task_seconds"][part_names[i]] = seconds(totals.part[i].sum_ns);
+            spent[part_names[i]] = seconds(totals.part[i].sum_ns);
         }
     }
     if (totals.checked_bytes > 0) {
         wall["verify"] = seconds(totals.verify_ns);
+    }
+    line["seconds"] = wall;
+    line["task_seconds"] = spent;
+    if (totals.checked_bytes > 0) {
         line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatches}};
     }
     line["rates"] = ordered_json::object();
@@ -239,7 +261,9 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
         }
     }
     if (rates.contains("stonewall") && rates.contains("total") && rates.at("stonewall").bytes > 0) {
-        const auto per_second = [&](const char* name) { return static_cast<double>(rates.at(name).bytes) / rates.at(name).seconds; };
+        const auto per_second = [&](const char* name) {
+            return static_cast<double>(rates.at(name).bytes) / rates.at(name).seconds;
+        };
         line["wearout_ratio"] = per_second("total") / per_second("stonewall");
     }
     line["latency"] = ordered_json::object();
@@ -287,12 +311,14 @@ ordered_json series_line(const Totals& totals) {
                 band[i].push_back(nullptr);
                 continue;
             }
-            const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(shares[i] * static_cast<double>(count))));
+            const auto rank = std::max<std::uint64_t>(
+                1, static_cast<std::uint64_t>(std::ceil(shares[i] * static_cast<double>(count))));
             std::uint64_t seen = 0;
             for (const auto& [bucket, n] : slice.rates) {
                 seen += n;
                 if (seen >= rank) {
-                    const double middle = static_cast<double>(Histogram::low(bucket) + Histogram::low(bucket + 1) - 1) / 2;
+                    const double middle =
+                        static_cast<double>(Histogram::low(bucket) + Histogram::low(bucket + 1) - 1) / 2;
                     band[i].push_back(middle / seconds(totals.slice_ns));
                     break;
                 }
@@ -319,31 +345,36 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
         for (const Histogram::Bucket& bucket : h.filled()) {
             buckets.push_back({bucket.low_ns, bucket.high_ns, bucket.count});
         }
-        lines.push_back({{"kind", kind_names[i]}, {"count", h.count()}, {"min_ns", h.min_ns}, {"max_ns", h.max_ns},
-                         {"sum_ns", h.sum_ns}, {"overflow", h.overflow}, {"buckets", buckets}});
+        lines.push_back({{"kind", kind_names[i]},
+                         {"count", h.count()},
+                         {"min_ns", h.min_ns},
+                         {"max_ns", h.max_ns},
+                         {"sum_ns", h.sum_ns},
+                         {"overflow", h.overflow},
+                         {"buckets", buckets}});
     }
     return lines;
 }
 
 std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& /*facts*/) {
     std::vector<TaskRow> rows = totals.rows;
-    std::sort(rows.begin(), rows.end(), [](const TaskRow& a, const TaskRow& b) {
-        return a.task != b.task ? a.task < b.task : a.lane < b.lane;
-    });
+    std::sort(rows.begin(), rows.end(),
+              [](const TaskRow& a, const TaskRow& b) { return a.task != b.task ? a.task < b.task : a.lane < b.lane; });
     constexpr std::size_t chunk = 1024;
     std::vector<ordered_json> lines;
     for (std::size_t first = 0; first < rows.size(); first += chunk) {
         ordered_json line{{"first_task", rows[first].task},
-                          {"columns", {"task", "node", "lane", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
-                                       "fsync_s", "close_s", "user_s", "system_s", "bytes_per_s"}},
+                          {"columns",
+                           {"task", "node", "lane", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
+                            "fsync_s", "close_s", "user_s", "system_s", "bytes_per_s"}},
                           {"rows", ordered_json::array()}};
         for (std::size_t i = first; i < std::min(rows.size(), first + chunk); ++i) {
             const TaskRow& r = rows[i];
             const double busy = seconds(r.end_ns - r.start_ns);
             ordered_json rate = busy > 0 ? ordered_json(static_cast<double>(r.bytes) / busy) : ordered_json(nullptr);
-            line["rows"].push_back({r.task, r.node, r.lane, r.bytes, r.operations, seconds(r.start_ns), seconds(r.end_ns),
-                                    seconds(r.open_ns), seconds(r.transfer_ns), seconds(r.fsync_ns), seconds(r.close_ns),
-                                    seconds(r.user_ns), seconds(r.system_ns), rate});
+            line["rows"].push_back({r.task, r.node, r.lane, r.bytes, r.operations, seconds(r.start_ns),
+                                    seconds(r.end_ns), seconds(r.open_ns), seconds(r.transfer_ns), seconds(r.fsync_ns),
+                                    seconds(r.close_ns), seconds(r.user_ns), seconds(r.system_ns), rate});
         }
         lines.push_back(line);
     }
@@ -367,10 +398,12 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
         sum.end = std::max(sum.end, row.end_ns);
         ++sum.tasks;
     }
-    ordered_json line{{"columns", {"node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s", "user_s", "system_s"}},
-                      {"rows", ordered_json::array()}};
+    ordered_json line{
+        {"columns", {"node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s", "user_s", "system_s"}},
+        {"rows", ordered_json::array()}};
     for (const auto& [node, sum] : nodes) {
-        const std::string host = static_cast<std::size_t>(node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(node)] : "";
+        const std::string host =
+            static_cast<std::size_t>(node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(node)] : "";
         const double busy = seconds(sum.end - sum.start);
         line["rows"].push_back({node, records::json_text(host), sum.tasks, sum.bytes, sum.operations, busy,
                                 busy > 0 ? ordered_json(static_cast<double>(sum.bytes) / busy) : ordered_json(nullptr),

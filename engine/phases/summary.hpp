@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the meters of streams to what a phase says: totals of a node, joined over nodes, turned into lines of the record.
-// Pure arithmetic: everything here is tested against known truths.
+// From the meters of streams to what a phase says: totals of a node, joined over nodes, turned into lines of the
+// record. Pure arithmetic: everything here is tested against known truths.
 #pragma once
 
 #include "meters/stream_meter.hpp"
@@ -18,7 +18,7 @@ namespace sonde::phases {
 struct TaskRow {
     int task = 0, lane = 0, node = 0;
     std::uint64_t bytes = 0, operations = 0;
-    std::int64_t start_ns = 0, end_ns = 0;  ///< first open (or transfer) to last close
+    std::int64_t start_ns = 0, end_ns = 0;                                  ///< first open (or transfer) to last close
     std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< spent in each
     std::int64_t transfer_start_ns = 0, transfer_end_ns = 0;
     std::uint64_t user_ns = 0, system_ns = 0;
@@ -29,7 +29,8 @@ struct TaskRow {
 struct SliceSum {
     std::uint64_t bytes = 0, operations = 0;
     int active = 0;
-    std::map<std::uint32_t, std::uint32_t> rates;  ///< bucket of bytes (Histogram::bucket_of) -> streams active all through
+    std::map<std::uint32_t, std::uint32_t>
+        rates;  ///< bucket of bytes (Histogram::bucket_of) -> streams active all through
 };
 
 struct LaneSum {
@@ -42,6 +43,7 @@ struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
     std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
+    std::uint64_t walls = 0;     ///< streams that the deadline stopped
     std::int64_t verify_ns = 0;  ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
     std::array<meters::Interval, meters::parts> part;
@@ -61,9 +63,9 @@ struct Totals {
 /// How the runner names things for the record.
 struct PhaseFacts {
     std::string stopped_by;
-    std::int64_t stonewall_ns = 0;  ///< 0 = none
+    std::int64_t stonewall_ns = 0;   ///< 0 = none
     std::vector<std::string> hosts;  ///< by node
-    double resident = -1;  ///< share of the data in page cache before; < 0 = unknown
+    double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
     bool untimed = false;
 };
 

@@ -64,8 +64,8 @@ void join_lane(LaneSum& into, const LaneSum& from) {
 
 }  // namespace
 
-void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width, std::uint32_t doublings,
-                 std::int64_t offset_ns) {
+void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
+                 std::uint32_t doublings, std::int64_t offset_ns) {
     planned_bytes += meter.planned_bytes;
     planned_operations += meter.planned_operations;
     for (unsigned i = 0; i < 2; ++i) {
@@ -76,6 +76,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     failed += meter.failed;
     checked_bytes += meter.checked_bytes;
     mismatches += meter.mismatches;
+    walls += meter.wall_passed ? 1U : 0U;
     verify_ns = std::max(verify_ns, meter.verify_ns);
     stonewall_bytes += meter.stonewall_bytes;
     stonewall_operations += meter.stonewall_operations;
@@ -100,8 +101,10 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     LaneSum& sum = lane[static_cast<std::size_t>(meter.lane)];
     sum.bytes += row.bytes;
     // A stream is active in a slice that its transfer touches; its rate counts in slices that it fills.
-    const auto last = static_cast<std::size_t>(row.transfer_end_ns > 0 ? (row.transfer_end_ns - 1) / slice_width + 1 : 0);
-    sum.slices.resize(std::max({sum.slices.size(), static_cast<std::size_t>(used), std::min<std::size_t>(last, static_cast<std::size_t>(max_slices))}));
+    const auto last =
+        static_cast<std::size_t>(row.transfer_end_ns > 0 ? (row.transfer_end_ns - 1) / slice_width + 1 : 0);
+    sum.slices.resize(std::max({sum.slices.size(), static_cast<std::size_t>(used),
+                                std::min<std::size_t>(last, static_cast<std::size_t>(max_slices))}));
     for (std::size_t i = 0; i < sum.slices.size(); ++i) {
         const auto from = static_cast<std::int64_t>(i) * slice_width;
         const std::int64_t to = from + slice_width;
@@ -130,6 +133,7 @@ void Totals::join(const Totals& other) {
     failed += other.failed;
     checked_bytes += other.checked_bytes;
     mismatches += other.mismatches;
+    walls += other.walls;
     verify_ns = std::max(verify_ns, other.verify_ns);
     stonewall_bytes += other.stonewall_bytes;
     stonewall_operations += other.stonewall_operations;
@@ -145,8 +149,9 @@ void Totals::join(const Totals& other) {
 
 std::string Totals::pack() const {
     json out;
-    out["n"] = {planned_bytes, planned_operations, bytes[0], bytes[1], operations[0], operations[1], short_operations,
-                failed, checked_bytes, mismatches, stonewall_bytes, stonewall_operations};
+    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],      operations[0],
+                operations[1],   short_operations,     failed,   checked_bytes, mismatches,
+                stonewall_bytes, stonewall_operations, walls};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
     for (const Interval& interval : part) {
@@ -174,9 +179,9 @@ std::string Totals::pack() const {
     }
     out["r"] = json::array();
     for (const TaskRow& r : rows) {
-        out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns, r.transfer_ns,
-                            r.fsync_ns, r.close_ns, r.transfer_start_ns, r.transfer_end_ns, r.user_ns, r.system_ns,
-                            r.next_operation});
+        out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
+                            r.transfer_ns, r.fsync_ns, r.close_ns, r.transfer_start_ns, r.transfer_end_ns, r.user_ns,
+                            r.system_ns, r.next_operation});
     }
     const std::vector<std::uint8_t> packed = json::to_cbor(out);
     return {packed.begin(), packed.end()};
@@ -196,6 +201,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.mismatches = n.at(9);
     totals.stonewall_bytes = n.at(10);
     totals.stonewall_operations = n.at(11);
+    totals.walls = n.at(12);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {

@@ -22,12 +22,13 @@ void check_access(const std::string& where, const Access& access) {
         refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
     }
     if (access.block == 0 || access.block % access.transfer != 0) {
-        refuse(where + ".access.block", "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
+        refuse(where + ".access.block", "is " + std::to_string(access.block) +
+                                            " B, but must be a multiple of transfer (" +
                                             std::to_string(access.transfer) + " B)");
     }
     if (access.order == Order::stride && access.stride < access.transfer) {
-        refuse(where + ".access.stride", "must be at least transfer (" + std::to_string(access.transfer) +
-                                             " B): transfers would overlap");
+        refuse(where + ".access.stride",
+               "must be at least transfer (" + std::to_string(access.transfer) + " B): transfers would overlap");
     }
     if (access.order != Order::stride && access.stride != 0) {
         refuse(where + ".access.stride", "is only used with order = \"stride\"");
@@ -65,7 +66,8 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks) {
         refuse(where + ".io.collective", "needs tasks.threads = 1: one task a process takes part in a collective call");
     }
     if (io.collective && data.files.mapping != Mapping::shared) {
-        refuse(where + ".io.collective", "needs files.mapping = \"shared\": collective calls join all tasks on one file");
+        refuse(where + ".io.collective",
+               "needs files.mapping = \"shared\": collective calls join all tasks on one file");
     }
     if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
         refuse(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
@@ -226,7 +228,8 @@ void check_phase(const Plan& plan, std::size_t index) {
         refuse(where + ".shift", "is for reads: a task always writes its own data");
     }
     if (phase.barrier == Barrier::intra && phase.data.files.mapping == Mapping::many) {
-        refuse(where + ".barrier", "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
+        refuse(where + ".barrier",
+               "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
     }
     if (phase.data.io.collective && phase.data.files.mapping == Mapping::many) {
         refuse(where + ".io.collective", "does not go with files.mapping = \"many\"");

@@ -35,8 +35,8 @@ constexpr Choice<PayloadKind> payload_kinds[] = {
     {"stamped", PayloadKind::stamped}, {"random", PayloadKind::random}, {"zero", PayloadKind::zero}};
 constexpr Choice<Verify> verifications[] = {
     {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
-constexpr Choice<Op> ops[] = {{"write", Op::write},         {"rewrite", Op::rewrite}, {"read", Op::read},
-                              {"reread", Op::reread},       {"read_only", Op::read_only}, {"mixed", Op::mixed},
+constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite},     {"read", Op::read},
+                              {"reread", Op::reread}, {"read_only", Op::read_only}, {"mixed", Op::mixed},
                               {"duplex", Op::duplex}};
 constexpr Choice<Open> opens[] = {
     {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
@@ -53,9 +53,8 @@ constexpr Choice<Treatment::Kind> treatments[] = {{"sync", Treatment::Kind::sync
                                                   {"memory_hog", Treatment::Kind::memory_hog},
                                                   {"sleep", Treatment::Kind::sleep},
                                                   {"command", Treatment::Kind::command}};
-constexpr Choice<Lane::Tasks> lane_tasks[] = {{"same", Lane::Tasks::same},
-                                              {"first_half", Lane::Tasks::first_half},
-                                              {"second_half", Lane::Tasks::second_half}};
+constexpr Choice<Lane::Tasks> lane_tasks[] = {
+    {"same", Lane::Tasks::same}, {"first_half", Lane::Tasks::first_half}, {"second_half", Lane::Tasks::second_half}};
 constexpr Choice<bool> lane_ops[] = {{"write", true}, {"read", false}};
 constexpr Choice<bool> needs[] = {{"required", true}, {"best_effort", false}};
 constexpr Choice<bool> processes[] = {{"separate", true}, {"same", false}};
@@ -376,6 +375,8 @@ json parse_json(std::string_view text) {
     } catch (const json::parse_error& error) {
         throw PlanError("the plan is not JSON: at byte " + std::to_string(error.byte) + " of " +
                         std::to_string(text.size()) + " something else was expected");
+    } catch (const json::out_of_range&) {
+        throw PlanError("the plan holds a number beyond what a computer can hold, such as 1e999");
     }
 }
 
@@ -449,7 +450,11 @@ const char* text(Order order) {
     return "?";
 }
 
-bool writes(Op op) { return op == Op::write || op == Op::rewrite || op == Op::mixed || op == Op::duplex; }
-bool reads(Op op) { return !(op == Op::write || op == Op::rewrite); }
+bool writes(Op op) {
+    return op == Op::write || op == Op::rewrite || op == Op::mixed || op == Op::duplex;
+}
+bool reads(Op op) {
+    return !(op == Op::write || op == Op::rewrite);
+}
 
 }  // namespace sonde::plan

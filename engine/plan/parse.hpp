@@ -29,6 +29,6 @@ const char* text(Mapping mapping);
 const char* text(Order order);
 
 bool writes(Op op);  ///< write, rewrite, mixed, duplex
-bool reads(Op op);  ///< read, reread, read_only, mixed, duplex
+bool reads(Op op);   ///< read, reread, read_only, mixed, duplex
 
 }  // namespace sonde::plan

@@ -18,7 +18,7 @@ struct Amount {
     enum class Of { bytes, node_memory };
     enum class Per { task, node, total };
     Of of = Of::bytes;
-    Bytes bytes = 0;  ///< used when of == bytes
+    Bytes bytes = 0;      ///< used when of == bytes
     double factor = 1.0;  ///< used when of == node_memory
     Per per = Per::task;  ///< whom the amount is for; it is divided evenly among tasks
 };
@@ -36,23 +36,23 @@ enum class Verify { none, on_read, readback, both };
 /// Where the run may write. Everything lives in `path/directory`, which the engine makes and removes.
 struct Target {
     std::string path;
-    std::string directory;  ///< name below path; empty = "sonde-<run id>"
-    bool keep = false;  ///< leave the files (and the manifest) behind
-    bool use_existing = false;  ///< the directory and its data files may already exist
-    Bytes min_free = 64ULL << 20U;  ///< refuse to start when the volume plus this does not fit
+    std::string directory;             ///< name below path; empty = "sonde-<run id>"
+    bool keep = false;                 ///< leave the files (and the manifest) behind
+    bool use_existing = false;         ///< the directory and its data files may already exist
+    Bytes min_free = 64ULL << 20U;     ///< refuse to start when the volume plus this does not fit
     std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access
 };
 
 struct Tasks {
     int processes = 1;  ///< forked by the engine when no launcher started it; under a launcher: ranks
-    int threads = 1;  ///< per process
-    bool pin = false;  ///< bind each task thread to one core, round robin
+    int threads = 1;    ///< per process
+    bool pin = false;   ///< bind each task thread to one core, round robin
 };
 
 struct Files {
     Mapping mapping = Mapping::per_task;
     int group_size = 0;  ///< tasks per file, mapping per_group
-    int count = 1;  ///< files per task, mapping many
+    int count = 1;       ///< files per task, mapping many
     Directories directories = Directories::one;
     std::string name = "data";
 };
@@ -65,9 +65,9 @@ struct Access {
     std::optional<Amount> volume;
     Order order = Order::sequential;
     Scope scope = Scope::task;  ///< of a permutation
-    Bytes stride = 0;  ///< order stride: distance between starts of successive transfers
-    Bytes gap = 0;  ///< unused bytes after every block
-    Bytes offset = 0;  ///< of the first byte in each file
+    Bytes stride = 0;           ///< order stride: distance between starts of successive transfers
+    Bytes gap = 0;              ///< unused bytes after every block
+    Bytes offset = 0;           ///< of the first byte in each file
     std::uint64_t seed = 1;
     std::optional<double> read_ratio;  ///< op mixed: share of reads, 0..1
 };
@@ -78,9 +78,9 @@ struct Io {
     Fsync fsync = Fsync::none;
     Preallocate preallocate = Preallocate::none;
     int queue_depth = 1;
-    bool collective = false;  ///< mpiio
-    bool view = false;  ///< mpiio: set a file view instead of explicit offsets
-    bool registered = true;  ///< io_uring: register buffers and files
+    bool collective = false;                   ///< mpiio
+    bool view = false;                         ///< mpiio: set a file view instead of explicit offsets
+    bool registered = true;                    ///< io_uring: register buffers and files
     std::map<std::string, std::string> hints;  ///< mpiio
 };
 
@@ -88,22 +88,22 @@ struct Payload {
     PayloadKind kind = PayloadKind::stamped;
     std::uint64_t seed = 1;
     double compressible = 0.0;  ///< share of every 64 bytes that is zero, 0..1
-    double duplicates = 0.0;  ///< share of 4 KiB granules that repeat, 0..1
+    double duplicates = 0.0;    ///< share of 4 KiB granules that repeat, 0..1
 };
 
 /// The `paced` backend: operations end on an exactly known schedule.
 struct Paced {
     struct Step {
         Nanoseconds at = 0;  ///< since the start of the phase
-        double rate = 0;  ///< bytes per second and task from here on
+        double rate = 0;     ///< bytes per second and task from here on
     };
-    bool virtual_clock = true;  ///< false: really sleep until the scheduled end
-    Nanoseconds latency = 0;  ///< added to every operation
-    std::vector<Step> schedule;  ///< ascending `at`; rates between steps are constant
-    bool ramp = false;  ///< interpolate the rate linearly between steps instead
-    std::map<int, double> slow_tasks;  ///< task -> factor by which its rate is divided
+    bool virtual_clock = true;                ///< false: really sleep until the scheduled end
+    Nanoseconds latency = 0;                  ///< added to every operation
+    std::vector<Step> schedule;               ///< ascending `at`; rates between steps are constant
+    bool ramp = false;                        ///< interpolate the rate linearly between steps instead
+    std::map<int, double> slow_tasks;         ///< task -> factor by which its rate is divided
     std::optional<std::uint64_t> fail_after;  ///< operations per task after which each one fails
-    int fail_errno = 5;  ///< EIO
+    int fail_errno = 5;                       ///< EIO
 };
 
 struct Data {
@@ -131,19 +131,19 @@ struct Shift {
 struct Treatment {
     enum class Kind { sync, drop_page_cache, fadvise, remount, memory_hog, sleep, command };
     Kind kind = Kind::sync;
-    bool required = false;  ///< a required treatment that fails or has no effect stops the run
-    Nanoseconds time = 0;  ///< sleep
-    double fraction = 0;  ///< memory_hog: share of node memory to hold, 0..1
-    std::string command;  ///< command: run by /bin/sh on every node; remount: optional override
+    bool required = false;       ///< a required treatment that fails or has no effect stops the run
+    Nanoseconds time = 0;        ///< sleep
+    double fraction = 0;         ///< memory_hog: share of node memory to hold, 0..1
+    std::string command;         ///< command: run by /bin/sh on every node; remount: optional override
     double max_resident = 0.01;  ///< drop_page_cache, fadvise, remount: allowed share of resident pages afterwards
 };
 
 struct Stop {
-    std::optional<Nanoseconds> time;  ///< run exactly this long, repeating the pattern when it ends
+    std::optional<Nanoseconds> time;       ///< run exactly this long, repeating the pattern when it ends
     std::optional<Nanoseconds> stonewall;  ///< stop at this time if the volume is not done
-    bool wearout = false;  ///< after the stonewall, all continue to the count of the fastest task
-    std::optional<Nanoseconds> min_time;  ///< repeat the pattern until this time has passed
-    bool first_done = false;  ///< the first task to finish stops all (IOzone)
+    bool wearout = false;                  ///< after the stonewall, all continue to the count of the fastest task
+    std::optional<Nanoseconds> min_time;   ///< repeat the pattern until this time has passed
+    bool first_done = false;               ///< the first task to finish stops all (IOzone)
 };
 
 struct Lane {
@@ -162,7 +162,7 @@ struct Valid {
 struct Phase {
     std::string id;
     Op op = Op::write;
-    std::string data_of;  ///< id of the phase that wrote the data; empty = nearest earlier write
+    std::string data_of;     ///< id of the phase that wrote the data; empty = nearest earlier write
     std::vector<int> files;  ///< mapping many: subset of each task's files; empty = all
     Open open = Open::truncate;
     bool separate_process = false;

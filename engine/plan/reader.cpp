@@ -21,6 +21,13 @@ std::string shown(const nlohmann::json& value) {
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
+/// Text of a plan that is quoted in a sentence must not start a line of its own or drive a terminal.
+std::string one_line(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    return text;
+}
+
 /// Levenshtein distance, for "did you mean".
 std::size_t distance(const std::string& a, const std::string& b) {
     std::vector<std::size_t> row(b.size() + 1);
@@ -44,7 +51,7 @@ std::string Reader::place(const std::string& key) const {
 }
 
 void Reader::fail(const std::string& key, const std::string& complaint) const {
-    throw PlanError("plan: " + place(key) + " " + complaint);
+    throw PlanError(one_line("plan: " + place(key) + " " + complaint));
 }
 
 bool Reader::has(const std::string& key) const {
@@ -67,7 +74,9 @@ std::string Reader::text(const char* key) const {
     return found.get<std::string>();
 }
 
-std::string Reader::text(const char* key, const std::string& fallback) const { return has(key) ? text(key) : fallback; }
+std::string Reader::text(const char* key, const std::string& fallback) const {
+    return has(key) ? text(key) : fallback;
+}
 
 std::string Reader::identifier(const char* key) const {
     const std::string found = text(key);
@@ -95,8 +104,9 @@ std::int64_t Reader::integer(const char* key, std::int64_t fallback, std::int64_
 }
 
 std::int64_t Reader::self_integer(std::int64_t low, std::int64_t high) const {
-    const bool fits = value_->is_number_integer() &&
-                      !(value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
+    const bool fits =
+        value_->is_number_integer() &&
+        !(value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
     if (!fits || value_->get<std::int64_t>() < low || value_->get<std::int64_t>() > high) {
         fail("", "is " + shown(*value_) + ", but must be a whole number from " + std::to_string(low) +
                      (high == INT64_MAX ? " up" : " to " + std::to_string(high)));

@@ -17,7 +17,7 @@ struct Choice {
 };
 
 class Reader {
-   public:
+ public:
     Reader(const nlohmann::json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
     const std::string& path() const { return path_; }
@@ -31,8 +31,8 @@ class Reader {
     std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
     double number(const char* key, double fallback, double low, double high) const;
     std::uint64_t bytes(const char* key, std::uint64_t fallback) const;
-    std::int64_t duration(const char* key, std::int64_t fallback) const;  ///< ns
-    double rate(const char* key) const;  ///< bytes per second
+    std::int64_t duration(const char* key, std::int64_t fallback) const;   ///< ns
+    double rate(const char* key) const;                                    ///< bytes per second
     std::int64_t self_integer(std::int64_t low, std::int64_t high) const;  ///< this value itself
 
     Reader object(const char* key) const;
@@ -61,7 +61,7 @@ class Reader {
     void done(std::initializer_list<const char*> also = {}) const;
     [[noreturn]] void fail(const std::string& key, const std::string& complaint) const;
 
-   private:
+ private:
     std::string place(const std::string& key) const;
 
     const nlohmann::json* value_;

@@ -27,7 +27,8 @@ constexpr std::array<Unit, 11> byte_units{{{"B", 1.0},
                                            {"GiB", 0x1p30},
                                            {"TiB", 0x1p40},
                                            {"PiB", 0x1p50}}};
-constexpr std::array<Unit, 6> time_units{{{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
+constexpr std::array<Unit, 6> time_units{
+    {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
 
 struct Parts {
     double number = 0;
@@ -87,7 +88,8 @@ std::uint64_t parse_bytes(std::string_view text) {
                                     "iB (powers of 1024) or " + number + (letter == 'K' ? 'k' : letter) +
                                     "B (powers of 1000)");
     }
-    throw std::invalid_argument("'" + std::string(text) + "' has an unknown unit: use B, kB, MB, GB, TB, PB (powers of "
+    throw std::invalid_argument("'" + std::string(text) +
+                                "' has an unknown unit: use B, kB, MB, GB, TB, PB (powers of "
                                 "1000) or KiB, MiB, GiB, TiB, PiB (powers of 1024)");
 }
 

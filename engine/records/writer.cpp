@@ -3,11 +3,11 @@
 
 #include "meters/clock.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <stdexcept>
-#include <unistd.h>
 
 namespace sonde::records {
 
@@ -15,7 +15,8 @@ Writer::Writer(const std::string& path, std::int64_t epoch_ns) : path_(path), ep
     if (path.empty()) {
         return;
     }
-    descriptor_ = path == "-" ? ::dup(STDOUT_FILENO) : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    descriptor_ =
+        path == "-" ? ::dup(STDOUT_FILENO) : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor_ < 0) {
         throw std::runtime_error("cannot write the record " + path + ": " + std::strerror(errno));
     }

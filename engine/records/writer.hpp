@@ -9,7 +9,7 @@
 namespace sonde::records {
 
 class Writer {
-   public:
+ public:
     /// Appends to `path` (made if missing); "-" = standard output; empty = nowhere. Throws std::runtime_error with one
     /// sentence. `epoch_ns` = CLOCK_MONOTONIC at the start of the run: `t` counts from it.
     Writer(const std::string& path, std::int64_t epoch_ns);
@@ -22,7 +22,7 @@ class Writer {
     /// Empty, or one sentence about the first line that could not be written.
     const std::string& trouble() const { return trouble_; }
 
-   private:
+ private:
     std::string path_;
     int descriptor_ = -1;
     std::int64_t epoch_ns_;

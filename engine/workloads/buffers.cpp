@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/buffers.hpp"
 
+#include <sys/mman.h>
 #include <cstring>
 #include <stdexcept>
 #include <string>
-#include <sys/mman.h>
 
 namespace sonde::workloads {
 namespace {
 
 constexpr std::uint64_t page = 4096;
-std::uint64_t round_up(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+std::uint64_t round_up(std::uint64_t bytes) {
+    return (bytes + page - 1) / page * page;
+}
 
 }  // namespace
 

@@ -11,9 +11,10 @@
 namespace sonde::workloads {
 
 class Buffers {
-   public:
+ public:
     /// `slots` areas. An area for writes holds a payload image; one for reads holds the longest operation.
-    Buffers(std::size_t slots, const payload::Base& base, std::uint64_t max_length, bool writes, bool reads, bool verify);
+    Buffers(std::size_t slots, const payload::Base& base, std::uint64_t max_length, bool writes, bool reads,
+            bool verify);
     ~Buffers();
     Buffers(const Buffers&) = delete;
     Buffers& operator=(const Buffers&) = delete;
@@ -25,7 +26,7 @@ class Buffers {
     payload::Image& expected() noexcept { return expected_.front(); }
     void set_origin(const payload::Origin& origin) noexcept;
 
-   private:
+ private:
     std::byte* memory_ = nullptr;
     std::size_t size_ = 0;
     std::uint64_t read_offset_ = 0;

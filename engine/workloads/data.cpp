@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/data.hpp"
+#include "plan/wide.hpp"
 
 #include "meters/cpu.hpp"
 #include "workloads/buffers.hpp"
@@ -22,7 +23,7 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 /// The machine's clock in counter ticks.
 class MachineTime {
-   public:
+ public:
     MachineTime(const meters::Clock& clock, const ranks::NodeControl& control) : clock_(clock), control_(control) {}
     std::uint64_t raw() const noexcept { return clock_.ticks(); }
     std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
@@ -30,24 +31,25 @@ class MachineTime {
     /// Reading at the common start of the phase.
     std::uint64_t origin() const noexcept {
         const std::int64_t start = control_.phase_start_ns.load(std::memory_order_relaxed);
-        return clock_.base_ticks + clock_.ticks_of(static_cast<std::uint64_t>(std::max<std::int64_t>(0, start - clock_.base_ns)));
+        return clock_.base_ticks +
+               clock_.ticks_of(static_cast<std::uint64_t>(std::max<std::int64_t>(0, start - clock_.base_ns)));
     }
 
-   private:
+ private:
     const meters::Clock& clock_;
     const ranks::NodeControl& control_;
 };
 
 /// The clock of a channel that keeps its own: one tick is one nanosecond.
 class ChannelTime {
-   public:
+ public:
     explicit ChannelTime(const backends::Channel& channel) : channel_(channel) {}
     std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.now()); }
     static std::uint64_t duration_ns(std::uint64_t ticks) noexcept { return ticks; }
     static std::uint64_t ticks_of(std::uint64_t ns) noexcept { return ns; }
     static std::uint64_t origin() noexcept { return 0; }
 
-   private:
+ private:
     const backends::Channel& channel_;
 };
 
@@ -55,7 +57,7 @@ enum class End { finished, limit, stop };
 
 template <class Time>
 class DataStream final : public Stream {
-   public:
+ public:
     DataStream(const StreamJob& job, const payload::Base& base, ranks::Team& team, const meters::Clock& clock,
                StreamMeter& meter)
         : job_(job),
@@ -72,7 +74,7 @@ class DataStream final : public Stream {
 
     void run() override;
 
-   private:
+ private:
     backends::ChannelSetup setup() const {
         backends::ChannelSetup setup;
         setup.io = &job_.phase->data.io;
@@ -122,7 +124,8 @@ class DataStream final : public Stream {
     }
     void verify(const FileJob& file, std::uint64_t index, const Operation& operation, std::int64_t got);
     void fail(const FileJob& file, const char* what, int code, std::uint64_t offset) noexcept;
-    void report(const FileJob& file, const char* what, int code, std::uint64_t offset, const std::string& text) noexcept;
+    void report(const FileJob& file, const char* what, int code, std::uint64_t offset,
+                const std::string& text) noexcept;
 
     const StreamJob& job_;
     ranks::Team& team_;
@@ -136,7 +139,7 @@ class DataStream final : public Stream {
 
     meters::Slices slices_;
     std::uint64_t origin_ = 0, paused_ = 0, limit_ = never, event_ = never, min_time_ = 0;
-    std::uint64_t done_ = 0;  ///< operations, all passes and files
+    std::uint64_t done_ = 0;        ///< operations, all passes and files
     std::uint64_t target_ = never;  ///< operations to reach after the stonewall
     std::uint64_t bytes_ = 0;
     bool wall_passed_ = false, worn_out_ = false, failed_ = false, first_done_ = false;
@@ -158,13 +161,16 @@ void DataStream<Time>::begin() {
     origin_ = time_.origin();
     const plan::Stop& stop = job_.phase->stop;
     if (job_.timed) {
-        const auto at = [this](plan::Nanoseconds ns) { return origin_ + time_.ticks_of(static_cast<std::uint64_t>(ns)); };
+        const auto at = [this](plan::Nanoseconds ns) {
+            return origin_ + time_.ticks_of(static_cast<std::uint64_t>(ns));
+        };
         limit_ = stop.time ? at(*stop.time) : stop.stonewall ? at(*stop.stonewall) : never;
         min_time_ = stop.min_time ? at(*stop.min_time) : 0;
         first_done_ = stop.first_done;
     }
-    slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices), static_cast<std::uint32_t>(job_.max_slices),
-                  origin_, time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
+    slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices),
+                  static_cast<std::uint32_t>(job_.max_slices), origin_,
+                  time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
     event_ = std::min(limit_, slices_.end_tick());
 }
 
@@ -194,6 +200,7 @@ void DataStream<Time>::run() {
         meter_.stonewall_bytes = bytes_;
         meter_.stonewall_operations = done_;
     }
+    meter_.wall_passed = wall_passed_;
     meter_.slices_used = slices_.used();
     meter_.slices_doublings = slices_.doublings();
 }
@@ -390,7 +397,7 @@ bool DataStream<Time>::event(std::uint64_t from, std::uint64_t to) noexcept {
     wall_passed_ = true;
     // The operation that spans the deadline counts in proportion: known to a fraction of one operation.
     const std::uint64_t before = limit_ > from ? limit_ - from : 0;
-    const auto part = to > from ? static_cast<std::uint64_t>(static_cast<unsigned __int128>(length_) * before / (to - from)) : 0;
+    const auto part = to > from ? static_cast<std::uint64_t>(static_cast<uint128>(length_) * before / (to - from)) : 0;
     meter_.stonewall_bytes = bytes_ - length_ + part;
     meter_.stonewall_operations = done_ - 1 + (to == limit_ ? 1U : 0U);
     return true;
@@ -416,7 +423,8 @@ End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from, s
                 // A second try of a collective call would find nobody to call with.
                 moved = collective ? moved : finish_short(operation, moved);
                 if (moved < 0 || (moved < length_ && !job_.verify)) {
-                    fail(file, entry.write ? "write" : "read", moved < 0 ? static_cast<int>(-moved) : ENODATA, entry.offset);
+                    fail(file, entry.write ? "write" : "read", moved < 0 ? static_cast<int>(-moved) : ENODATA,
+                         entry.offset);
                     if (collective) {
                         channel_->agree(true);
                     }
@@ -474,10 +482,15 @@ End DataStream<Time>::move_queued(const FileJob& file, std::uint64_t from, std::
             }
             const Entry& entry = batch[used++];
             Slot& slot = slots[free.back()];
-            slot.operation = {.offset = entry.offset, .buffer = nullptr, .length = length_, .file = 0, .write = entry.write,
-                              .reserved = 0, .slot = free.back()};
-            slot.operation.buffer = entry.write ? buffers_.image(free.back()).at(entry.offset, length_)
-                                                : buffers_.read_buffer(free.back());
+            slot.operation = {.offset = entry.offset,
+                              .buffer = nullptr,
+                              .length = length_,
+                              .file = 0,
+                              .write = entry.write,
+                              .reserved = 0,
+                              .slot = free.back()};
+            slot.operation.buffer =
+                entry.write ? buffers_.image(free.back()).at(entry.offset, length_) : buffers_.read_buffer(free.back());
             slot.start = submitted;
             slot.index = next++;
             if (!channel_->submit(slot.operation)) {

@@ -30,7 +30,7 @@ struct FileJob {
     std::uint64_t number = 0;
     patterns::Geometry geometry;
     std::uint64_t operations = 0;  ///< how many of the geometry's operations may be done in a pass
-    std::uint64_t size = 0;  ///< bytes of the whole file when complete
+    std::uint64_t size = 0;        ///< bytes of the whole file when complete
     std::vector<Written> written;  ///< reads: for verification
     bool create = false, truncate = false, exclusive = false;
 };
@@ -43,7 +43,7 @@ struct StreamJob {
     int stream = 0;  ///< number among the streams of this process: its place at barriers
     int writer = 0;  ///< task whose data is read, to name it when verification fails
     bool writes = false, reads = false;
-    double read_ratio = 0;  ///< when both
+    double read_ratio = 0;         ///< when both
     std::uint64_t generation = 0;  ///< of what is written
     std::uint64_t files = 0;
     std::function<FileJob(std::uint64_t)> file;
@@ -59,7 +59,7 @@ struct StreamJob {
 /// Runs a stream. `prepare` may allocate, open nothing and throw std::runtime_error; `run` is timed and reports errors
 /// through the team's control block.
 class Stream {
-   public:
+ public:
     static std::unique_ptr<Stream> make(const StreamJob& job, const payload::Base& base, ranks::Team& team,
                                         const meters::Clock& clock, meters::StreamMeter& meter);
     virtual ~Stream() = default;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program can be asked to do. Each returns an exit code (phases/run.hpp) and prints one sentence on failure.
+#pragma once
+
+#include <string>
+
+namespace sonde {
+
+struct RunArguments {
+    std::string plan;  ///< file, or "-" for standard input
+    std::string record, run_id, launch = "auto", mpi_module, command;
+    int stage = -1;
+    bool dry_run = false;
+};
+
+int command_run(const RunArguments& arguments);
+int command_touched(const std::string& plan_file);
+int command_backends(bool json, const std::string& directory);
+int command_clean(const std::string& directory, bool dry_run, bool json);
+int command_probe(const std::string& directory);
+
+}  // namespace sonde

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "main/commands.hpp"
+#include "main/signals.hpp"
+#include "phases/phase.hpp"
+#include "phases/prepare.hpp"
+#include "phases/run.hpp"
+#include "plan/parse.hpp"
+#include "plan/units.hpp"
+#include "records/environment.hpp"
+#include "records/text.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace sonde {
+namespace {
+
+using phases::TaskMap;
+
+std::string read_all(const std::string& path) {
+    std::ostringstream text;
+    if (path == "-") {
+        text << std::cin.rdbuf();
+        return text.str();
+    }
+    std::ifstream file(path, std::ios::binary);
+    if (!file || !(text << file.rdbuf())) {
+        throw plan::PlanError("cannot read the plan " + path + ": name an existing JSON file that is not empty");
+    }
+    return text.str();
+}
+
+std::string make_run_id(const std::string& plan_id) {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> stamp{};
+    std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &parts);
+    return std::string(stamp.data()) + "-" + plan_id + "-" + std::to_string(getpid());
+}
+
+ranks::Launch launch_of(const std::string& name) {
+    if (name == "single") {
+        return ranks::Launch::single;
+    }
+    if (name == "forked") {
+        return ranks::Launch::forked;
+    }
+    if (name == "node") {
+        return ranks::Launch::node;
+    }
+    return name == "mpi" ? ranks::Launch::mpi : ranks::Launch::automatic;
+}
+
+int dry_run(const plan::Plan& plan) {
+    phases::check_backends(plan, true);
+    TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+    std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
+    for (const plan::Phase& phase : plan.phases) {
+        const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
+        const phases::Layout layout(plan.target.path, phase.data.files, tasks);
+        const auto files = static_cast<std::uint64_t>(phase.files.empty() ? layout.files_per_task()
+                                                                          : static_cast<int>(phase.files.size()));
+        const std::uint64_t bytes =
+            segments * phase.data.access.block * files * static_cast<std::uint64_t>(tasks.tasks());
+        std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
+                  << plan::format_bytes(bytes) << " in " << layout.distinct_files() << " file(s), "
+                  << plan::format_bytes(phase.data.access.transfer) << " at a time, "
+                  << plan::text(phase.data.access.order) << "\n";
+    }
+    return phases::exit_done;
+}
+
+/// Forks one process for each stage, so that a later stage has nothing of the earlier one's memory or open files.
+int run_stages(const RunArguments& arguments, int stages) {
+    for (int stage = 0; stage < stages; ++stage) {
+        std::fflush(nullptr);
+        const pid_t child = fork();
+        if (child < 0) {
+            std::fprintf(stderr, "sonde-engine: cannot start a process for stage %d\n", stage);
+            return phases::exit_environment;
+        }
+        if (child == 0) {
+            RunArguments own = arguments;
+            own.stage = stage;
+            std::exit(command_run(own));
+        }
+        // Interrupts reach the whole process group; this process only waits for the stage to end in good order.
+        std::signal(SIGINT, SIG_IGN);
+        std::signal(SIGTERM, SIG_IGN);
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(phases::exit_failed);
+        if (code != phases::exit_done || stage + 1 == stages) {
+            return code;
+        }
+    }
+    return phases::exit_done;
+}
+
+int run(RunArguments arguments) {
+    plan::Plan plan = plan::parse_plan(read_all(arguments.plan));
+    phases::check_backends(plan, false);
+    if (arguments.dry_run) {
+        return dry_run(plan);
+    }
+    if (arguments.run_id.empty()) {
+        arguments.run_id = make_run_id(plan.id);
+    }
+    const bool launched =
+        ranks::detect_launcher() != "none" && arguments.launch != "single" && arguments.launch != "forked";
+    const int stages = phases::stages_of(plan).back() + 1;
+    if (arguments.stage >= stages) {
+        throw plan::PlanError("--stage " + std::to_string(arguments.stage) + ": the plan has only " +
+                              std::to_string(stages) + " stages, counted from 0");
+    }
+    if (stages > 1 && arguments.stage < 0) {
+        if (launched) {
+            throw plan::PlanError(
+                "the plan has phases with process = \"separate\": under a launcher start each stage on its "
+                "own with --stage 0 to " +
+                std::to_string(stages - 1) + " (`sonde run` does)");
+        }
+        if (arguments.plan == "-") {
+            throw plan::PlanError("a plan with process = \"separate\" must be in a file, not on standard input");
+        }
+        return run_stages(arguments, stages);
+    }
+    if (launched && plan.tasks.processes > 1) {
+        throw plan::PlanError("plan: tasks.processes is " + std::to_string(plan.tasks.processes) +
+                              ", but a launcher started this engine: leave it out, the launcher decides");
+    }
+    ranks::FormRequest request;
+    request.launch = launch_of(arguments.launch);
+    request.processes = plan.tasks.processes;
+    request.mpi_module = arguments.mpi_module;
+    for (const plan::Phase& phase : plan.phases) {
+        request.need_mpi = request.need_mpi || phase.data.backend == "mpiio";
+    }
+    const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
+    install_signals(team->control());
+    phases::RunOptions options{arguments.record, arguments.run_id, arguments.command, arguments.stage};
+    // All processes agree on the id: the directory is named after it.
+    options.run_id = team->broadcast(options.run_id);
+    const int code = phases::execute(plan, options, *team);
+    if (team->control().stop.load() == ranks::NodeControl::quit_peer_lost) {
+        std::fflush(nullptr);
+        _exit(code);  // nobody may wait for a peer that is gone
+    }
+    team->finish();
+    return code;
+}
+
+}  // namespace
+
+int command_run(const RunArguments& arguments) {
+    try {
+        return run(arguments);
+    } catch (const plan::PlanError& error) {
+        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        return phases::exit_plan;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        return phases::exit_environment;
+    }
+}
+
+int command_touched(const std::string& plan_file) {
+    try {
+        const plan::Plan plan = plan::parse_plan(read_all(plan_file));
+        TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+        std::ios::sync_with_stdio(false);
+        for (const plan::Phase& phase : plan.phases) {
+            const phases::Layout layout(plan.target.path, phase.data.files, tasks);
+            const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
+            for (int task = 0; task < tasks.tasks(); ++task) {
+                const int owner = plan::writes(phase.op) ? task : phases::shifted(phase.shift, task, tasks);
+                const int files = phase.files.empty() ? layout.files_per_task() : static_cast<int>(phase.files.size());
+                for (int n = 0; n < files; ++n) {
+                    const int k = phase.files.empty() ? n : phase.files[static_cast<std::size_t>(n)];
+                    const patterns::Geometry geometry(phase.data.access, segments, layout.share(owner),
+                                                      layout.file_number(owner, k));
+                    for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
+                        std::cout << nlohmann::ordered_json{{"phase", phase.id},
+                                                            {"task", task},
+                                                            {"file", layout.file_number(owner, k)},
+                                                            {"path", records::json_text(layout.path(owner, k))},
+                                                            {"offset", geometry.offset_of(i)},
+                                                            {"length", geometry.transfer()}}
+                                  << '\n';
+                    }
+                }
+            }
+        }
+        return phases::exit_done;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        return phases::exit_plan;
+    }
+}
+
+}  // namespace sonde

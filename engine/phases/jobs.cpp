@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a phase of the plan to what each stream does.
+#include "phases/phase.hpp"
+#include "plan/parse.hpp"
+
+#include <algorithm>
+
+namespace sonde::phases {
+
+using plan::Op;
+
+std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::uint64_t node_memory) {
+    const plan::Access& access = phase.data.access;
+    if (access.segments) {
+        return *access.segments;
+    }
+    const auto all = static_cast<std::uint64_t>(tasks.tasks());
+    const auto on_node = static_cast<std::uint64_t>(tasks.tasks_on(0));
+    std::uint64_t volume = patterns::volume_of_task(*access.volume, all, on_node, node_memory);
+    if (phase.data.files.mapping == plan::Mapping::many) {
+        const auto count = static_cast<std::uint64_t>(phase.files.empty() ? phase.data.files.count
+                                                                          : static_cast<int>(phase.files.size()));
+        volume = (volume + count - 1) / count;
+    }
+    return patterns::segments_for(volume, access.block);
+}
+
+std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tasks, int process) {
+    std::vector<StreamPlace> places;
+    const int all = tasks.tasks();
+    for (int thread = 0; thread < tasks.threads; ++thread) {
+        const int task = process * tasks.threads + thread;
+        if (phase.op != Op::duplex) {
+            places.push_back({task, 0});
+            continue;
+        }
+        for (int lane = 0; lane < 2; ++lane) {
+            const plan::Lane::Tasks who = phase.lanes[static_cast<std::size_t>(lane)].tasks;
+            const bool first = task < all / 2;
+            if (who == plan::Lane::Tasks::same || first == (who == plan::Lane::Tasks::first_half)) {
+                places.push_back({task, lane});
+            }
+        }
+    }
+    return places;
+}
+
+namespace {
+
+/// How a stream finds its k-th file; holds everything by value, so that it may outlive the job.
+struct FileSource {
+    const Context& context;
+    const plan::Phase& phase;
+    const Layout& layout;
+    std::vector<int> files;  ///< empty: all of them
+    int owner;               ///< task whose files these are
+    std::uint64_t segments;
+    bool writing;
+    bool verify;
+    const DataState* source;
+
+    workloads::FileJob operator()(std::uint64_t n) const {
+        const int k = files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)];
+        const std::uint64_t number = layout.file_number(owner, k);
+        std::uint64_t count = segments;
+        std::uint64_t allowed = ~0ULL;
+        const std::uint64_t per_file = segments * (phase.data.access.block / phase.data.access.transfer);
+        if (!writing && source != nullptr) {
+            if (same_geometry(phase.data.access, segments, source->access, source->segments)) {
+                allowed = operations_in_file(*source, owner, k, per_file);
+            } else {
+                count = shortened(k);
+            }
+        }
+        workloads::FileJob job{layout.path(owner, k),
+                               number,
+                               patterns::Geometry(phase.data.access, count, layout.share(owner), number),
+                               0,
+                               0,
+                               {},
+                               false,
+                               false,
+                               false};
+        job.operations = std::min(allowed, job.geometry.operations());
+        job.size = job.geometry.end_of_file();
+        const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
+        // Files of several tasks are made before the phase, so that no late task empties what others have written.
+        job.create = writing && phase.op == Op::write && layout.share(owner).sharers == 1;
+        job.truncate = fresh && job.create;
+        job.exclusive = job.create && phase.open == plan::Open::exclusive;
+        if (verify) {
+            job.written = context.manifest.data.written(phase.data.access, segments, owner, k, per_file);
+        }
+        return job;
+    }
+
+    /// Another geometry than the writer's may use what is certainly there.
+    std::uint64_t shortened(int k) const {
+        const auto prefix = written_prefix(*source, layout, owner, k, context.tasks.tasks());
+        const auto fits = [&](std::uint64_t count) {
+            return prefix &&
+                   patterns::Geometry(phase.data.access, count, layout.share(owner), 0).end_of_file() <= *prefix;
+        };
+        if (fits(segments)) {
+            return segments;
+        }
+        std::uint64_t low = 0;
+        std::uint64_t high = segments;
+        while (low + 1 < high) {
+            const std::uint64_t middle = low + (high - low) / 2;
+            (fits(middle) ? low : high) = middle;
+        }
+        if (low == 0) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" reads with another geometry than phase \"" +
+                                  source->phase +
+                                  "\" wrote, and less than one segment of it is certainly written: let \"" +
+                                  source->phase + "\" finish its volume, or use the same access");
+        }
+        return low;
+    }
+};
+
+}  // namespace
+
+workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const Layout& layout) {
+    const plan::Phase& phase = context.plan.phases[index];
+    workloads::StreamJob job;
+    job.phase = &phase;
+    job.backend = backends::find(phase.data.backend);
+    job.task = place.task;
+    job.tasks = context.tasks.tasks();
+    job.writes = plan::writes(phase.op);
+    job.reads = plan::reads(phase.op);
+    std::vector<int> files = phase.files;
+    if (phase.op == Op::duplex) {
+        const plan::Lane& lane = phase.lanes[static_cast<std::size_t>(place.lane)];
+        job.writes = lane.write;
+        job.reads = !lane.write;
+        files = {lane.file};
+    }
+    job.read_ratio = phase.data.access.read_ratio.value_or(0);
+    job.generation = index + 1;
+    job.files = static_cast<std::uint64_t>(files.empty() ? layout.files_per_task() : static_cast<int>(files.size()));
+    job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
+    const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
+    job.writer = owner;
+    const DataState* source = context.manifest.data.source(phase);
+    job.verify = job.reads && !job.writes && source != nullptr && context.manifest.data.verifiable(*source) &&
+                 (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    job.intra_barriers = phase.barrier == plan::Barrier::intra;
+    job.max_slices = context.plan.observe.max_slices;
+    job.slice_ns = context.plan.observe.slice;
+    job.mpi = context.team.mpi();
+    job.file = FileSource{context,
+                          phase,
+                          layout,
+                          files,
+                          owner,
+                          segments_of(phase, context.tasks, context.node_memory),
+                          job.writes && !(job.reads && phase.op == Op::mixed),
+                          job.verify,
+                          source};
+    return job;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live progress without disturbing the tasks: a separate process (not a thread: a second thread would make every system
+// call of a single-threaded task slower) reads the counters in shared memory and writes progress lines to the record.
+// It also notices when the engine dies without a word, and says so in the record.
+#pragma once
+
+#include "meters/clock.hpp"
+#include "meters/stream_meter.hpp"
+#include "ranks/team.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+/// Shared by the processes of a node, at the start of its shared memory; the meters follow.
+struct Board {
+    meters::Clock clock;
+    std::atomic<int> phase{-1};                   ///< number of the phase that is being timed, -1 = none
+    std::atomic<std::int64_t> start_ns{0};        ///< of its timed part, node clock
+    std::atomic<std::uint64_t> planned_bytes{0};  ///< of this node's tasks; 0 = a time decides
+    std::atomic<std::int64_t> time_limit_ns{0};   ///< the phase ends then at the latest; 0 = none
+    std::atomic<int> streams{0};                  ///< meters in use on this node
+    std::atomic<int> finished{0};                 ///< the run wrote its last line
+    std::atomic<std::uint64_t> files_removed{0};
+    int max_slices = 0;
+
+    static std::size_t bytes_for(int streams, int max_slices) {
+        return 4096 + static_cast<std::size_t>(streams) * meters::StreamMeter::bytes_for(max_slices);
+    }
+    meters::StreamMeter& meter(int index) {
+        return *reinterpret_cast<meters::StreamMeter*>(reinterpret_cast<std::byte*>(this) + 4096 +
+                                                       static_cast<std::size_t>(index) *
+                                                           meters::StreamMeter::bytes_for(max_slices));
+    }
+};
+
+class Monitor {
+ public:
+    /// Forks the monitor process; `phase_ids` by number. interval_ns = 0: none is started.
+    Monitor(Board& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns, std::int64_t interval_ns,
+            const std::vector<std::string>& phase_ids);
+    ~Monitor();  ///< ends it and waits for it
+    Monitor(const Monitor&) = delete;
+    Monitor& operator=(const Monitor&) = delete;
+
+ private:
+    int pid_ = -1;
+    int pipe_ = -1;
+};
+
+}  // namespace sonde::phases

@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/phase.hpp"
+
+#include "phases/prepare.hpp"
+#include "phases/residency.hpp"
+#include "phases/treatments.hpp"
+#include "phases/validity.hpp"
+#include "plan/parse.hpp"
+#include "records/environment.hpp"
+#include "records/text.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+namespace sonde::phases {
+namespace {
+
+using meters::StreamMeter;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// CPU time that all processes of this node have used so far, in seconds (user, nice, system, irq, steal).
+double node_cpu_seconds() {
+    std::ifstream file("/proc/stat");
+    std::string label;
+    double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
+    file >> label >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal;
+    return (user + nice + system + irq + soft + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+class PhaseRun {
+ public:
+    PhaseRun(Context& context, std::size_t index, HalfRates& half)
+        : context_(context),
+          index_(index),
+          phase_(context.plan.phases[index]),
+          layout_(context.directory, phase_.data.files, context.tasks),
+          backend_(*backends::find(phase_.data.backend)),
+          half_(half) {}
+
+    bool run() {
+        if (!treat() || !prepare() || !set_up(false)) {
+            return false;
+        }
+        reset();
+        announce();
+        time_it();
+        collect();
+        const bool good = conclude();
+        held_.clear();
+        return good && read_back();
+    }
+
+ private:
+    std::vector<std::string> node_files() const;
+    bool treat();
+    bool prepare();
+    bool set_up(bool verification);
+    void reset();
+    void announce();
+    void time_it();
+    void collect();
+    bool conclude();
+    bool read_back();
+    void remember(const Totals& totals);
+    void say(const Totals& totals);
+    void say_errors(const json& errors);
+    json gather_errors();
+    bool agree(const std::string& complaint, int code);
+    std::string stop_word(const Totals& totals) const;
+    ordered_json tagged(ordered_json line) const {
+        ordered_json whole{{"phase", phase_.id}, {"index", index_}, {"op", plan::text(phase_.op)}};
+        whole.update(line);
+        return whole;
+    }
+
+    Context& context_;
+    std::size_t index_;
+    const plan::Phase& phase_;
+    Layout layout_;
+    const backends::Backend& backend_;
+    HalfRates& half_;
+    std::vector<std::shared_ptr<void>> held_;  ///< memory hogs, until the phase is over
+    Residency residency_;
+    std::vector<workloads::StreamJob> jobs_;
+    std::unique_ptr<payload::Base> base_;
+    std::vector<std::unique_ptr<workloads::Stream>> streams_;
+    Totals totals_;
+    std::uint32_t stop_ = 0;
+    std::int64_t drift_ns_ = 0;
+    double cpu_before_ = 0, other_cpu_ = -1;
+    bool verification_ = false;
+};
+
+/// Data files of the tasks of this node, as this phase uses them.
+std::vector<std::string> PhaseRun::node_files() const {
+    std::vector<std::string> files;
+    if (!backend_.traits.needs_files) {
+        return files;
+    }
+    for (int task = 0; task < context_.tasks.tasks(); ++task) {
+        if (context_.tasks.node_of(task) != context_.team.place().node) {
+            continue;
+        }
+        const int owner = plan::writes(phase_.op) ? task : shifted(phase_.shift, task, context_.tasks);
+        for (int k = 0; k < layout_.files_per_task(); ++k) {
+            files.push_back(layout_.path(owner, k));
+        }
+    }
+    std::sort(files.begin(), files.end());
+    files.erase(std::unique(files.begin(), files.end()), files.end());
+    return files;
+}
+
+/// True when nobody has a complaint; otherwise the root takes the first one as the outcome.
+bool PhaseRun::agree(const std::string& complaint, int code) {
+    if (context_.team.all(complaint.empty())) {
+        return true;
+    }
+    const json mine =
+        context_.team.place().leader() || !complaint.empty() ? json(records::json_text(complaint)) : json("");
+    // Only leaders' texts travel: the others hand theirs over through the shared error slots.
+    if (!complaint.empty()) {
+        ranks::NodeControl& control = context_.team.control();
+        if (control.error_count.fetch_add(1) == 0) {
+            std::snprintf(control.errors[0].text, sizeof control.errors[0].text, "%s", complaint.c_str());
+            control.errors[0].code = code;
+            control.errors[0].state.store(2);
+        }
+    }
+    context_.team.all(true);
+    const std::string joined = context_.team.reduce(
+        context_.team.control().errors[0].state.load() == 2 ? std::string(context_.team.control().errors[0].text)
+                                                            : std::string(),
+        [](const std::string& a, const std::string& b) { return a.empty() ? b : a; });
+    if (context_.root()) {
+        context_.outcome.set(code, "failed", joined.empty() ? "phase " + phase_.id + " could not be prepared" : joined);
+    }
+    return false;
+}
+
+bool PhaseRun::treat() {
+    static ranks::NodeControl* control = nullptr;
+    control = &context_.team.control();
+    const auto stopped = []() { return control->stop.load() != 0; };
+    const bool leader = context_.team.place().leader();
+    const std::vector<std::string> files =
+        leader && (!phase_.before.empty() || plan::reads(phase_.op)) ? node_files() : std::vector<std::string>{};
+    for (const plan::Treatment& treatment : phase_.before) {
+        json mine = json::array();
+        if (leader) {
+            const TreatmentResult result = apply(treatment, context_.directory, files, stopped);
+            held_.push_back(result.held);
+            static constexpr const char* outcomes[] = {"done", "failed", "skipped"};
+            json line{{"phase", phase_.id},
+                      {"kind", name(treatment.kind)},
+                      {"need", treatment.required ? "required" : "best_effort"},
+                      {"outcome", outcomes[static_cast<int>(result.outcome)]},
+                      {"seconds", result.seconds},
+                      {"text", records::json_text(result.text)},
+                      {"node", context_.team.place().node}};
+            if (result.before.known) {
+                line["resident_before"] = result.before.share();
+            }
+            if (result.after.known) {
+                line["resident_after"] = result.after.share();
+            }
+            mine.push_back(line);
+        }
+        const std::string all = context_.team.reduce(mine.dump(), [](const std::string& a, const std::string& b) {
+            json joined = json::parse(a);
+            joined.insert(joined.end(), json::parse(b).begin(), json::parse(b).end());
+            return joined.dump();
+        });
+        std::string complaint;
+        if (context_.root()) {
+            for (const json& line : json::parse(all)) {
+                context_.record->line("treatment", ordered_json(line));
+                if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
+                    complaint = "phase " + phase_.id + ": the required treatment " + name(treatment.kind) +
+                                " failed: " + line.at("text").get<std::string>();
+                }
+            }
+        }
+        if (context_.stopped()) {
+            return context_.team.all(true);
+        }
+        if (!agree(complaint, exit_environment)) {
+            return false;
+        }
+    }
+    if (leader && plan::reads(phase_.op) && backend_.traits.needs_files) {
+        residency_ = measure_residency(files);
+    }
+    return true;
+}
+
+bool PhaseRun::prepare() {
+    if (!agree(prepare_files(context_, index_, layout_), exit_failed)) {
+        return false;
+    }
+    return true;
+}
+
+bool PhaseRun::set_up(bool verification) {
+    verification_ = verification;
+    std::string complaint;
+    int code = exit_environment;
+    try {
+        const ranks::Place& place = context_.team.place();
+        const std::vector<StreamPlace> places = streams_of(phase_, context_.tasks, place.process);
+        jobs_.clear();
+        streams_.clear();
+        jobs_.reserve(places.size());
+        if (base_ == nullptr) {
+            base_ = std::make_unique<payload::Base>(phase_.data.payload, context_.manifest.period);
+        }
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            workloads::StreamJob job = job_of(context_, index_, places[i], layout_);
+            job.stream = static_cast<int>(i);
+            jobs_.push_back(job);
+        }
+        const int per_process = static_cast<int>(places.size());
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            StreamMeter& meter = context_.board->meter(place.local * per_process + static_cast<int>(i));
+            std::memset(static_cast<void*>(&meter), 0, StreamMeter::bytes_for(context_.plan.observe.max_slices));
+            new (&meter) StreamMeter;
+            meter.task = places[i].task;
+            meter.lane = places[i].lane;
+            if (!phase_.stop.time && !phase_.stop.min_time && !verification) {
+                // All files of a task are alike, so the first one stands for them.
+                const workloads::FileJob first = jobs_[i].file(0);
+                meter.planned_operations = first.operations * jobs_[i].files;
+                meter.planned_bytes = meter.planned_operations * phase_.data.access.transfer;
+            }
+            streams_.push_back(workloads::Stream::make(jobs_[i], *base_, context_.team, context_.board->clock, meter));
+        }
+        context_.team.arrange(per_process);
+    } catch (const plan::PlanError& error) {
+        complaint = error.what();
+        code = exit_plan;
+    } catch (const std::exception& error) {
+        complaint = "phase " + phase_.id + ": " + error.what();
+    }
+    const bool good = agree(
+        complaint, static_cast<int>(context_.team.maximum(static_cast<std::uint64_t>(complaint.empty() ? 0 : code))));
+    if (context_.team.place().leader()) {
+        int streams = 0;
+        for (int p = 0; p < context_.team.place().processes; ++p) {
+            if (context_.team.place().node_of[static_cast<std::size_t>(p)] == context_.team.place().node) {
+                streams += static_cast<int>(streams_of(phase_, context_.tasks, p).size());
+            }
+        }
+        context_.board->streams.store(streams);
+    }
+    return good;
+}
+
+/// Empties what the last phase left in the shared control block.
+void PhaseRun::reset() {
+    context_.team.all(true);
+    if (!context_.team.place().leader()) {
+        return;
+    }
+    ranks::NodeControl& control = context_.team.control();
+    control.first_done.store(0);
+    control.wearout_target.store(0);
+    control.error_count.store(0);
+    for (ranks::ErrorSlot& slot : control.errors) {
+        slot.state.store(0);
+    }
+}
+
+void PhaseRun::announce() {
+    std::uint64_t planned = 0;
+    std::uint64_t operations = 0;
+    if (context_.team.place().leader()) {
+        for (int i = 0; i < context_.board->streams.load(); ++i) {
+            planned += context_.board->meter(i).planned_bytes;
+            operations += context_.board->meter(i).planned_operations;
+        }
+        context_.board->planned_bytes.store(planned);
+        context_.board->time_limit_ns.store(phase_.stop.time.value_or(phase_.stop.stonewall.value_or(0)));
+    }
+    const std::string sums = context_.team.reduce(std::to_string(planned) + " " + std::to_string(operations),
+                                                  [](const std::string& a, const std::string& b) {
+                                                      std::uint64_t x = 0, y = 0, u = 0, v = 0;
+                                                      std::sscanf(a.c_str(), "%lu %lu", &x, &y);
+                                                      std::sscanf(b.c_str(), "%lu %lu", &u, &v);
+                                                      return std::to_string(x + u) + " " + std::to_string(y + v);
+                                                  });
+    if (!context_.root()) {
+        return;
+    }
+    std::sscanf(sums.c_str(), "%lu %lu", &planned, &operations);
+    ordered_json line{
+        {"backend", phase_.data.backend}, {"direct", phase_.data.io.direct}, {"measured", phase_.measured}};
+    const bool known = residency_.known;
+    line["cache"] = phase_.data.io.direct               ? "direct"
+                    : !plan::reads(phase_.op) || !known ? "unknown"
+                    : residency_.share() <= 0.01        ? "cold"
+                                                        : "warm";
+    if (planned > 0) {
+        line["planned_bytes"] = planned;
+        line["planned_ops"] = operations;
+    }
+    line["tasks"] = context_.tasks.tasks();
+    line["files"] = layout_.distinct_files();
+    line["transfer_bytes"] = phase_.data.access.transfer;
+    line["order"] = plan::text(phase_.data.access.order);
+    line["queue_depth"] = phase_.data.io.queue_depth;
+    line["labels"] = ordered_json::array();
+    const auto stripe = context_.plan.target.full_stripe;
+    const plan::Access& a = phase_.data.access;
+    if (stripe && *stripe > 0 &&
+        (a.offset % *stripe != 0 || a.transfer % *stripe != 0 || (a.block + a.gap) % *stripe != 0)) {
+        line["labels"].push_back("unaligned");
+    }
+    context_.record->line("phase_begin", tagged(line));
+}
+
+void PhaseRun::time_it() {
+    ranks::Team& team = context_.team;
+    Board& board = *context_.board;
+    if (team.place().leader()) {
+        drift_ns_ = board.clock.recalibrate();
+        cpu_before_ = node_cpu_seconds();
+    }
+    if (team.place().nodes > 1) {
+        team.align_clocks();
+    }
+    const std::uint64_t start = team.maximum(static_cast<std::uint64_t>(board.clock.now_ns() + team.clock_offset_ns()));
+    if (team.place().leader()) {
+        const std::int64_t here = static_cast<std::int64_t>(start) - team.clock_offset_ns();
+        team.control().phase_start_ns.store(here);
+        board.start_ns.store(here);
+        board.phase.store(verification_ ? -1 : static_cast<int>(index_));
+    }
+    const auto work = [&](std::size_t i) {
+        if (context_.plan.tasks.pin) {
+            cpu_set_t all;
+            CPU_ZERO(&all);
+            const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+            CPU_SET(static_cast<std::size_t>(jobs_[i].task) % static_cast<std::size_t>(cpus), &all);
+            pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+        }
+        if (team.meet(static_cast<int>(i))) {
+            streams_[i]->run();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < streams_.size(); ++i) {
+        threads.emplace_back(work, i);
+    }
+    if (!streams_.empty()) {
+        work(0);
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    stop_ = static_cast<std::uint32_t>(team.maximum(team.control().stop.load()));
+    if (team.place().leader()) {
+        board.phase.store(-1);
+        other_cpu_ = node_cpu_seconds() - cpu_before_;
+        drift_ns_ = board.clock.recalibrate();
+    }
+}
+
+/// Totals of this node by its leader, then of all nodes at the root.
+void PhaseRun::collect() {
+    ranks::Team& team = context_.team;
+    Board& board = *context_.board;
+    std::uint32_t doublings = 0;
+    const bool leader = team.place().leader();
+    for (int i = 0; leader && i < board.streams.load(); ++i) {
+        doublings = std::max(doublings, board.meter(i).slices_doublings);
+    }
+    doublings = static_cast<std::uint32_t>(team.maximum(doublings));
+    totals_ = Totals{};
+    const std::int64_t width = context_.plan.observe.slice << doublings;
+    for (int i = 0; leader && i < board.streams.load(); ++i) {
+        // Every node's phase time begins at the same moment of the root's clock, so offsets are already taken out.
+        totals_.add(board.meter(i), team.place().node, context_.plan.observe.max_slices, width, doublings, 0);
+    }
+    if (leader) {
+        double own = 0;
+        for (const TaskRow& row : totals_.rows) {
+            own += static_cast<double>(row.user_ns + row.system_ns) / 1e9;
+        }
+        other_cpu_ = std::max(0.0, other_cpu_ - own);
+    }
+    if (team.place().nodes > 1) {
+        const std::string joined =
+            team.reduce(leader ? totals_.pack() : std::string(), [](const std::string& a, const std::string& b) {
+                Totals sum = Totals::unpack(a);
+                sum.join(Totals::unpack(b));
+                return sum.pack();
+            });
+        if (context_.root()) {
+            totals_ = Totals::unpack(joined);
+        }
+    }
+}
+
+json PhaseRun::gather_errors() {
+    json mine = json::array();
+    ranks::NodeControl& control = context_.team.control();
+    if (context_.team.place().leader()) {
+        for (ranks::ErrorSlot& slot : control.errors) {
+            if (slot.state.load() == 2) {
+                mine.push_back({{"phase", phase_.id},
+                                {"task", slot.task},
+                                {"node", context_.team.place().node},
+                                {"host", records::json_text(context_.team.place().host)},
+                                {"path", records::json_text(slot.path)},
+                                {"offset", slot.offset},
+                                {"what", slot.what},
+                                {"errno", slot.code},
+                                {"detail", records::json_text(slot.text)},
+                                {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
+            }
+        }
+    }
+    const std::string all = context_.team.reduce(mine.dump(), [](const std::string& a, const std::string& b) {
+        json joined = json::parse(a);
+        const json more = json::parse(b);
+        joined.insert(joined.end(), more.begin(), more.end());
+        return joined.dump();
+    });
+    return context_.root() ? json::parse(all) : json::array();
+}
+
+void PhaseRun::say_errors(const json& errors) {
+    for (const json& error : errors) {
+        ordered_json line(error);
+        const int code = error.at("errno");
+        const std::string where =
+            "task " + std::to_string(error.at("task").get<int>()) + " on " + error.at("host").get<std::string>();
+        std::string sentence;
+        if (error.at("what") == "verify") {
+            sentence = where + ": " + error.at("path").get<std::string>() + " at offset " +
+                       std::to_string(error.at("offset").get<std::uint64_t>()) + " holds " +
+                       error.at("detail").get<std::string>();
+        } else {
+            line["name"] = errno_name(code);
+            sentence = where + ": " + error.at("what").get<std::string>() + " of " +
+                       error.at("path").get<std::string>() + " at offset " +
+                       std::to_string(error.at("offset").get<std::uint64_t>()) + " failed: " +
+                       (code == ENODATA ? std::string("the file ends before the data that was expected")
+                                        : std::string(std::strerror(code))) +
+                       " (" + errno_name(code) + ")";
+            if (code == EINVAL && phase_.data.io.direct) {
+                sentence += "; does this file system support direct I/O with this alignment? Try io.direct = false";
+            }
+            context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
+        }
+        line["text"] = sentence;
+        line.erase("detail");
+        context_.record->line("error", line);
+    }
+}
+
+std::string PhaseRun::stop_word(const Totals& totals) const {
+    if (stop_ == ranks::NodeControl::quit_interrupt) {
+        return "interrupt";
+    }
+    if (stop_ == ranks::NodeControl::quit_time_limit) {
+        return "time_limit";
+    }
+    if (stop_ != 0) {
+        return "error";
+    }
+    if (phase_.stop.time) {
+        return "time";
+    }
+    if (totals.walls > 0) {
+        return "stonewall";
+    }
+    const std::uint64_t moved = totals.bytes[0] + totals.bytes[1];
+    return phase_.stop.first_done && moved < totals.planned_bytes ? "first_done" : "volume";
+}
+
+void PhaseRun::say(const Totals& totals) {
+    PhaseFacts facts;
+    facts.stopped_by = stop_word(totals);
+    facts.stonewall_ns = phase_.stop.stonewall.value_or(0);
+    facts.hosts = context_.hosts;
+    facts.resident = residency_.known ? residency_.share() : -1;
+    records::Writer& record = *context_.record;
+    ordered_json end = phase_end_line(totals, facts);
+    end["measured"] = phase_.measured;
+    end["tasks"] = context_.tasks.tasks();
+    if (phase_.op == plan::Op::duplex && end.contains("lanes")) {
+        double sum = 0, least = 1e300, most = 0;
+        for (std::size_t i = 0; i < 2; ++i) {
+            end["lanes"][i]["id"] = phase_.lanes[i].id;
+            end["lanes"][i]["op"] = phase_.lanes[i].write ? "write" : "read";
+            const double rate = end["lanes"][i].value("bytes_per_s", 0.0);
+            sum += rate;
+            least = std::min(least, rate);
+            most = std::max(most, rate);
+        }
+        if (most > 0) {
+            end["duplex"] = {{"bytes_per_s", sum}, {"fairness", least / most}};
+            if (half_.write > 0 && half_.read > 0) {
+                end["duplex"]["efficiency"] = sum / (half_.write + half_.read);
+            }
+        }
+    }
+    record.line("phase_end", tagged(end));
+    record.line("series", tagged(series_line(totals)));
+    for (const ordered_json& line : histogram_lines(totals)) {
+        record.line("histogram", tagged(line));
+    }
+    record.line("nodes", tagged(node_line(totals, facts)));
+    for (const ordered_json& line : task_lines(totals, facts)) {
+        record.line("tasks", tagged(line));
+    }
+    if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase_.measured) {
+        return;
+    }
+    Circumstances about;
+    about.phase = &phase_;
+    about.backend = phase_.data.backend;
+    about.stores_data = backend_.traits.stores_data && backend_.traits.needs_files;
+    about.memory_backed = context_.memory_backed;
+    about.tasks = context_.tasks.tasks();
+    about.tasks_per_node = context_.tasks.tasks_on(0);
+    about.cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    about.node_memory = context_.node_memory;
+    about.nodes = context_.team.place().nodes;
+    about.resident = residency_.share();
+    about.resident_known = residency_.known;
+    about.clock_drift_ns = drift_ns_;
+    about.clock_error_ns = context_.team.clock_error_ns();
+    about.other_cpu_s = other_cpu_;
+    const DataState* source = context_.manifest.data.source(phase_);
+    about.verify_asked = plan::reads(phase_.op) && !plan::writes(phase_.op) &&
+                         (phase_.data.verify == plan::Verify::on_read || phase_.data.verify == plan::Verify::both);
+    about.verify_possible = source != nullptr && context_.manifest.data.verifiable(*source);
+    const bool durable = phase_.data.io.direct || phase_.data.io.fsync != plan::Fsync::none;
+    if (plan::writes(phase_.op) && durable && backend_.traits.needs_files && facts.stopped_by == "volume") {
+        for (int task = 0; task < std::min(16, context_.tasks.tasks()); ++task) {
+            struct stat info {};
+            if (::stat(layout_.path(task, 0).c_str(), &info) == 0 && phase_.data.access.gap == 0 &&
+                phase_.data.access.order != plan::Order::stride &&
+                phase_.data.access.order != plan::Order::random_replace) {
+                about.disk_bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
+                about.file_bytes += static_cast<std::uint64_t>(info.st_size);
+            }
+        }
+    }
+    for (const ordered_json& finding : findings_of(totals, facts, about)) {
+        record.line("finding", finding);
+    }
+    const auto rates = rates_of(totals, facts);
+    if (const auto rate = rates.find("transfer"); rate != rates.end()) {
+        const double value = static_cast<double>(rate->second.bytes) / rate->second.seconds;
+        (plan::writes(phase_.op) ? half_.write : half_.read) =
+            phase_.op == plan::Op::duplex || phase_.op == plan::Op::mixed
+                ? (plan::writes(phase_.op) ? half_.write : half_.read)
+                : value;
+    }
+}
+
+/// What later phases must know about the data.
+void PhaseRun::remember(const Totals& totals) {
+    if (plan::writes(phase_.op)) {
+        DataState state;
+        state.phase = phase_.id;
+        state.generation = index_ + 1;
+        state.access = phase_.data.access;
+        state.segments = segments_of(phase_, context_.tasks, context_.node_memory);
+        state.files = phase_.files;
+        state.exact = phase_.op == plan::Op::write || phase_.op == plan::Op::rewrite;
+        state.exact = state.exact && phase_.data.access.order != plan::Order::random_replace;
+        state.operations.assign(static_cast<std::size_t>(context_.tasks.tasks()), 0);
+        for (const TaskRow& row : totals.rows) {
+            state.operations[static_cast<std::size_t>(row.task)] =
+                std::max(state.operations[static_cast<std::size_t>(row.task)], row.next_operation);
+        }
+        if (phase_.op == plan::Op::mixed || phase_.op == plan::Op::duplex) {
+            // The extent is what was there before; only the versions are unknown.
+            if (const DataState* source = context_.manifest.data.source(phase_)) {
+                const std::uint64_t generation = state.generation;
+                state = *source;
+                state.phase = phase_.id;
+                state.generation = generation;
+                state.exact = false;
+            }
+        }
+        context_.manifest.data.add(state);
+    }
+    const std::string text =
+        context_.team.broadcast(context_.root() ? context_.manifest.data.to_json().dump() : std::string());
+    if (!context_.root()) {
+        context_.manifest.data = Dataset::from_json(json::parse(text));
+    } else if (context_.makes_files) {
+        context_.manifest.save(context_.directory);
+    }
+}
+
+/// Says what happened; false when the run is to end.
+bool PhaseRun::conclude() {
+    const json errors = gather_errors();
+    if (context_.root()) {
+        say(totals_);
+        say_errors(errors);
+        if (totals_.mismatches > 0) {
+            context_.outcome.set(exit_mismatch, "mismatch",
+                                 "phase " + phase_.id + ": verification found " + std::to_string(totals_.mismatches) +
+                                     " wrong operations; the first is named in the record");
+        }
+        if (stop_ == ranks::NodeControl::quit_interrupt) {
+            context_.outcome.set(exit_interrupted, "interrupted",
+                                 "interrupted in phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ == ranks::NodeControl::quit_time_limit) {
+            context_.outcome.set(exit_interrupted, "interrupted",
+                                 "the time limit of the run ended phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ == ranks::NodeControl::quit_peer_lost) {
+            context_.outcome.set(exit_failed, "failed",
+                                 "process " + std::to_string(context_.team.control().lost_process.load()) +
+                                     " died in phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ != 0) {
+            context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + " failed");
+        }
+    }
+    if (stop_ == ranks::NodeControl::quit_peer_lost) {
+        return false;
+    }
+    remember(totals_);
+    return stop_ == 0;
+}
+
+/// verify = "readback": everything that was written is read again by another task, untimed.
+bool PhaseRun::read_back() {
+    const bool asked = phase_.data.verify == plan::Verify::readback || phase_.data.verify == plan::Verify::both;
+    if (!asked || (phase_.op != plan::Op::write && phase_.op != plan::Op::rewrite)) {
+        return true;
+    }
+    plan::Phase reading = phase_;
+    reading.op = plan::Op::read;
+    reading.data_of = phase_.id;
+    reading.data.verify = plan::Verify::on_read;
+    reading.data.io.fsync = plan::Fsync::none;
+    reading.stop = {};
+    reading.before.clear();
+    reading.barrier = plan::Barrier::phase;
+    if (!reading.data.io.collective && !reading.data.io.view) {
+        reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1};
+    }
+    plan::Plan shadow = context_.plan;
+    shadow.phases[index_] = reading;
+    Context verification{shadow,
+                         context_.options,
+                         context_.team,
+                         context_.tasks,
+                         context_.directory,
+                         context_.node_memory,
+                         context_.board,
+                         context_.record,
+                         context_.hosts,
+                         context_.manifest,
+                         {},
+                         context_.memory_backed,
+                         context_.makes_files};
+    HalfRates none;
+    PhaseRun check(verification, index_, none);
+    if (!check.set_up(true)) {
+        context_.outcome = verification.outcome;
+        return false;
+    }
+    check.reset();
+    check.time_it();
+    check.collect();
+    const json errors = check.gather_errors();
+    if (context_.root()) {
+        check.say_errors(errors);
+        context_.record->line("verification",
+                              tagged({{"checked_bytes", check.totals_.checked_bytes},
+                                      {"mismatches", check.totals_.mismatches},
+                                      {"seconds", static_cast<double>(check.totals_.verify_ns) / 1e9}}));
+        if (verification.outcome.code != exit_done) {
+            context_.outcome.set(verification.outcome.code, verification.outcome.status, verification.outcome.text);
+        }
+        if (check.totals_.mismatches > 0) {
+            context_.outcome.set(exit_mismatch, "mismatch",
+                                 "reading back phase " + phase_.id + " found " +
+                                     std::to_string(check.totals_.mismatches) +
+                                     " wrong operations; the first is named in the record");
+        }
+    }
+    return check.stop_ == 0;
+}
+
+}  // namespace
+
+bool run_phase(Context& context, std::size_t index, HalfRates& half) {
+    return PhaseRun(context, index, half).run();
+}
+
+}  // namespace sonde::phases

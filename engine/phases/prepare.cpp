@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/prepare.hpp"
+#include "plan/wide.hpp"
+
+#include "backends/backend.hpp"
+#include "phases/phase.hpp"
+#include "plan/units.hpp"
+#include "records/environment.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+namespace sonde::phases {
+namespace {
+
+void check_traits(const std::string& where, const plan::Phase& phase, const backends::Backend& backend) {
+    const auto refuse = [&](const std::string& complaint) {
+        throw plan::PlanError("plan: " + where + " " + complaint);
+    };
+    const std::string name(backend.name);
+    if (phase.data.io.queue_depth > 1 && !backend.traits.queue) {
+        refuse(".io.queue_depth is " + std::to_string(phase.data.io.queue_depth) + ", but backend \"" + name +
+               "\" does one operation at a time: use backend = \"io_uring\", or more tasks");
+    }
+    if (phase.data.io.direct && !backend.traits.direct) {
+        refuse(".io.direct does not go with backend \"" + name + "\": use posix or io_uring");
+    }
+    if (phase.data.io.collective && !backend.traits.collective) {
+        refuse(".io.collective does not go with backend \"" + name + "\"");
+    }
+    if (phase.data.io.collective && phase.data.io.queue_depth > 1) {
+        refuse(".io.collective needs queue_depth = 1");
+    }
+    if (phase.data.verify != plan::Verify::none && !backend.traits.stores_data) {
+        refuse(".verify is impossible: backend \"" + name + "\" keeps no data");
+    }
+}
+
+std::string available_backends() {
+    std::string names;
+    for (const backends::Backend* backend : backends::list()) {
+        names += (names.empty() ? "" : ", ") + std::string(backend->name);
+    }
+    return names;
+}
+
+}  // namespace
+
+void check_backends(const plan::Plan& plan, bool check_machine) {
+    for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+        const plan::Phase& phase = plan.phases[i];
+        const std::string where = "phases[" + std::to_string(i) + "]";
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (backend == nullptr) {
+            throw plan::PlanError("plan: " + where + ".backend is \"" + phase.data.backend + "\", but there are only " +
+                                  available_backends());
+        }
+        check_traits(where, phase, *backend);
+        if (!check_machine) {
+            continue;
+        }
+        if (const backends::Answer answer = backend->usable(plan.target.path); !answer.yes) {
+            throw EnvironmentError("backend \"" + std::string(backend->name) + "\" cannot run here: " + answer.why);
+        }
+    }
+}
+
+bool needs_files(const plan::Plan& plan) {
+    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        return backend != nullptr && backend->traits.needs_files;
+    });
+}
+
+std::uint64_t planned_bytes(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t node_memory) {
+    std::uint64_t most = 0;
+    for (const plan::Phase& phase : plan.phases) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (!plan::writes(phase.op) || backend == nullptr || !backend->traits.needs_files) {
+            continue;
+        }
+        const auto per_task = static_cast<std::uint64_t>(phase.data.files.mapping != plan::Mapping::many ? 1
+                                                         : phase.files.empty() ? phase.data.files.count
+                                                                               : static_cast<int>(phase.files.size()));
+        const auto files = static_cast<std::uint64_t>(tasks.tasks()) * per_task;
+        const uint128 bytes =
+            static_cast<uint128>(segments_of(phase, tasks, node_memory)) * phase.data.access.block * files;
+        if (bytes >> 62U != 0) {
+            throw plan::PlanError("plan: phase \"" + phase.id +
+                                  "\" would write more than 4 EiB: check block, segments, volume "
+                                  "and files.count");
+        }
+        most = std::max(most, static_cast<std::uint64_t>(bytes));
+    }
+    return most;
+}
+
+void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
+    const std::string& path = plan.target.path;
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) {
+        throw plan::PlanError("target " + path + ": " + std::strerror(errno) +
+                              (errno == ENOENT ? "; name an existing directory on the file system under test" : ""));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        throw plan::PlanError("target " + path + " is not a directory" +
+                              (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices" : ""));
+    }
+    const records::FileSystem fs = records::describe_file_system(path);
+    if (fs.read_only) {
+        throw EnvironmentError("target " + path + " is on a read-only file system");
+    }
+    if (::access(path.c_str(), W_OK | X_OK) != 0) {
+        throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
+    }
+    if (bytes + plan.target.min_free > fs.available_bytes) {
+        throw EnvironmentError("target " + path + " has " + plan::format_bytes(fs.available_bytes) +
+                               " free, but the plan needs " + plan::format_bytes(bytes) + " and leaves " +
+                               plan::format_bytes(plan.target.min_free) +
+                               " untouched (target.min_free): make the volume smaller");
+    }
+    if (fs.inodes_total > 0 && files > fs.inodes_free) {
+        throw EnvironmentError("target " + path + " has " + std::to_string(fs.inodes_free) +
+                               " free inodes, but the plan makes " + std::to_string(files) + " files");
+    }
+    for (const plan::Phase& phase : plan.phases) {
+        const std::uint64_t align = fs.direct_offset_align;
+        const plan::Access& a = phase.data.access;
+        if (phase.data.io.direct && align > 0 &&
+            (a.transfer % align != 0 || a.offset % align != 0 || a.gap % align != 0 || a.stride % align != 0)) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" uses direct I/O, and " + fs.type + " on " + path +
+                                  " wants transfer, offset, gap and stride in multiples of " + std::to_string(align) +
+                                  " B");
+        }
+    }
+}
+
+std::string make_run_directory(const plan::Plan& plan, const std::string& run_id) {
+    const std::string name = plan.target.directory.empty() ? "sonde-" + run_id : plan.target.directory;
+    const std::string path = (plan.target.path == "/" ? "" : plan.target.path) + "/" + name;
+    if (::mkdir(path.c_str(), 0777) == 0) {
+        return path;
+    }
+    if (errno == EEXIST && plan.target.use_existing) {
+        return path;
+    }
+    if (errno == EEXIST) {
+        throw EnvironmentError(path + " already exists: choose another target.directory, run `sonde clean " +
+                               plan.target.path + "` if a killed run left it, or set target.use_existing");
+    }
+    throw EnvironmentError("cannot make the run directory " + path + ": " + std::strerror(errno));
+}
+
+std::string prepare_files(const Context& context, std::size_t index, const Layout& layout) {
+    const plan::Phase& phase = context.plan.phases[index];
+    if (phase.op != plan::Op::write || !backends::find(phase.data.backend)->traits.needs_files) {
+        return {};
+    }
+    const ranks::Place& place = context.team.place();
+    const bool again = !context.manifest.data.states().empty() || context.plan.target.use_existing;
+    for (int thread = 0; thread < context.tasks.threads; ++thread) {
+        const int task = place.process * context.tasks.threads + thread;
+        if (!layout.first_of_file(task)) {
+            continue;
+        }
+        std::vector<int> files = phase.files;
+        for (int k = 0; files.empty() ? k < layout.files_per_task() : k < static_cast<int>(files.size()); ++k) {
+            const std::string path = layout.path(task, files.empty() ? k : files[static_cast<std::size_t>(k)]);
+            // A fresh file, not a truncated one: some file systems flush a file that replaces a truncated one.
+            if (again && phase.open == plan::Open::truncate && ::unlink(path.c_str()) != 0 && errno != ENOENT) {
+                return "cannot replace " + path + ": " + std::strerror(errno);
+            }
+            if (layout.share(task).sharers == 1) {
+                if (!again) {
+                    break;  // made by its task, inside the timed open
+                }
+                continue;
+            }
+            const int exclusive = phase.open == plan::Open::overwrite ? 0 : O_EXCL;
+            const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+            if (fd < 0) {
+                return "cannot make " + path + ": " + std::strerror(errno);
+            }
+            ::close(fd);
+        }
+    }
+    return {};
+}
+
+std::string errno_name(int code) {
+    static const std::map<int, const char*> names{{EPERM, "EPERM"},
+                                                  {ENOENT, "ENOENT"},
+                                                  {EINTR, "EINTR"},
+                                                  {EIO, "EIO"},
+                                                  {ENXIO, "ENXIO"},
+                                                  {EBADF, "EBADF"},
+                                                  {EAGAIN, "EAGAIN"},
+                                                  {ENOMEM, "ENOMEM"},
+                                                  {EACCES, "EACCES"},
+                                                  {EBUSY, "EBUSY"},
+                                                  {EEXIST, "EEXIST"},
+                                                  {ENODEV, "ENODEV"},
+                                                  {ENOTDIR, "ENOTDIR"},
+                                                  {EISDIR, "EISDIR"},
+                                                  {EINVAL, "EINVAL"},
+                                                  {ENFILE, "ENFILE"},
+                                                  {EMFILE, "EMFILE"},
+                                                  {EFBIG, "EFBIG"},
+                                                  {ENOSPC, "ENOSPC"},
+                                                  {EROFS, "EROFS"},
+                                                  {EDQUOT, "EDQUOT"},
+                                                  {ESTALE, "ESTALE"},
+                                                  {ETIMEDOUT, "ETIMEDOUT"},
+                                                  {EOPNOTSUPP, "EOPNOTSUPP"},
+                                                  {ENODATA, "ENODATA"},
+                                                  {ESHUTDOWN, "ESHUTDOWN"},
+                                                  {EREMOTEIO, "EREMOTEIO"},
+                                                  {ENOTCONN, "ENOTCONN"},
+                                                  {ENAMETOOLONG, "ENAMETOOLONG"}};
+    const auto found = names.find(code);
+    return found == names.end() ? "E" + std::to_string(code) : found->second;
+}
+
+}  // namespace sonde::phases

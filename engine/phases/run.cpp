@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/run.hpp"
+
+#include "phases/phase.hpp"
+#include "phases/prepare.hpp"
+#include "plan/parse.hpp"
+#include "records/environment.hpp"
+#include "records/text.hpp"
+
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string utc_now() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
+}
+
+/// What the root finds out before anybody starts; sent to all as JSON.
+json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& tasks, std::uint64_t memory,
+             int first_phase, Manifest& manifest) {
+    check_backends(plan, true);
+    json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
+    if (!facts.at("files").get<bool>()) {
+        return facts;
+    }
+    const records::FileSystem fs = records::describe_file_system(plan.target.path);
+    facts["memory_backed"] = fs.memory_backed;
+    if (first_phase > 0) {
+        const std::string name = plan.target.directory.empty() ? "sonde-" + options.run_id : plan.target.directory;
+        const std::string directory = plan.target.path + "/" + name;
+        const std::optional<Manifest> found = Manifest::load(directory);
+        if (!found) {
+            throw EnvironmentError("stage " + std::to_string(options.stage) +
+                                   " continues an earlier stage, but there is no manifest in " + directory);
+        }
+        if (found->tasks.threads != tasks.threads ||
+            found->tasks.node_of_process.size() != tasks.node_of_process.size()) {
+            throw EnvironmentError("stage " + std::to_string(options.stage) +
+                                   " must have as many tasks as the stage before (" +
+                                   std::to_string(found->tasks.tasks()) + ")");
+        }
+        manifest.data = found->data;
+        facts["directory"] = directory;
+    } else {
+        const std::uint64_t bytes = planned_bytes(plan, tasks, memory);
+        const auto files =
+            static_cast<std::uint64_t>(tasks.tasks()) * static_cast<std::uint64_t>(plan.data.files.count);
+        check_target(plan, bytes, files);
+        facts["directory"] = make_run_directory(plan, options.run_id);
+    }
+    manifest.run = options.run_id;
+    manifest.files = plan.data.files;
+    manifest.tasks = tasks;
+    manifest.stamp_this_process();
+    try {
+        manifest.save(facts.at("directory"));
+        const Layout layout(facts.at("directory"), plan.data.files, tasks);
+        for (const std::string& directory : layout.directories()) {
+            if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+                throw EnvironmentError("cannot make " + directory + ": " + std::strerror(errno));
+            }
+        }
+    } catch (...) {
+        remove_run(facts.at("directory"), manifest, false);
+        throw;
+    }
+    return facts;
+}
+
+/// Facts about every node, gathered at the root.
+json gather_nodes(ranks::Team& team, const std::string& directory) {
+    json mine = json::array();
+    if (team.place().leader()) {
+        json node = records::describe_node(directory);
+        node["node"] = team.place().node;
+        node["clock_offset_ns"] = team.clock_offset_ns();
+        node["clock_error_ns"] = team.clock_error_ns();
+        mine.push_back(node);
+    }
+    const std::string all = team.reduce(mine.dump(-1, ' ', false, json::error_handler_t::replace),
+                                        [](const std::string& a, const std::string& b) {
+                                            json joined = json::parse(a);
+                                            const json more = json::parse(b);
+                                            joined.insert(joined.end(), more.begin(), more.end());
+                                            return joined.dump();
+                                        });
+    return team.place().root() ? json::parse(all) : json::array();
+}
+
+void write_run_line(const Context& context, const std::string& started) {
+    const ranks::Place& place = context.team.place();
+    ordered_json line{{"schema", "sonde-record/1"},
+                      {"id", context.options.run_id},
+                      {"engine", records::engine_version()},
+                      {"started", started},
+                      {"command", records::json_text(context.options.command)},
+                      {"launch", context.team.description()},
+                      {"tasks", context.tasks.tasks()},
+                      {"processes", place.processes},
+                      {"threads", context.tasks.threads},
+                      {"nodes", place.nodes},
+                      {"clock", context.board->clock.source()},
+                      {"directory", records::json_text(context.directory)}};
+    if (context.options.stage >= 0) {
+        line["stage"] = context.options.stage;
+    }
+    line["plan"] = ordered_json::parse(context.plan.canonical);
+    context.record->line("run", line);
+}
+
+/// Removes what the run made, all processes together. The root says what is left.
+Removal clean_up(Context& context) {
+    Removal removal;
+    if (!context.makes_files) {
+        return removal;
+    }
+    const ranks::Place& place = context.team.place();
+    const int first = place.process * context.tasks.threads;
+    context.board->files_removed.fetch_add(
+        remove_files(context.directory, context.manifest, first, first + context.tasks.threads, false).files);
+    context.team.all(true);
+    const std::string sum = context.team.reduce(
+        std::to_string(context.board->files_removed.load()),
+        [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
+    if (context.root()) {
+        removal = remove_run(context.directory, context.manifest, false);
+        removal.files += std::stoull(sum);
+    }
+    return removal;
+}
+
+void arm_time_limit(const plan::Plan& plan) {
+    if (!plan.time_limit) {
+        return;
+    }
+    itimerval timer{};
+    timer.it_value.tv_sec = *plan.time_limit / 1'000'000'000;
+    timer.it_value.tv_usec = *plan.time_limit % 1'000'000'000 / 1000 + 1;
+    setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void run_phases(Context& context, const std::vector<int>& stage) {
+    HalfRates half;
+    for (std::size_t i = 0; i < context.plan.phases.size(); ++i) {
+        if (context.options.stage >= 0 && stage[i] != context.options.stage) {
+            continue;
+        }
+        if (context.team.maximum(context.team.control().stop.load()) != 0) {
+            if (context.root()) {
+                const bool limit = context.team.control().stop.load() == ranks::NodeControl::quit_time_limit;
+                context.outcome.set(
+                    exit_interrupted, "interrupted",
+                    (limit ? std::string("the time limit of the run ended it") : std::string("interrupted")) +
+                        " before phase " + context.plan.phases[i].id + "; finished phases are kept");
+            }
+            return;
+        }
+        if (!run_phase(context, i, half)) {
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<int> stages_of(const plan::Plan& plan) {
+    std::vector<int> stages;
+    int stage = 0;
+    for (const plan::Phase& phase : plan.phases) {
+        stage += phase.separate_process ? 1 : 0;
+        stages.push_back(stage);
+    }
+    return stages;
+}
+
+int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team) {
+    const std::int64_t epoch = meters::Clock::monotonic_ns();
+    const std::string started = utc_now();
+    const std::vector<int> stages = stages_of(plan);
+    const int first_stage = std::max(0, options.stage);
+    const bool last_stage = options.stage < 0 || options.stage == stages.back();
+    TaskMap tasks{plan.tasks.threads, team.place().node_of};
+    Context context{plan, options, team, tasks, {}, 0, nullptr, nullptr, {}, {}, {}, false, true};
+    context.node_memory = team.maximum(records::node_memory_bytes());
+    arm_time_limit(plan);
+
+    std::unique_ptr<records::Writer> writer;
+    json facts;
+    if (team.place().root()) {
+        try {
+            writer = std::make_unique<records::Writer>(options.record, epoch);
+            plan::Bytes largest = 1;
+            for (const plan::Phase& phase : plan.phases) {
+                largest = std::max(largest, phase.data.access.transfer);
+            }
+            context.manifest.period = payload::period_for(largest);
+            facts = inspect(plan, options, tasks, context.node_memory, first_stage, context.manifest);
+        } catch (const plan::PlanError& error) {
+            facts = {{"error", error.what()}, {"code", exit_plan}};
+        } catch (const std::exception& error) {
+            facts = {{"error", error.what()}, {"code", exit_environment}};
+        }
+    }
+    facts = json::parse(team.broadcast(team.place().root() ? facts.dump(-1, ' ', false, json::error_handler_t::replace)
+                                                           : std::string()));
+    context.record = writer.get();
+    if (facts.contains("error")) {
+        if (team.place().root()) {
+            std::fprintf(stderr, "sonde-engine: %s\n", facts.at("error").get<std::string>().c_str());
+            if (writer) {
+                writer->line("end",
+                             {{"status", "failed"}, {"exit_code", facts.at("code")}, {"text", facts.at("error")}});
+            }
+        }
+        return facts.at("code");
+    }
+    context.makes_files = facts.at("files");
+    context.memory_backed = facts.at("memory_backed");
+    context.directory = facts.at("directory");
+    const json common = json::parse(
+        team.broadcast(team.place().root()
+                           ? json{{"period", context.manifest.period}, {"data", context.manifest.data.to_json()}}.dump()
+                           : std::string()));
+    context.manifest.period = common.at("period");
+    context.manifest.data = Dataset::from_json(common.at("data"));
+    context.manifest.files = plan.data.files;
+    context.manifest.tasks = tasks;
+
+    const bool lanes =
+        std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
+    const int streams = team.place().locals * tasks.threads * (lanes ? 2 : 1);
+    context.board = reinterpret_cast<Board*>(team.shared(Board::bytes_for(streams, plan.observe.max_slices)));
+    if (team.place().leader()) {
+        new (context.board) Board;
+        context.board->max_slices = plan.observe.max_slices;
+        context.board->clock = meters::Clock::calibrate();
+    }
+    team.all(true);
+
+    const json nodes = gather_nodes(team, context.makes_files ? context.directory : std::string("/"));
+    std::unique_ptr<Monitor> monitor;
+    if (team.place().root()) {
+        write_run_line(context, started);
+        for (const json& node : nodes) {
+            context.hosts.push_back(records::bytes_of(node.value("host", std::string())));
+            writer->line("node", ordered_json(node));
+        }
+        std::vector<std::string> ids;
+        for (const plan::Phase& phase : plan.phases) {
+            ids.push_back(phase.id);
+        }
+        monitor = std::make_unique<Monitor>(*context.board, team, options.record, epoch, plan.observe.progress, ids);
+    }
+    run_phases(context, stages);
+
+    const bool lost = team.control().stop.load() == ranks::NodeControl::quit_peer_lost;
+    Outcome& outcome = context.outcome;
+    Removal removal;
+    const std::string verdict =
+        lost ? std::string() : team.broadcast(team.place().root() ? std::to_string(outcome.code) : std::string());
+    const int code = lost ? exit_failed : std::stoi(verdict);
+    const bool ends_here = last_stage || (code != exit_done && code != exit_mismatch);
+    if (ends_here && !plan.target.keep && !plan.target.use_existing && !lost) {
+        removal = clean_up(context);
+    }
+    if (!team.place().root()) {
+        return code;
+    }
+    if (lost) {
+        removal = plan.target.keep || plan.target.use_existing || !context.makes_files
+                      ? Removal{}
+                      : remove_run(context.directory, context.manifest, false);
+        outcome.set(exit_failed, "failed", "a process of the run died; finished phases are kept");
+    }
+    if (outcome.code != exit_done) {
+        std::fprintf(stderr, "sonde-engine: %s\n", outcome.text.c_str());
+    }
+    for (const std::string& left : removal.left) {
+        std::fprintf(stderr, "sonde-engine: %s\n", left.c_str());
+    }
+    context.board->finished.store(1);
+    if (ends_here) {
+        ordered_json end{{"status", outcome.status},
+                         {"exit_code", outcome.code},
+                         {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9}};
+        if (!outcome.text.empty()) {
+            end["text"] = outcome.text;
+        }
+        end["files_removed"] = removal.files;
+        end["files_left"] = ordered_json::array();
+        for (const std::string& left : removal.left) {
+            end["files_left"].push_back(records::json_text(left));
+        }
+        writer->line("end", end);
+    }
+    monitor.reset();
+    if (!writer->trouble().empty()) {
+        std::fprintf(stderr, "sonde-engine: %s\n", writer->trouble().c_str());
+        return outcome.code == exit_done ? exit_environment : outcome.code;
+    }
+    return outcome.code;
+}
+
+}  // namespace sonde::phases

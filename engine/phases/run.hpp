@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run from the first line of the record to the last: who takes part, which phases, what is removed in the end.
+#pragma once
+
+#include "meters/clock.hpp"
+#include "phases/dataset.hpp"
+#include "phases/manifest.hpp"
+#include "phases/monitor.hpp"
+#include "plan/plan.hpp"
+#include "ranks/team.hpp"
+#include "records/writer.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+enum ExitCode : int {
+    exit_done = 0,
+    exit_failed = 1,
+    exit_plan = 2,
+    exit_environment = 3,
+    exit_mismatch = 4,
+    exit_interrupted = 5
+};
+
+struct RunOptions {
+    std::string record;  ///< path, "-" or empty
+    std::string run_id;
+    std::string command;  ///< as typed
+    int stage =
+        -1;  ///< run only this stage (phases between two `process = "separate"`); -1 = all of them in this process
+};
+
+/// Number of stages of a plan, and the stage of each phase.
+std::vector<int> stages_of(const plan::Plan& plan);
+
+/// What the run has come to; the first serious thing wins.
+struct Outcome {
+    int code = exit_done;
+    std::string status = "done";
+    std::string text;  ///< one sentence, for people
+    void set(int new_code, const std::string& new_status, const std::string& sentence) {
+        if (code == exit_done) {
+            code = new_code;
+            status = new_status;
+            text = sentence;
+        }
+    }
+};
+
+/// Everything the phases of a run share. One per process.
+struct Context {
+    const plan::Plan& plan;
+    const RunOptions& options;
+    ranks::Team& team;
+    TaskMap tasks;
+    std::string directory;  ///< the run directory
+    std::uint64_t node_memory = 0;
+    Board* board = nullptr;             ///< shared by the node
+    records::Writer* record = nullptr;  ///< root only
+    std::vector<std::string> hosts;     ///< by node, at the root
+    Manifest manifest;
+    Outcome outcome;             ///< at the root
+    bool memory_backed = false;  ///< the target is tmpfs or the like
+    bool makes_files = true;
+
+    bool root() const { return team.place().root(); }
+    bool stopped() const { return team.control().stop.load() != 0; }
+};
+
+/// Runs the plan with an already formed team. Called by every process; returns the exit code (the same in all).
+int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team);
+
+}  // namespace sonde::phases

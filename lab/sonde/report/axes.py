@@ -77,14 +77,14 @@ def time_axis(end_s: float, wanted: int = 8) -> Axis:
 
 
 def latency_axis(low_ns: float, high_ns: float) -> Axis:
-    """Logarithmic, at least one decade, with ticks at powers of ten and, when there are few, at 2 and 5 times them."""
+    """Logarithmic, at least one decade, with ticks at powers of ten and, when there are few, between them."""
     low = max(low_ns, 1.0)
     high = max(high_ns, low * 1.01)
     if high / low < 10:
         middle = math.sqrt(low * high)
         low, high = middle / math.sqrt(10), middle * math.sqrt(10)
     decades = math.log10(high / low)
-    factors: Sequence[int] = (1, 2, 5) if decades <= 2.2 else (1,)
+    factors: Sequence[int] = (1, 2, 5) if decades <= 1.3 else (1, 3) if decades <= 2.6 else (1,)
     ticks: list[Tick] = []
     for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
         for factor in factors:
@@ -92,7 +92,7 @@ def latency_axis(low_ns: float, high_ns: float) -> Axis:
             if low <= value <= high:
                 at = math.log(value / low) / math.log(high / low)
                 many = decades > 5 and power % 2 == 1
-                ticks.append(Tick(at, _short_ns(value), minor=many or factor == 5))
+                ticks.append(Tick(at, _short_ns(value), minor=many or factor in (3, 5)))
     return Axis(low, high, tuple(ticks), "", log=True)
 
 

@@ -6,17 +6,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.model.lines import HistogramLine, Latency, TableLine
+from sonde.model.lines import HistogramLine, Latency
 from sonde.model.record import PhaseRecord
 from sonde.report import quantities
 from sonde.report.axes import Axis, Tick, amount_axis, count_axis, latency_axis
+from sonde.report.members import SLOW, Member
 from sonde.report.plot import Chart, Panel, Tip, table
-from sonde.report.reading import Run, column, joined
-from sonde.report.verdicts import Judged
 from sonde.report.visible import one_line
 
 PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
@@ -24,10 +22,10 @@ BINS_PER_DECADE = 20
 MOST_BARS = 72
 # Below this many operations a histogram has no shape; their percentiles stand in a table.
 FEWEST_DRAWN = 20
+# What the name of a percentile takes of the width of a narrow chart.
+NAME_WIDTH = 0.12
 # No bar is wider than this share of the chart.
 WIDEST_BAR = 0.045
-# A task or node below this share of the median is drawn in the color of trouble.
-SLOW = 0.75
 PARTS = ("open", "transfer", "fsync", "close")
 
 
@@ -42,7 +40,7 @@ def latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | 
     high = max(*(value for _, value in known), line.max_ns or 0.0, buckets[-1][0])
     axis = latency_axis(low / 1.1, high * 1.1)
     bins = _rebin(buckets, axis)
-    panel = Panel(axis, count_axis(max(count for _, _, count in bins)), 130, "Operations")
+    panel = Panel(axis, count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
         panel.box(f"bar {css}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, known)
@@ -55,6 +53,7 @@ def latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | 
         caption += f" {quantities.count(line.overflow)} took longer than the histogram reaches."
     return Chart(
         kind="latency",
+        about=line.kind,
         title=f"Latency: {kind}",
         words=words,
         panels=[panel],
@@ -92,17 +91,16 @@ def _rebin(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tu
 
 
 def _mark_percentiles(panel: Panel, known: Sequence[tuple[str, float]]) -> None:
-    """Lines with names; names that would touch are written one row lower."""
+    """Lines through the plot, named above it; names that would touch stand one row higher."""
     taken: list[float] = []
     for name, value in known:
         panel.vertical("pct", value)
         at = panel.x.at(value)
-        row = next((r for r, last in enumerate(taken) if at - last > 0.085), len(taken))
-        if row == len(taken):
-            taken.append(at)
-        else:
-            taken[row] = at
-        panel.label("pl left" if at > 0.9 else "pl", at, row * 15 / panel.height, name)
+        leftward = at > 1 - NAME_WIDTH
+        begin = at - NAME_WIDTH if leftward else at
+        row = next((r for r, last in enumerate(taken) if begin >= last), len(taken))
+        taken[row : row + 1] = [begin + NAME_WIDTH]
+        panel.note("left" if leftward else "", at, name, row)
 
 
 def _latency_tip(axis: Axis, one: tuple[float, float, float]) -> Tip:
@@ -122,56 +120,6 @@ def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
     return table(["Latency", "Operations", "Up to here"], rows, "Latency")
 
 
-@dataclass(frozen=True)
-class Member:
-    """One task or node with its rate, for the charts of spread."""
-
-    name: str
-    value: float
-    host: str = ""
-    note: str = ""
-
-
-def task_members(run: Run, judged: Judged) -> list[Member]:
-    """Every task with its own rate: what it moved over the time it took."""
-    rows = joined(judged.phase.tasks)
-    rates = _rates(rows, judged.operations) if rows else None
-    if rows is None or rates is None:
-        return []
-    ids = column(rows, "task") or [float(at) for at in range(len(rates))]
-    nodes = column(rows, "node")
-    names = host_names(run)
-    hosts = [names.get(int(node), f"node {int(node)}") for node in nodes] if nodes else [""] * len(rates)
-    return [Member(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
-
-
-def node_members(run: Run, judged: Judged) -> list[Member]:
-    """Every node with the rate of its tasks together."""
-    rows = joined(judged.phase.nodes)
-    rates = _rates(rows, judged.operations) if rows else None
-    if rows is None or rates is None:
-        return []
-    ids = column(rows, "node") or [float(at) for at in range(len(rates))]
-    hosts = host_names(run)
-    return [Member(hosts.get(int(n), f"node {int(n)}"), rate) for n, rate in zip(ids, rates, strict=True)]
-
-
-def host_names(run: Run) -> dict[int, str]:
-    """Node number -> host."""
-    return {line.node: one_line(line.host, 80) for line in run.nodes if line.host}
-
-
-def _rates(rows: TableLine, operations: bool) -> list[float] | None:
-    direct = column(rows, "ops_per_s") if operations else column(rows, "bytes_per_s", "rate")
-    if direct is not None:
-        return direct
-    amount = column(rows, "ops", "ops_done") if operations else column(rows, "bytes", "moved")
-    took = column(rows, "seconds", "transfer_s", "busy_s")
-    if amount is None or took is None:
-        return None
-    return [a / s if s > 0 else 0.0 for a, s in zip(amount, took, strict=True)]
-
-
 def spread_chart(kind: str, title: str, found: Sequence[Member], operations: bool, css: str) -> Chart:
     """Members sorted by rate, slowest first: bars while they can be told apart, one sloping area beyond."""
     ordered = sorted(found, key=lambda one: one.value)
@@ -181,7 +129,7 @@ def spread_chart(kind: str, title: str, found: Sequence[Member], operations: boo
     names = (
         tuple(Tick((at + 0.5) / len(values), one.name, at % 2 == 1) for at, one in enumerate(ordered)) if few else ()
     )
-    panel = Panel(Axis(0.0, float(len(values)), names), scale, 130, scale.unit)
+    panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
     middle = statistics.median(values)
     if len(values) <= MOST_BARS:
         half = min(0.36, WIDEST_BAR / 2 * len(values))

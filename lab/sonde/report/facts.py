@@ -53,6 +53,15 @@ def shared(runs: Sequence[Run]) -> Pairs:
     return (*same, ("Runs", str(len(runs))))
 
 
+def same_machines(one: Run, other: Run) -> bool:
+    """True when both ran on the same nodes and file system, so that one table describes both."""
+
+    def identity(run: Run) -> list[tuple[str, str, str]]:
+        return [(node.host, node.kernel, node.file_system.source) for node in run.nodes]
+
+    return identity(one) == identity(other)
+
+
 def _where(run: Run) -> str:
     system = file_system(run)
     target = one_line(text(run.plan, "target", "path") or text(run.notes, "target"), 200)

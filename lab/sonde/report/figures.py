@@ -7,8 +7,9 @@ from sonde.model.lines import TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.report import quantities
 from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import FEWEST_DRAWN, PERCENTILES, host_names, percentiles, time_split
+from sonde.report.distributions import FEWEST_DRAWN, percentiles, time_split
 from sonde.report.facts import Pairs
+from sonde.report.members import host_names
 from sonde.report.reading import Run, items, number, text
 from sonde.report.verdicts import exact_words
 from sonde.report.visible import one_line
@@ -124,28 +125,33 @@ def latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     for kind, stats in (phase.end.latency if phase.end else {}).items():
         if 0 < stats.count < FEWEST_DRAWN:
             known = dict(percentiles(phase, kind))
-            cells = (str(quantities.nanoseconds(known[name])) if name in known else "" for name, _ in PERCENTILES)
+            cells = (
+                str(quantities.nanoseconds(known[name])) if name in known else "" for name in ("p50", "p99", "max")
+            )
             rows.append((one_line(kind, 40), quantities.count(stats.count), *cells))
     return tuple(rows)
 
 
-def lanes(phase: PhaseRecord) -> tuple[tuple[Four, ...], str]:
+def lanes(run: Run, phase: PhaseRecord) -> tuple[tuple[Four, ...], str]:
     """Lane, operation, amount and rate of a duplex phase, and a clause on their overlap."""
     found = phase.end.lanes if phase.end else None
+    recorded = items({"v": found}, "v") or items(found, "lanes")
+    planned = items(run.plan_of(phase.id), "lanes")
     rows: list[Four] = []
-    for lane in items({"v": found}, "v") or items(found, "lanes"):
+    for at, lane in enumerate(recorded):
+        plan = planned[at] if at < len(planned) else {}
         rate, moved = number(lane, "bytes_per_s"), number(lane, "bytes")
         rows.append(
             (
-                one_line(text(lane, "id"), 60),
-                one_line(text(lane, "op"), 40),
+                one_line(text(lane, "id") or text(plan, "id") or f"lane {at + 1}", 60),
+                one_line(text(lane, "op") or text(plan, "op"), 40),
                 "" if moved is None else str(quantities.volume(moved)),
                 "" if rate is None else str(quantities.byte_rate(rate)),
             )
         )
     clauses = []
     for name, words in (("overlap_s", "both at work for"), ("efficiency", "efficiency"), ("fairness", "fairness")):
-        value = number(found, name)
+        value = next((v for holder in (found, *recorded) if (v := number(holder, name)) is not None), None)
         if value is not None:
             clauses.append(f"{words} {quantities.seconds(value) if name == 'overlap_s' else f'{value:.2f}'}")
     return tuple(rows), ", ".join(clauses)

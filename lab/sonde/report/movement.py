@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a rate moved during a phase: steps, a drift, stalls, or nothing worth saying.
 
-Pure functions on arrays. The answer is for words beside a chart: it speaks only of changes that a reader would also see
-in the drawing (a quarter or more) and that explain most of the variation.
+The answer is for words beside a chart: it speaks only of changes that a reader would also see in the drawing (a quarter
+or more) and that explain most of the variation.
 """
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import levels
 
 VISIBLE = 1.25  # smallest ratio that is called a change
 DRIFTS = 0.8  # share of the variance that a straight line must explain to be the story
 FEWEST = 8  # intervals below which nothing is said
-MOST_STEPS = 4  # levels that still make a sentence
+MOST_STEPS = 3  # levels that still make a sentence
 STALLED = 0.1  # share of the median below which an interval counts as stalled
-COARSE = 96  # intervals that are looked at
+LONG_STALL = 0.03  # share of the time that must be stalled to be worth a sentence
+STEADY = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
+BINS = 60
 
 
 @dataclass(frozen=True)
@@ -28,63 +30,58 @@ class Movement:
     """`kind` says which members mean something.
 
     steps: `parts`, each (start in seconds, rate); drift: `before` and `after`, the ends of the fitted line; stalls:
-    `stalled_s`; steady and uneven: `spread`, half the distance between the 5 % and 95 % quantiles over the median.
-    `median` is always there, but for short, which says nothing.
+    `stalled_s`; steady and uneven: `low` and `high`, between which the rate was nine tenths of the time. `median` is
+    always there, but for short, which says nothing.
     """
 
     kind: Literal["short", "steady", "uneven", "steps", "drift", "stalls"]
     median: float = 0.0
-    spread: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
     parts: tuple[tuple[float, float], ...] = ()
     before: float = 0.0
     after: float = 0.0
     stalled_s: float = 0.0
 
+    @property
+    def spread(self) -> float:
+        """Half the distance between `low` and `high`, over the median."""
+        return (self.high - self.low) / 2 / self.median if self.median > 0 else 0.0
 
-def movement(edges: Sequence[float], rates: Sequence[float]) -> Movement:
-    """Describes rates[i], which hold from edges[i] to edges[i+1] (seconds)."""
-    edges, rates = _coarse(edges, rates, COARSE)
-    if len(rates) < FEWEST:
+
+def movement(amounts: Sequence[float], active: Sequence[int], slice_s: float) -> Movement:
+    """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
+    first, end = trim(amounts, active)
+    inside = amounts[first:end]
+    bins = rebin(inside, BINS)
+    if len(bins) < FEWEST:
         return Movement("short")
+    width = len(inside) * slice_s / len(bins)
+    return describe([amount / width for amount in bins], width, first * slice_s)
+
+
+def describe(rates: Sequence[float], width: float, start_s: float) -> Movement:
+    """The same for rates over intervals of `width` seconds that begin at `start_s`."""
     middle = statistics.median(rates)
-    if middle <= 0:
-        return Movement("uneven", middle)
     ordered = sorted(rates)
-    spread = (_quantile(ordered, 0.95) - _quantile(ordered, 0.05)) / 2 / middle
+    low, high = _quantile(ordered, 0.05), _quantile(ordered, 0.95)
     parts = levels(rates)
     start, end, explained = _line(rates)
-    stalled = sum(
-        b - a for (a, b), rate in zip(itertools.pairwise(edges), rates, strict=True) if rate < STALLED * middle
-    )
+    # Two levels are a step, however well a line would fit; a line that goes down all the way is cut into many levels.
     if explained >= DRIFTS and _visible(start, end) and len(parts) != 2:
-        return Movement("drift", middle, spread, before=start, after=end)
-    if 2 <= len(parts) <= MOST_STEPS and _visible(*_extremes([one.median for one in parts])):
-        return Movement("steps", middle, spread, parts=tuple((edges[one.first], one.median) for one in parts))
-    if stalled > 0:
-        return Movement("stalls", middle, spread, stalled_s=stalled)
-    return Movement("steady" if spread <= 0.1 else "uneven", middle, spread)
-
-
-def _extremes(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
+        return Movement("drift", middle, low, high, before=start, after=end)
+    if 2 <= len(parts) <= MOST_STEPS:
+        steps = tuple((start_s + one.first * width, one.median) for one in parts)
+        return Movement("steps", middle, low, high, parts=steps)
+    stalled = width * sum(rate < STALLED * middle for rate in rates)
+    if stalled > LONG_STALL * width * len(rates):
+        return Movement("stalls", middle, low, high, stalled_s=stalled)
+    return Movement("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, low, high)
 
 
 def _visible(one: float, other: float) -> bool:
     low, high = min(one, other), max(one, other)
     return high > 0 and (low <= 0 or high / low >= VISIBLE)
-
-
-def _coarse(edges: Sequence[float], rates: Sequence[float], most: int) -> tuple[list[float], list[float]]:
-    """Joins neighbors so that at most `most` intervals are left; what was moved stays the same."""
-    group = max(1, -(-len(rates) // most))
-    kept = [*edges[:-1:group], *edges[-1:]]
-    merged: list[float] = []
-    for at in range(0, len(rates), group):
-        stop = min(at + group, len(rates))
-        time = edges[stop] - edges[at]
-        moved = sum(rates[i] * (edges[i + 1] - edges[i]) for i in range(at, stop))
-        merged.append(moved / time if time > 0 else 0.0)
-    return kept, merged
 
 
 def _quantile(ordered: Sequence[float], q: float) -> float:

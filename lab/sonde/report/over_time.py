@@ -17,7 +17,9 @@ from sonde.report.reading import Run
 from sonde.report.verdicts import Judged, Standing, Verdict, rate_words
 
 MOST_TIPS = 80
-_CLASS = {Standing.STORAGE: "good", Standing.INVALID: "bad", Standing.FAILED: "bad"}
+# Quartiles and a median of fewer tasks only repeat the slowest and the fastest.
+FEWEST_FOR_QUANTILES = 4
+_CLASS = {Standing.STORAGE: "good", Standing.BURST: "good", Standing.INVALID: "bad", Standing.FAILED: "bad"}
 
 
 def tone(standing: Standing) -> str:
@@ -56,17 +58,17 @@ def rate_chart(run: Run, judged: Judged) -> Chart | None:
     several = profile.tasks > 1 or run.tasks > 1
     spread = several and any(value is not None for value in profile.task_rate["p50"])
     if spread:
-        panels.append(_task_panel(profile, axis))
+        panels.append(_task_panel(profile, axis, tone(found.standing)))
     if several:
         panels.append(_active_panel(profile, axis))
-    words = f"Rate over time of phase {phase.id}, {quantities.seconds(profile.edges[-1])} long: {found.movement}"
+    words = f"Rate over time of phase {phase.id}, {quantities.seconds(profile.edges[-1])} long: {found.words}"
     return Chart(
         kind="rate",
         title="Rate over time",
         words=words,
         panels=panels,
         x_unit=f"{axis.unit} since the phase began",
-        caption=_caption(profile, spread),
+        caption=_caption(profile, spread, tone(found.standing)),
         table=_table(profile, operations),
     )
 
@@ -75,14 +77,14 @@ def _total_panel(
     phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, found: Verdict
 ) -> Panel:
     scale = amount_axis(max(rates, default=0.0), unit)
-    panel = Panel(axis, scale, 170, f"All tasks together, {scale.unit}")
+    panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
     low, high = profile.steady or (0.0, profile.edges[-1])
     end = profile.edges[-1]
     for start, stop, word in ((0.0, low, "warm-up"), (high, end, "tail")):
         if stop - start > 0.002 * end:
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
-                panel.label("in", axis.at(start), 0.0, word)
+                panel.note("", axis.at(start), word)
     css = tone(found.standing)
     panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
     panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
@@ -91,7 +93,7 @@ def _total_panel(
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
         panel.vertical("wall", stonewall.seconds)
         at = axis.at(stonewall.seconds)
-        panel.label("in" if at < 0.8 else "in left", at, 0.0, "stonewall")
+        panel.note("" if at < 0.8 else "left", at, "stonewall")
     if rates_of.steady is not None and profile.steady:
         steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
         panel.horizontal("mean", min(steady, scale.high), low, high)
@@ -99,14 +101,17 @@ def _total_panel(
     return panel
 
 
-def _task_panel(profile: Profile, axis: Axis) -> Panel:
+def _task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
     rates = profile.task_rate
     top = max((value for value in rates["max"] if value is not None), default=0.0)
     scale = amount_axis(top, "B/s", 3)
-    panel = Panel(axis, scale, 110, f"Each task, {scale.unit}")
-    panel.path("band all", panel.area(profile.edges, rates["min"], rates["max"]), "Slowest to fastest task")
-    panel.path("band half", panel.area(profile.edges, rates["p25"], rates["p75"]), "Middle half of the tasks")
-    panel.path("median", panel.steps(profile.edges, rates["p50"]), "Median task")
+    panel = Panel(axis, scale, 90, f"Each task, {scale.unit}")
+    panel.path(f"band all {css}", panel.area(profile.edges, rates["min"], rates["max"]), "Slowest to fastest task")
+    if profile.tasks >= FEWEST_FOR_QUANTILES:
+        panel.path(
+            f"band half {css}", panel.area(profile.edges, rates["p25"], rates["p75"]), "Middle half of the tasks"
+        )
+        panel.path(f"median {css}", panel.steps(profile.edges, rates["p50"]), "Median task")
     panel.tips = _tips(profile, "task")
     return panel
 
@@ -114,7 +119,7 @@ def _task_panel(profile: Profile, axis: Axis) -> Panel:
 def _active_panel(profile: Profile, axis: Axis) -> Panel:
     top = max(profile.active)
     scale = members_axis(max(top, 1))
-    panel = Panel(axis, scale, 32, "Tasks at work")
+    panel = Panel(axis, scale, 28, "Tasks at work")
     values = list(profile.active)
     panel.path("count", panel.area(profile.edges, [0.0] * len(values), values), "Number of tasks in their transfer")
     return panel
@@ -147,14 +152,19 @@ def _tips(profile: Profile, unit: str) -> list[Tip]:
     return tips
 
 
-def _caption(profile: Profile, spread: bool) -> Markup:
-    parts = [Markup('<span class="key line"></span>total')]
+def _key(kind: str, css: str, words: str) -> Markup:
+    return Markup('<span class="key {} {}"></span>{}').format(kind, css, words)
+
+
+def _caption(profile: Profile, spread: bool, css: str) -> Markup:
+    parts = [_key("line", css, "total")]
     if profile.steady:
-        parts.append(Markup('<span class="key mean"></span>mean of the steady window'))
+        parts.append(_key("mean", "", "mean of the steady window"))
     if spread:
-        parts.append(Markup('<span class="key median"></span>median task'))
-        parts.append(Markup('<span class="key half"></span>middle half of the tasks (p25–p75)'))
-        parts.append(Markup('<span class="key all"></span>slowest to fastest'))
+        if profile.tasks >= FEWEST_FOR_QUANTILES:
+            parts.append(_key("median", css, "median task"))
+            parts.append(_key("half", css, "middle half of the tasks (p25–p75)"))
+        parts.append(_key("all", css, "slowest to fastest task"))
     width = quantities.seconds(profile.slice_s)
     slices = f"Slices of {width}"
     if profile.joined > 1:
@@ -192,9 +202,12 @@ Timed = tuple[Judged, float, float]
 def run_timeline(run: Run, phases: Sequence[Judged]) -> Chart | None:
     """The whole run: what was done when, treatments included, and the total rate. None when nothing has a time."""
     known: list[Timed] = [(judged, *_span(judged.phase)) for judged in phases]
-    end = max([stop for _, _, stop in known] + [run.end.t], default=0.0)
-    if not known or end <= 0:
+    last = max((stop for _, _, stop in known), default=0.0)
+    if last <= 0:
         return None
+    # Removing files may take longer than all phases; it is said, not drawn.
+    after = max(0.0, run.end.t - last)
+    end = last * 1.02 if after > 0.1 * last else last + after
     axis = time_axis(end)
     rates = _run_rates(known, axis)
     bars = _run_phases(known, axis)
@@ -210,10 +223,16 @@ def run_timeline(run: Run, phases: Sequence[Judged]) -> Chart | None:
         caption=Markup(
             '<span class="keys"><span class="ki"><span class="key line"></span>storage</span><span class="ki">'
             '<span class="key dull"></span>not a storage number</span><span class="ki"><span class="key treat"></span>'
-            "treatment before a phase</span></span> <span>Gaps are preparation, barriers and clean-up.</span>"
-        ),
+            "treatment before a phase</span></span> <span>{}</span>"
+        ).format(_gaps(after)),
         table=_timeline_table(known),
     )
+
+
+def _gaps(after: float) -> str:
+    """What the drawing does not show."""
+    cleaning = f" Clean-up afterwards took {quantities.seconds(after)}." if after > 0.05 else ""
+    return f"Gaps are preparation and barriers.{cleaning}"
 
 
 def _span(phase: PhaseRecord) -> tuple[float, float]:
@@ -254,9 +273,8 @@ def _run_phases(known: Sequence[Timed], axis: Axis) -> Panel:
             tips.append(Tip(axis.at(begun), axis.at(line.t), f"{line.kind}: {line.outcome}"))
         _bar(panel, f"span {tone(found.standing)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
         room = axis.at(stop) - axis.at(start)
-        if room > 0.03:
-            words = f"{place} {phase.id}" if room > 0.14 else f"{place}"
-            panel.label(f"on {tone(found.standing)}", axis.at(start) + room / 2, 0.5, words)
+        if room > 0.025:
+            panel.name_bar(start, stop, f"{place} {phase.id}" if room > 0.12 else f"{place}")
         rate = f"{found.rate}\n" if found.rate else ""
         tips.append(Tip(axis.at(start), axis.at(stop), f"{place} {phase.id}\n{rate}{quantities.seconds(stop - start)}"))
     panel.tips = tips

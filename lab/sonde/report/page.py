@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sonde.model.lines import Finding
 from sonde.report import facts, figures, quantities
 from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import latency_chart, node_members, spread_chart, task_members
+from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import Four
+from sonde.report.members import nodes_of, tasks_of
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
 from sonde.report.reading import Run
-from sonde.report.verdicts import Judged, Standing, Verdict, error_words, judge
+from sonde.report.verdicts import Judged, Standing, Verdict, error_words, judge, sentence
 from sonde.report.visible import one_line
 
 _DOT = " · "
@@ -32,10 +33,10 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One measured phase in the summary; `of` names its run when there are several."""
+    """One measured phase in the summary; when there are several runs, the name says how many tasks it had."""
 
     anchor: str
-    of: str
+    name: str
     verdict: Verdict
     tone: str
     spark: Markup
@@ -52,12 +53,12 @@ class SummaryGroup:
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding in words, with its evidence as short figures."""
+    """A finding in words, where it was made (run -> phases), and its evidence when that was one place."""
 
     severity: str
-    where: str
     text: str
     advice: str
+    places: tuple[tuple[str, str], ...]
     evidence: Pairs
 
 
@@ -73,12 +74,14 @@ class PhaseView:
     measured: bool
     figures: Pairs
     rates: tuple[tuple[Definition, str, str, str], ...]
-    charts: tuple[Markup, ...]
+    wide: tuple[Markup, ...]
+    narrow: tuple[Markup, ...]
+    small: tuple[Markup, ...]
     split: tuple[tuple[str, str, float, str], ...]
     slowest: tuple[Four, ...]
     treatments: tuple[Four, ...]
-    findings: tuple[FindingView, ...]
     errors: tuple[str, ...]
+    findings: tuple[tuple[str, str], ...]
     lanes: tuple[Four, ...]
     lane_words: str
     latencies: tuple[tuple[str, ...], ...]
@@ -86,9 +89,8 @@ class PhaseView:
 
 @dataclass(frozen=True)
 class Repeat:
-    """How to do it again: what was typed, this run alone, the engine alone, and the plan."""
+    """How to do it again: this run from the archive, the engine alone, and the plan."""
 
-    typed: str
     run: str
     engine: str
     plan: Markup
@@ -104,7 +106,6 @@ class RunView:
     archive: str
     alarms: tuple[str, ...]
     facts: Pairs
-    findings: tuple[FindingView, ...]
     errors: tuple[str, ...]
     timeline: Markup
     phases: tuple[PhaseView, ...]
@@ -126,65 +127,63 @@ class PageView:
     runs: tuple[RunView, ...]
     definitions: tuple[Definition, ...]
     several: bool
+    typed: tuple[str, ...]
 
 
 def page(runs: Sequence[Run], title: str | None) -> PageView:
     """The view of a report over these runs (one or more)."""
     several = len(runs) > 1
+    shared = facts.shared(runs)
     rows: list[SummaryRow] = []
     views: list[RunView] = []
     for at, run in enumerate(runs, start=1):
         judged = [judge(run, phase) for phase in run.phases]
-        views.append(_run_view(run, judged, at))
+        own = tuple(pair for pair in facts.of_run(run) if pair not in shared)
+        same = at > 1 and facts.same_machines(run, runs[0])
+        views.append(_run_view(run, judged, at, own, () if same else facts.nodes(run)))
         rows += _rows(run, judged, at, several)
     groups = _grouped(rows)
     return PageView(
         title=title or views[0].title,
         lead=_lead(groups),
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
-        facts=facts.shared(runs),
+        facts=shared,
         groups=groups,
-        findings=_ordered(
-            replace(finding, where=_DOT.join([view.title, finding.where] if finding.where else [view.title]))
-            if several
-            else finding
-            for view in views
-            for finding in view.findings
-        ),
+        findings=_findings(runs, several),
         runs=tuple(views),
         definitions=tuple(RATES.values()),
         several=several,
+        typed=tuple(dict.fromkeys(words for run in runs if (words := facts.typed_command(run)))),
     )
 
 
 def _lead(groups: Sequence[SummaryGroup]) -> str:
     """A warning in plain words when no number of the report is about storage."""
     standings = {group.standing for group in groups}
-    if standings & {Standing.CACHE, Standing.MEMORY, Standing.SYNTHETIC} and Standing.STORAGE not in standings:
+    if standings & {Standing.CACHE, Standing.MEMORY, Standing.SYNTHETIC} and not standings & {
+        Standing.STORAGE,
+        Standing.BURST,
+        Standing.SHORT,
+    }:
         return "None of these numbers is about storage."
     return ""
 
 
-def _run_view(run: Run, judged: Sequence[Judged], at: int) -> RunView:
-    views = tuple(_phase_view(run, one, at, place) for place, one in enumerate(judged, start=1))
+def _run_view(run: Run, judged: Sequence[Judged], at: int, own: Pairs, environment: tuple[NodeView, ...]) -> RunView:
     timeline = run_timeline(run, judged)
-    own = [_finding(line) for line in run.record.findings]
     return RunView(
         anchor=f"r{at}",
         title=one_line(run.title, 200),
         id=one_line(run.head.id or run.folder.name, 120),
         archive=one_line(run.folder, 400),
         alarms=tuple(_alarms(run)),
-        facts=facts.of_run(run),
-        findings=_ordered([*own, *(finding for view in views for finding in view.findings)]),
+        facts=own,
         errors=tuple(error_words(line) for line in run.own_errors[:20]),
         timeline=timeline.render() if timeline else Markup(""),
-        phases=views,
-        environment=facts.nodes(run),
-        more_nodes=max(0, len(run.machines) - facts.MOST_NODES),
-        repeat=Repeat(
-            facts.typed_command(run), facts.repeat_command(run), facts.engine_command(run), facts.plan_text(run)
-        ),
+        phases=tuple(_phase_view(run, one, at, place) for place, one in enumerate(judged, start=1)),
+        environment=environment,
+        more_nodes=max(0, len(run.machines) - facts.MOST_NODES) if environment else 0,
+        repeat=Repeat(facts.repeat_command(run), facts.engine_command(run), facts.plan_text(run)),
     )
 
 
@@ -192,7 +191,7 @@ def _alarms(run: Run) -> Iterable[str]:
     if run.status != "done":
         opening = _STATUS.get(run.status, f"The run ended as “{one_line(run.status, 40)}”")
         said = one_line(run.end.text, 600)
-        yield f"{opening}: {said}" if said else f"{opening}."
+        yield sentence(f"{opening}: {said}" if said else opening)
     yield from (one_line(one, 400) for one in run.damage)
     unfinished = [one_line(phase.id, 60) for phase in run.phases if phase.end is None]
     if unfinished:
@@ -208,8 +207,10 @@ def _rows(run: Run, judged: Sequence[Judged], at: int, several: bool) -> Iterabl
         if one.phase.begin.measured:
             css = tone(one.verdict.standing)
             curve = spark(one.profile, one.operations, css) if one.profile else Markup("")
-            of = one_line(run.title if several else one.phase.id, 100)
-            yield SummaryRow(f"r{at}p{place}", of, one.verdict, css, curve)
+            name = one.verdict.name
+            if several:
+                name += f", {quantities.plural(run.tasks, 'task')}"
+            yield SummaryRow(f"r{at}p{place}", name, one.verdict, css, curve)
 
 
 def _grouped(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:
@@ -221,23 +222,36 @@ def _grouped(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:
     return tuple(groups)
 
 
-def _ordered(found: Iterable[FindingView]) -> tuple[FindingView, ...]:
-    def rank(one: FindingView) -> int:
-        return _SEVERITIES.index(one.severity) if one.severity in _SEVERITIES else len(_SEVERITIES)
+def _findings(runs: Sequence[Run], several: bool) -> tuple[FindingView, ...]:
+    """Findings of all runs; what was found in several places is said once, with the places."""
+    found: dict[tuple[str, str, str], list[tuple[str, Finding]]] = {}
+    for run in runs:
+        for line in run.record.all_findings:
+            key = (line.severity if line.severity in _SEVERITIES else "info", line.id, line.advice)
+            found.setdefault(key, []).append((run.title if several else "", line))
+    views = [_finding(severity, cases) for (severity, _, _), cases in found.items()]
+    return tuple(sorted(views, key=lambda view: _SEVERITIES.index(view.severity)))
 
-    return tuple(sorted(found, key=rank))
 
-
-def _finding(line: Finding) -> FindingView:
-    evidence = tuple((facts.label(name), facts.shown(name, value)) for name, value in list(line.evidence.items())[:8])
-    severity = line.severity if line.severity in _SEVERITIES else "info"
-    text = one_line(line.text or line.id, 600)
-    return FindingView(severity, one_line(line.phase or "", 80), text, one_line(line.advice, 600), evidence)
+def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView:
+    first = cases[0][1]
+    places: dict[str, list[str]] = {}
+    for title, line in cases:
+        places.setdefault(one_line(title, 120), []).append(one_line(line.phase or "", 80))
+    evidence = list(first.evidence.items())[:8] if len(cases) == 1 else []
+    return FindingView(
+        severity=severity,
+        text=sentence(one_line(first.text or first.id, 600)),
+        advice=sentence(one_line(first.advice, 600)),
+        places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
+        evidence=tuple((facts.label(name), facts.shown(name, value)) for name, value in evidence),
+    )
 
 
 def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
     phase = one.phase
-    lanes, lane_words = figures.lanes(phase)
+    wide, narrow, small = _charts(run, one)
+    lanes, lane_words = figures.lanes(run, phase)
     return PhaseView(
         anchor=f"r{at}p{place}",
         place=place,
@@ -247,29 +261,32 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         measured=phase.begin.measured,
         figures=figures.of_phase(run, phase),
         rates=figures.rate_rows(phase, one.operations),
-        charts=tuple(_charts(run, one)),
+        wide=wide,
+        narrow=narrow,
+        small=small,
         split=figures.split(phase),
         slowest=figures.slowest(run, phase),
         treatments=tuple(figures.treatment(line) for line in phase.treatments),
-        findings=tuple(_finding(line) for line in phase.findings),
         errors=tuple(error_words(line) for line in phase.errors[:20]),
+        findings=tuple((one.severity, sentence(one_line(one.text or one.id, 600))) for one in phase.findings),
         lanes=lanes,
         lane_words=lane_words,
         latencies=figures.latencies(phase),
     )
 
 
-def _charts(run: Run, one: Judged) -> Iterable[Markup]:
+def _charts(run: Run, one: Judged) -> tuple[tuple[Markup, ...], ...]:
+    """Charts for the wide column, for the narrow one beside it, and small ones below."""
     css = tone(one.verdict.standing)
     over_time = rate_chart(run, one)
-    if over_time:
-        yield over_time.render()
-    for line in one.phase.histograms:
-        latency = latency_chart(one.phase, line, css)
-        if latency:
-            yield latency.render()
-    tasks, nodes = task_members(run, one), node_members(run, one)
-    if len(tasks) > 1:
-        yield spread_chart("tasks", "Rate of each task", tasks, one.operations, css).render()
+    latencies = [chart for line in one.phase.histograms if (chart := latency_chart(one.phase, line, css))]
+    # Reads and writes are what the phase is about; opening, flushing and closing stand below.
+    first = [chart for chart in latencies if chart.about in ("read", "write")]
+    rest = [chart for chart in latencies if chart.about not in ("read", "write")]
+    tasks, nodes = (of(run, one.phase, one.operations) for of in (tasks_of, nodes_of))
+    wide = [over_time] if over_time else []
     if len(nodes) > 1:
-        yield spread_chart("nodes", "Rate of each node", nodes, one.operations, css).render()
+        wide.append(spread_chart("nodes", "Rate of each node", nodes, one.operations, css))
+    if len(tasks) > 1:
+        first.append(spread_chart("tasks", "Rate of each task", tasks, one.operations, css))
+    return tuple(tuple(chart.render() for chart in charts) for charts in (wide, first, rest))

@@ -17,6 +17,8 @@ from sonde.report.axes import Axis
 from sonde.report.visible import one_line
 
 WIDTH = 1000.0
+# Height of a row of notes above a plot, CSS pixels.
+ROW = 15
 NOTHING = Markup("")
 
 
@@ -50,6 +52,7 @@ class Panel:
     marks: list[Markup] = field(default_factory=list)
     labels: list[Markup] = field(default_factory=list)
     tips: Sequence[Tip] = ()
+    rows: int = 0
 
     def px(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
@@ -80,11 +83,21 @@ class Panel:
         right = WIDTH if x1 is None else self.px(x1)
         self.path(css, f"M{fixed(left)} {fixed(self.py(value))}H{fixed(right)}")
 
-    def label(self, css: str, at_x: float, at_y: float, words: str) -> None:
-        """Letters at shares of width and height (0 = left, 0 = top); `css` says to which side they hang."""
+    def name_bar(self, start: float, stop: float, words: str) -> None:
+        """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
+        at = self.x.at(start)
         self.labels.append(
-            Markup('<span class="lb {}" style="left:{};top:{}">{}</span>').format(
-                css, share(at_x), share(at_y), one_line(words)
+            Markup('<span class="lb on" style="left:{};width:{}">{}</span>').format(
+                share(at), share(self.x.at(stop) - at), one_line(words)
+            )
+        )
+
+    def note(self, css: str, at_x: float, words: str, row: int = 0) -> None:
+        """Letters above the plot, where no mark can hide them; row 0 is the one nearest to it."""
+        self.rows = max(self.rows, row + 1)
+        self.labels.append(
+            Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
+                css, share(at_x), -ROW * (row + 1), one_line(words)
             )
         )
 
@@ -134,9 +147,9 @@ class Panel:
             '<svg viewBox="0 0 1000 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">{}{}</svg>'
         ).format(self.height, grid, Markup("").join(self.marks))
         return Markup(
-            '{}<div class="panel" style="height:{}px"><div class="y" aria-hidden="true">{}</div>'
+            '{}<div class="panel" style="height:{}px;margin-top:{}px"><div class="y" aria-hidden="true">{}</div>'
             '<div class="plot">{}<div class="over" aria-hidden="true">{}{}</div></div></div>'
-        ).format(title, self.height, scale, svg, Markup("").join(self.labels), tips)
+        ).format(title, self.height, ROW * self.rows, scale, svg, Markup("").join(self.labels), tips)
 
 
 def _tip(tip: Tip) -> Markup:
@@ -174,7 +187,7 @@ class Chart:
     x_unit: str = ""
     caption: Markup = NOTHING
     table: Markup = NOTHING
-    table_title: str = "Values"
+    about: str = ""
 
     def render(self) -> Markup:
         """The whole figure as HTML."""
@@ -188,7 +201,7 @@ class Chart:
         scale = Markup('<div class="x" aria-hidden="true">{}</div>').format(ticks) if axis.ticks else Markup("")
         unit = Markup('<div class="xu" aria-hidden="true">{}</div>').format(self.x_unit) if self.x_unit else Markup("")
         table = (
-            Markup('<details class="values"><summary>{}</summary>{}</details>').format(self.table_title, self.table)
+            Markup('<details class="values"><summary>{}</summary>{}</details>').format("Values", self.table)
             if self.table
             else Markup("")
         )

@@ -38,14 +38,12 @@ class Profile:
     steady: tuple[float, float] | None
     tasks: int
 
+    movement: Movement
+    operations_movement: Movement
+
     def moved(self, operations: bool) -> Movement:
-        """How the total rate moved while all tasks were at work (or over the whole phase when they never all were)."""
-        rates = self.ops_per_s if operations else self.bytes_per_s
-        low, high = self.steady or (self.edges[0], self.edges[-1])
-        inside = [i for i in range(len(rates)) if self.edges[i] >= low - 1e-12 and self.edges[i + 1] <= high + 1e-12]
-        if not inside:
-            return Movement("short")
-        return movement(self.edges[inside[0] : inside[-1] + 2], rates[inside[0] : inside[-1] + 1])
+        """How the total rate moved while all tasks were at work."""
+        return self.operations_movement if operations else self.movement
 
 
 def profile_of(phase: PhaseRecord) -> Profile | None:
@@ -90,6 +88,8 @@ def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: 
         joined=joined,
         steady=_steady(active, width, tasks, edges[-1]),
         tasks=tasks,
+        movement=movement(line.bytes[:used], active, width),
+        operations_movement=movement(ops, active, width),
     )
 
 

@@ -15,6 +15,7 @@ from sonde.model.lines import ErrorLine, FileSystem, Rate
 from sonde.model.record import PhaseRecord
 from sonde.model.units import parse_bytes
 from sonde.report import quantities
+from sonde.report.members import lagging, tasks_of
 from sonde.report.movement import Movement
 from sonde.report.profile import Profile, profile_of
 from sonde.report.quantities import Quantity
@@ -25,6 +26,8 @@ SYNTHETIC = frozenset({"null", "paced"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 # Below this many bytes an operation, people ask for operations per second.
 SMALL_OPERATION = 64 * 1024
+# Shorter than this, start and end weigh more than the storage; shorter than that, caches of devices may carry it.
+SHORTEST_S, SUSTAINED_S = 1.0, 50.0
 
 _OPS = {
     "write": "write",
@@ -34,6 +37,12 @@ _OPS = {
     "read_only": "read",
     "mixed": "mixed read and write",
     "duplex": "simultaneous read and write",
+}
+_FILE_OPS = {
+    "write": "Create files",
+    "rewrite": "Rewrite files",
+    "read": "Open and read files",
+    "reread": "Reread files",
 }
 _ORDERS = {
     "sequential": "Sequential",
@@ -48,6 +57,8 @@ class Standing(Enum):
     """What a number is about. The value is the heading it is listed under."""
 
     STORAGE = "Storage"
+    BURST = "Storage, for seconds only: bursts that may have ended in caches of devices or servers"
+    SHORT = "Too short to trust"
     CACHE = "Page cache: not storage numbers"
     MEMORY = "Memory: no storage is involved"
     SYNTHETIC = "Synthetic backend: no storage is involved"
@@ -58,7 +69,10 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One phase in words. `rate` is None when nothing was measured; `exact` spells out its numerator and interval."""
+    """One phase in words. `rate` is None when nothing was measured; `exact` spells out its numerator and interval.
+
+    `because` is the sentence on the standing, `remarks` are further ones: how the rate moved, who lagged behind.
+    """
 
     name: str
     detail: str
@@ -67,7 +81,12 @@ class Verdict:
     rate: Quantity | None
     second: str
     exact: str
-    movement: str
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """All remarks, one after the other."""
+        return " ".join(self.remarks)
 
 
 @dataclass(frozen=True)
@@ -90,27 +109,46 @@ def judge(run: Run, phase: PhaseRecord) -> Judged:
     """The verdict on one phase, and what it was drawn from."""
     standing, because = standing_of(run, phase)
     operations = operations_first(phase)
-    rate, second, exact = _rates(phase, operations)
+    rate, second, exact = _rates(run, phase, operations)
     profile = profile_of(phase)
+    remarks = [
+        movement_words(profile.moved(operations), operations, profile) if profile else "",
+        _before_fsync(phase),
+        _lagging_words(run, phase, operations),
+    ]
     found = Verdict(
         name=phase_name(run, phase),
         detail=phase_detail(run, phase),
         standing=standing,
-        because=because,
+        because=sentence(because),
         rate=rate,
         second=second,
         exact=exact,
-        movement=movement_words(profile.moved(operations), operations, profile) if profile else "",
+        remarks=tuple(sentence(one) for one in remarks if one),
     )
     return Judged(phase, found, profile, operations)
 
 
 def phase_name(run: Run, phase: PhaseRecord) -> str:
-    """ "Random read": what was done, for a heading."""
+    """ "Random read, direct": what was done, for a heading."""
+    plain = _plain_name(run, phase)
+    return f"{plain}, direct" if phase.begin.direct else plain
+
+
+def _plain_name(run: Run, phase: PhaseRecord) -> str:
     op = phase.begin.op
     words = _OPS.get(op, one_line(op, 40) or "unknown operation")
+    if many_files(run, phase) and op in _FILE_OPS:
+        return _FILE_OPS[op]
     order = _ORDERS.get(str(run.setting(phase.id, "access", "order") or "sequential"), "")
     return words[:1].upper() + words[1:] if op == "duplex" or not order else f"{order} {words}"
+
+
+def many_files(run: Run, phase: PhaseRecord) -> bool:
+    """True when every operation is a file of its own, so that operations count files."""
+    end = phase.end
+    mapped = run.setting(phase.id, "files", "mapping") == "many"
+    return mapped and (end is None or phase.begin.files is None or end.ops.done <= phase.begin.files)
 
 
 def transfer_bytes(run: Run, phase: PhaseRecord) -> float | None:
@@ -132,7 +170,7 @@ def phase_detail(run: Run, phase: PhaseRecord) -> str:
     if backend not in ("", "posix"):
         parts.append(one_line(backend, 40))
     if backend not in SYNTHETIC:
-        parts.append("direct I/O" if phase.begin.direct else "buffered")
+        parts.append("direct" if phase.begin.direct else "buffered")
     depth = number({"v": run.setting(phase.id, "io", "queue_depth")}, "v")
     if depth and depth > 1:
         parts.append(f"queue depth {quantities.count(depth)}")
@@ -167,8 +205,26 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     if not phase.end.bytes.moved and not phase.end.ops.done:
         return Standing.UNKNOWN, "nothing was moved"
     if phase.begin.op in ("write", "rewrite"):
-        return _write_standing(run, phase)
-    return _read_standing(phase, phase.end.resident)
+        return _lasted(phase, *_write_standing(run, phase))
+    return _lasted(phase, *_read_standing(phase, _resident(phase)))
+
+
+def _resident(phase: PhaseRecord) -> float | None:
+    """Share of the data in the page cache before the phase: measured then, or after the last treatment."""
+    if phase.end is not None and phase.end.resident is not None:
+        return phase.end.resident
+    after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
+    return after[-1] if after else None
+
+
+def _lasted(phase: PhaseRecord, standing: Standing, because: str) -> tuple[Standing, str]:
+    """A storage number that lasted too short to be one, or that only shows what storage does for a moment."""
+    total = phase.end.rates.total if phase.end else None
+    if standing is not Standing.STORAGE or total is None or total.seconds >= SUSTAINED_S:
+        return standing, because
+    if total.seconds < SHORTEST_S:
+        return Standing.SHORT, f"over in {quantities.seconds(total.seconds)}: {because}"
+    return Standing.BURST, because
 
 
 def _suspect(phase: PhaseRecord) -> bool:
@@ -178,7 +234,7 @@ def _suspect(phase: PhaseRecord) -> bool:
 def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing, str]:
     cache = phase.begin.cache
     if phase.begin.direct or cache == "direct":
-        return Standing.STORAGE, "from storage: direct I/O does not use the page cache of the clients"
+        return Standing.STORAGE, "from storage: direct I/O"
     warm = _suspect(phase) or cache == "warm"
     if resident is not None and (warm or resident > 0.01):
         if resident >= 0.95:
@@ -189,26 +245,28 @@ def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing
         return Standing.CACHE, "may have been served from page cache: not a storage number"
     if cache == "cold" or resident is not None:
         share = quantities.percent(resident or 0.0)
-        return Standing.STORAGE, f"from storage: {share} of the data was in the page cache before"
+        return Standing.STORAGE, f"from storage: {share} of the data was in the page cache"
     return Standing.UNKNOWN, "how much of it came from the page cache is not known"
 
 
 def _write_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     flush = flush_words(run, phase)
     if flush and not _suspect(phase):
-        return Standing.STORAGE, f"to storage: {'the time includes ' if 'fsync' in flush else ''}{flush}"
+        return Standing.STORAGE, f"to storage: {flush}"
     if phase.begin.direct:
-        return Standing.STORAGE, "to storage: direct I/O, not flushed (devices and servers may still cache some)"
-    return Standing.CACHE, "into page cache: nothing made it durable while the clock ran, so not a storage number"
+        return Standing.STORAGE, "to storage: direct I/O, not flushed"
+    return Standing.CACHE, "into page cache, not made durable: not a storage number"
 
 
 def unfinished_words(run: Run, phase: PhaseRecord) -> str:
-    """Why a phase has no result."""
+    """Why a phase has no result, and how far it had come."""
+    last = phase.progress
+    far = f" after {quantities.volume(last.bytes)} in {quantities.seconds(last.phase_s)}" if last else ""
     if phase.errors:
-        return f"stopped by an error: {error_words(phase.errors[0]).rstrip('.')}"
+        return f"stopped by an error{far}: {error_words(phase.errors[0]).rstrip('.')}"
     if run.status == "interrupted":
-        return "interrupted before it ended"
-    return "it did not end: nothing was measured"
+        return f"interrupted{far}"
+    return f"it did not end; last heard of{far}" if far else "it did not end"
 
 
 def error_words(line: ErrorLine) -> str:
@@ -232,21 +290,55 @@ def memory_backed(run: Run) -> bool:
     return found.memory_backed is True or found.type in MEMORY_FILE_SYSTEMS
 
 
-def _rates(phase: PhaseRecord, operations: bool) -> tuple[Quantity | None, str, str]:
-    """The headline, the same in the other unit, and what was divided by what."""
+def _rates(run: Run, phase: PhaseRecord, operations: bool) -> tuple[Quantity | None, str, str]:
+    """The headline, the same in the other unit with how long it lasted, and what was divided by what."""
     total = phase.end.rates.total if phase.end else None
     if total is None:
         return None, "", ""
     exact = f"{exact_words(total, operations)}, first open to last close"
     if operations:
-        return quantities.operation_rate(total.ops_per_s), str(quantities.byte_rate(total.bytes_per_s)), exact
-    return quantities.byte_rate(total.bytes_per_s), str(quantities.binary_byte_rate(total.bytes_per_s)), exact
+        rate = quantities.operation_rate(total.ops_per_s)
+        if many_files(run, phase):
+            rate = Quantity(rate.digits, rate.unit.replace("op/s", "files/s"))
+        return rate, f"{quantities.byte_rate(total.bytes_per_s)} for {quantities.seconds(total.seconds)}", exact
+    other = f"{quantities.binary_byte_rate(total.bytes_per_s)} for {quantities.seconds(total.seconds)}"
+    return quantities.byte_rate(total.bytes_per_s), other, exact
 
 
 def exact_words(rate: Rate, operations: bool) -> str:
     """ "1,073,741,824 B / 1.302 s": numerator and interval, with the digits to divide again."""
     amount = f"{quantities.count(rate.ops)} operations" if operations else f"{quantities.count(rate.bytes)} B"
     return f"{amount.replace(' ', quantities.GAP)} / {quantities.exact_seconds(rate.seconds)}"
+
+
+def _before_fsync(phase: PhaseRecord) -> str:
+    """How fast the page cache took what fsync made durable afterwards, when both were timed apart."""
+    end = phase.end
+    if end is None or phase.begin.direct or not end.rates.total or not end.rates.transfer or not end.bytes.written:
+        return ""
+    total, transfer = end.rates.total, end.rates.transfer
+    if not end.seconds.fsync or transfer.seconds > 0.95 * total.seconds:
+        return ""
+    taken = quantities.byte_rate(transfer.bytes_per_s)
+    return f"the page cache took it at {taken}, which is not a storage number"
+
+
+def _lagging_words(run: Run, phase: PhaseRecord, operations: bool) -> str:
+    found = lagging(tasks_of(run, phase, operations))
+    if found is None:
+        return ""
+    slowest, middle, count = found
+    where = f" on {slowest.host}" if slowest.host else ""
+    also = f", and {count - 1} more below half of that" if count > 1 else ""
+    return (
+        f"{slowest.name}{where} reached {rate_words(slowest.value, operations)},"
+        f" the median task {rate_words(middle, operations)}{also}"
+    )
+
+
+def sentence(words: str) -> str:
+    """With a capital at the beginning and a full stop at the end."""
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?')) else '.'}" if words else ""
 
 
 def rate_words(value: float, operations: bool) -> str:
@@ -256,21 +348,28 @@ def rate_words(value: float, operations: bool) -> str:
 
 def movement_words(moved: Movement, operations: bool, profile: Profile) -> str:
     """When the rate moved during the phase, as one clause; empty when there were too few slices to tell."""
-    middle = rate_words(moved.median, operations)
+
+    def words(rate: float) -> str:
+        return rate_words(rate, operations)
+
+    middle = words(moved.median)
     if moved.kind == "steps":
-        rates = [rate_words(rate, operations) for _, rate in moved.parts]
         times = [str(quantities.seconds(at)) for at, _ in moved.parts]
-        way = "rose" if moved.parts[-1][1] > moved.parts[0][1] else "fell"
+        rates = [rate for _, rate in moved.parts]
+        first = (
+            f"{'rose' if rates[1] > rates[0] else 'fell'} from {words(rates[0])} to {words(rates[1])} after {times[1]}"
+        )
         if len(rates) == 2:
-            return f"{way} from {rates[0]} to {rates[1]} after {times[1]}"
-        return f"{rates[0]}, then " + ", ".join(f"{r} from {t} on" for r, t in zip(rates[1:], times[1:], strict=True))
+            return first
+        return f"{first}, then {'rose' if rates[2] > rates[1] else 'fell'} to {words(rates[2])} after {times[2]}"
     if moved.kind == "drift":
         way = "rose" if moved.after > moved.before else "fell"
-        return f"{way} gradually from {rate_words(moved.before, operations)} to {rate_words(moved.after, operations)}"
+        return f"{way} gradually from {words(moved.before)} to {words(moved.after)}"
     if moved.kind == "stalls":
         whole = quantities.seconds(profile.edges[-1] - profile.edges[0])
         return f"stood still for {quantities.seconds(moved.stalled_s)} of {whole}; otherwise {middle}"
-    if moved.kind == "short":
-        return ""
-    spread = quantities.percent(max(moved.spread, 0.001))
-    return f"{moved.kind}: nine tenths of the time within {spread} of {middle}"
+    if moved.kind == "steady":
+        return f"steady, ±{max(1, round(moved.spread * 100))}{quantities.GAP}% around {middle}"
+    if moved.kind == "uneven":
+        return f"uneven, {words(moved.low)} to {words(moved.high)}, median {middle}"
+    return ""

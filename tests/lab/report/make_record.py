@@ -256,7 +256,7 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     busy = moved.stop - moved.start
     transfer = float(moved.stop.max() - moved.start.min()) if total else work.seconds
     elapsed = work.seconds + work.fsync + 0.002
-    kind = "read" if work.op.startswith("read") or work.op == "reread" else "write"
+    kind = "read" if "read" in work.op else "write"
     latencies = _latencies(work, ops, by_task, busy, random)
     rates = {"total": _rate(total, ops, elapsed), "transfer": _rate(total, ops, transfer)}
     low, high = float(moved.start.max()), float(moved.stop.min())
@@ -287,7 +287,7 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     if work.resident is not None:
         line["resident"] = work.resident
     after = [_series(moved, work), *(_histogram(name, values) for name, values in latencies.items())]
-    return {"line": line, "after": [*after, *_tables(scene, by_task, busy, work)]}
+    return {"line": line, "after": [*after, *_tables(scene, moved, work)]}
 
 
 def _between(moved: _Moved, low: float, high: float) -> int:
@@ -300,7 +300,7 @@ def _latencies(
     work: Work, ops: int, by_task: NDArray[np.int64], busy: NDArray[np.float64], random: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """A log-normal body around the mean that the rates imply; one in two thousand is a hundred times slower."""
-    kind = "read" if work.op.startswith("read") else "write"
+    kind = "read" if "read" in work.op else "write"
     mean = float(busy.sum()) / max(ops, 1) * 1e9
     sample = mean * random.lognormal(-0.05, 0.3, ops)
     slow = random.random(ops) < 0.0005
@@ -368,11 +368,13 @@ def _node_of(scene: Scene, task: int) -> int:
     return task * scene.nodes // scene.tasks
 
 
-def _tables(scene: Scene, by_task: NDArray[np.int64], busy: NDArray[np.float64], work: Work) -> list[dict[str, Any]]:
-    columns = ["task", "node", "bytes", "ops", "seconds", "bytes_per_s"]
+def _tables(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:
+    """The columns that the engine writes, without the parts of a task's time."""
+    by_task = moved.by_slice.sum(axis=1)
+    columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s", "bytes_per_s"]
     rows = [
-        [i, _node_of(scene, i), int(b), int(b) // work.transfer, float(s), float(b / s)]
-        for i, (b, s) in enumerate(zip(by_task, busy, strict=True))
+        [i, _node_of(scene, i), 0, int(b), int(b) // work.transfer, float(at), float(to), float(b / (to - at))]
+        for i, (b, at, to) in enumerate(zip(by_task, moved.start, moved.stop, strict=True))
     ]
     lines: list[dict[str, Any]] = [
         {"type": "tasks", "columns": columns, "rows": rows[at : at + 1024], "first_task": at}
@@ -381,7 +383,7 @@ def _tables(scene: Scene, by_task: NDArray[np.int64], busy: NDArray[np.float64],
     nodes = []
     for node in range(scene.nodes):
         mine = [row for row in rows if row[1] == node]
-        moved, longest = sum(row[2] for row in mine), max(row[4] for row in mine)
-        nodes.append([node, moved, sum(row[3] for row in mine), longest, moved / longest])
-    lines.append({"type": "nodes", "columns": ["node", "bytes", "ops", "seconds", "bytes_per_s"], "rows": nodes})
-    return lines
+        total, took = sum(row[3] for row in mine), max(row[6] for row in mine) - min(row[5] for row in mine)
+        nodes.append([node, f"node{17 + node}", len(mine), total, sum(row[4] for row in mine), took, total / took])
+    head = ["node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s"]
+    return [*lines, {"type": "nodes", "columns": head, "rows": nodes}]

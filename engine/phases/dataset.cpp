@@ -7,9 +7,13 @@ namespace sonde::phases {
 
 using nlohmann::json;
 
-const DataState* Dataset::source(const plan::Phase& phase) const {
+bool DataState::has(int k) const {
+    return files.empty() || std::find(files.begin(), files.end(), k) != files.end();
+}
+
+const DataState* Dataset::source(const plan::Phase& phase, int k) const {
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (phase.data_of.empty() || state->phase == phase.data_of) {
+        if (state->extends && state->has(k) && (phase.data_of.empty() || state->phase == phase.data_of)) {
             return &*state;
         }
     }
@@ -39,19 +43,21 @@ std::uint64_t operations_in_file(const DataState& state, int task, int k, std::u
     return done <= before ? 0 : std::min(per_file, done - before);
 }
 
-bool Dataset::verifiable(const DataState& source) const {
+bool Dataset::verifiable(const DataState& source, int k) const {
     const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
     return std::all_of(first, states_.end(), [&](const DataState& s) {
-        return s.exact && same_geometry(s.access, s.segments, source.access, source.segments);
+        return !s.has(k) || (s.exact && same_geometry(s.access, s.segments, source.access, source.segments));
     });
 }
 
 std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task, int k,
                                                  std::uint64_t operations_per_file) const {
     std::vector<workloads::Written> list;
-    const bool same =
-        !states_.empty() && same_geometry(access, segments, states_.back().access, states_.back().segments);
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        if (!state->has(k)) {
+            continue;
+        }
+        const bool same = same_geometry(access, segments, state->access, state->segments);
         const std::uint64_t count = operations_in_file(*state, task, k, operations_per_file);
         // Another geometry reads only what is completely written: all of it has the newest generation.
         list.push_back({state->generation, same ? count : ~0ULL});
@@ -69,7 +75,8 @@ std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout
     const patterns::Share share = layout.share(task);
     bool complete = true;
     std::uint64_t least = per_file;
-    for (int other = 0; other < tasks; ++other) {
+    const bool alone = share.sharers == 1;
+    for (int other = alone ? task : 0; other < (alone ? task + 1 : tasks); ++other) {
         if (layout.file_number(other, k) == layout.file_number(task, k)) {
             const std::uint64_t count = operations_in_file(state, other, k, per_file);
             complete = complete && count == per_file;
@@ -98,7 +105,8 @@ json Dataset::to_json() const {
              {"segments", s.segments},
              {"files", s.files},
              {"operations", s.operations},
-             {"exact", s.exact}});
+             {"exact", s.exact},
+             {"extends", s.extends}});
     }
     return list;
 }
@@ -122,6 +130,7 @@ Dataset Dataset::from_json(const json& list) {
         s.files = item.at("files").get<std::vector<int>>();
         s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
         s.exact = item.at("exact");
+        s.extends = item.at("extends");
         dataset.add(std::move(s));
     }
     return dataset;

@@ -23,16 +23,19 @@ struct DataState {
     std::uint64_t segments = 0;
     std::vector<int> files;                 ///< mapping many: which of each task's files
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
-    bool exact = true;  ///< false: mixed, duplex, random with replacement: which blocks are new is not known
+    bool exact = true;    ///< false: mixed, duplex, random with replacement: which blocks are new is not known
+    bool extends = true;  ///< false: mixed: changes versions of what is there, adds no data
+    bool has(int k) const;
 };
 
 class Dataset {
  public:
     void add(DataState state) { states_.push_back(std::move(state)); }
-    /// The state a phase reads: the one named, or the newest.
-    const DataState* source(const plan::Phase& phase) const;
-    /// True when the generation of every block of `source` is known.
-    bool verifiable(const DataState& source) const;
+    /// The state that holds what a phase reads of the k-th file of each task: the phase named, or the newest with that
+    /// file.
+    const DataState* source(const plan::Phase& phase, int k) const;
+    /// True when the generation of every block of the k-th files of `source` is known.
+    bool verifiable(const DataState& source, int k) const;
     /// Which generation each operation of (task, k-th file) carries, newest first; same geometry as `access`.
     std::vector<workloads::Written> written(const plan::Access& access, std::uint64_t segments, int task, int k,
                                             std::uint64_t operations_per_file) const;

@@ -57,7 +57,6 @@ struct FileSource {
     std::uint64_t segments;
     bool writing;
     bool verify;
-    const DataState* source;
 
     workloads::FileJob operator()(std::uint64_t n) const {
         const int k = files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)];
@@ -65,11 +64,12 @@ struct FileSource {
         std::uint64_t count = segments;
         std::uint64_t allowed = ~0ULL;
         const std::uint64_t per_file = segments * (phase.data.access.block / phase.data.access.transfer);
-        if (!writing && source != nullptr) {
+        const DataState* source = writing ? nullptr : context.manifest.data.source(phase, k);
+        if (source != nullptr) {
             if (same_geometry(phase.data.access, segments, source->access, source->segments)) {
                 allowed = operations_in_file(*source, owner, k, per_file);
             } else {
-                count = shortened(k);
+                count = shortened(*source, k);
             }
         }
         workloads::FileJob job{layout.path(owner, k),
@@ -95,8 +95,8 @@ struct FileSource {
     }
 
     /// Another geometry than the writer's may use what is certainly there.
-    std::uint64_t shortened(int k) const {
-        const auto prefix = written_prefix(*source, layout, owner, k, context.tasks.tasks());
+    std::uint64_t shortened(const DataState& source, int k) const {
+        const auto prefix = written_prefix(source, layout, owner, k, context.tasks.tasks());
         const auto fits = [&](std::uint64_t count) {
             return prefix &&
                    patterns::Geometry(phase.data.access, count, layout.share(owner), 0).end_of_file() <= *prefix;
@@ -112,9 +112,9 @@ struct FileSource {
         }
         if (low == 0) {
             throw plan::PlanError("plan: phase \"" + phase.id + "\" reads with another geometry than phase \"" +
-                                  source->phase +
+                                  source.phase +
                                   "\" wrote, and less than one segment of it is certainly written: let \"" +
-                                  source->phase + "\" finish its volume, or use the same access");
+                                  source.phase + "\" finish its volume, or use the same access");
         }
         return low;
     }
@@ -144,8 +144,9 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
     job.writer = owner;
-    const DataState* source = context.manifest.data.source(phase);
-    job.verify = job.reads && !job.writes && source != nullptr && context.manifest.data.verifiable(*source) &&
+    const int first = files.empty() ? 0 : files.front();
+    const DataState* source = context.manifest.data.source(phase, first);
+    job.verify = job.reads && !job.writes && source != nullptr && context.manifest.data.verifiable(*source, first) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
     job.max_slices = context.plan.observe.max_slices;
@@ -158,8 +159,7 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
                           owner,
                           segments_of(phase, context.tasks, context.node_memory),
                           job.writes && !(job.reads && phase.op == Op::mixed),
-                          job.verify,
-                          source};
+                          job.verify};
     return job;
 }
 

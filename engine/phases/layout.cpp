@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 
 namespace sonde::phases {
 
@@ -16,6 +19,21 @@ std::string numbered(const char* format, std::uint64_t number) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), format, static_cast<unsigned long long>(number));
     return text.data();
+}
+
+/// The number that follows `mark` at the start of `text`, which moves on behind it.
+std::optional<std::uint64_t> take_number(std::string_view& text, std::string_view mark) {
+    std::uint64_t number = 0;
+    if (!text.starts_with(mark)) {
+        return std::nullopt;
+    }
+    text.remove_prefix(mark.size());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) {
+        return std::nullopt;
+    }
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return number;
 }
 
 }  // namespace
@@ -56,36 +74,110 @@ std::uint64_t Layout::file_number(int task, int k) const {
     return 0;
 }
 
-std::string Layout::directory(int task) const {
-    switch (files_.directories) {
-        case Directories::one:
-            return root_;
-        case Directories::per_task:
-            return root_ + numbered("/t%08llu", static_cast<std::uint64_t>(task));
-        case Directories::per_node:
-            return root_ + numbered("/n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
-    }
-    return root_;
+int Layout::first_task_on(int node) const {
+    const auto& nodes = tasks_->node_of_process;
+    return tasks_->threads * static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
 }
 
-std::string Layout::path(int task, int k) const {
+std::string Layout::folder(int task) const {
+    switch (files_.directories) {
+        case Directories::one:
+            break;
+        case Directories::per_task:
+            return numbered("t%08llu", static_cast<std::uint64_t>(task));
+        case Directories::per_node:
+            return numbered("n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
+    }
+    return {};
+}
+
+std::string Layout::folder_of_file(int task) const {
+    // Of the first task that shares the file: all must find the same one.
+    switch (files_.mapping) {
+        case Mapping::shared:
+            return {};
+        case Mapping::per_node:
+            return folder(first_task_on(tasks_->node_of(task)));
+        case Mapping::per_group:
+            return folder(task / files_.group_size * files_.group_size);
+        case Mapping::per_task:
+        case Mapping::many:
+            break;
+    }
+    return folder(task);
+}
+
+std::string Layout::file_name(int task, int k) const {
     const std::uint64_t number = file_number(task, k);
     switch (files_.mapping) {
         case Mapping::shared:
-            return root_ + "/" + files_.name;
+            break;
         case Mapping::per_task:
-            return directory(task) + "/" + files_.name + numbered(".t%08llu", number);
+            return files_.name + numbered(".t%08llu", number);
         case Mapping::per_node:
-            return directory(task) + "/" + files_.name + numbered(".n%06llu", number);
+            return files_.name + numbered(".n%06llu", number);
         case Mapping::per_group:
-            // The directory of the group's first task: all its tasks must find the same file.
-            return directory(task / files_.group_size * files_.group_size) + "/" + files_.name +
-                   numbered(".g%08llu", number);
+            return files_.name + numbered(".g%08llu", number);
         case Mapping::many:
-            return directory(task) + "/" + files_.name + numbered(".t%08llu", static_cast<std::uint64_t>(task)) +
+            return files_.name + numbered(".t%08llu", static_cast<std::uint64_t>(task)) +
                    numbered(".%08llu", static_cast<std::uint64_t>(k));
     }
-    return root_;
+    return files_.name;
+}
+
+std::string Layout::path(int task, int k) const {
+    const std::string folder = folder_of_file(task);
+    return root_ + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
+}
+
+bool Layout::makes_file(const std::string& folder, const std::string& name) const {
+    if (!name.starts_with(files_.name)) {
+        return false;
+    }
+    // The numbers in the name say which task and file it would be; then the name must be exactly theirs.
+    std::string_view rest = std::string_view(name).substr(files_.name.size());
+    const auto all = static_cast<std::uint64_t>(tasks_->tasks());
+    std::uint64_t task = 0;
+    std::uint64_t k = 0;
+    switch (files_.mapping) {
+        case Mapping::shared:
+            break;
+        case Mapping::per_task:
+            task = take_number(rest, ".t").value_or(all);
+            break;
+        case Mapping::per_node: {
+            const std::uint64_t node = take_number(rest, ".n").value_or(all);
+            task = node < all ? static_cast<std::uint64_t>(first_task_on(static_cast<int>(node))) : all;
+            break;
+        }
+        case Mapping::per_group: {
+            const std::uint64_t group = take_number(rest, ".g").value_or(all);
+            task = group < all ? group * static_cast<std::uint64_t>(files_.group_size) : all;
+            break;
+        }
+        case Mapping::many:
+            task = take_number(rest, ".t").value_or(all);
+            k = take_number(rest, ".").value_or(static_cast<std::uint64_t>(files_.count));
+            break;
+    }
+    return task < all && k < static_cast<std::uint64_t>(files_per_task()) &&
+           file_name(static_cast<int>(task), static_cast<int>(k)) == name &&
+           folder_of_file(static_cast<int>(task)) == folder;
+}
+
+bool Layout::makes_folder(const std::string& name) const {
+    if (files_.directories == Directories::one) {
+        return false;
+    }
+    std::string_view rest = name;
+    const auto all = static_cast<std::uint64_t>(tasks_->tasks());
+    const bool by_task = files_.directories == Directories::per_task;
+    const std::uint64_t number = take_number(rest, by_task ? "t" : "n").value_or(all);
+    if (number >= all) {
+        return false;
+    }
+    const int task = by_task ? static_cast<int>(number) : first_task_on(static_cast<int>(number));
+    return task < tasks_->tasks() && folder(task) == name;
 }
 
 patterns::Share Layout::share(int task) const {
@@ -137,7 +229,7 @@ std::vector<std::string> Layout::directories() const {
     }
     for (int task = 0; task < tasks_->tasks(); ++task) {
         if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
-            list.push_back(directory(task));
+            list.push_back(root_ + "/" + folder(task));
         }
     }
     return list;

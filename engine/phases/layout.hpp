@@ -32,6 +32,13 @@ class Layout {
     /// Number of the k-th file of a task: unique in the run, the identity used by the payload.
     std::uint64_t file_number(int task, int k) const;
     std::string path(int task, int k) const;
+    /// The parts of path(): the directory below the root, empty when the file lies in the root, and the name in it.
+    std::string folder_of_file(int task) const;
+    std::string file_name(int task, int k) const;
+    /// True when a plan of this layout makes a file of that name in that folder; false for every other name.
+    bool makes_file(const std::string& folder, const std::string& name) const;
+    /// True when it makes a directory of that name below the root.
+    bool makes_folder(const std::string& name) const;
     patterns::Share share(int task) const;  ///< of a task in its files
     std::uint64_t distinct_files() const;
     /// The lowest task that uses the same files: it creates what is shared.
@@ -42,7 +49,8 @@ class Layout {
     const plan::Files& files() const { return files_; }
 
  private:
-    std::string directory(int task) const;
+    std::string folder(int task) const;
+    int first_task_on(int node) const;
 
     std::string root_;
     plan::Files files_;

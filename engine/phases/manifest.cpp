@@ -3,14 +3,18 @@
 
 #include "records/text.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <stdexcept>
 
 namespace sonde::phases {
 namespace {
@@ -44,8 +48,52 @@ std::string host_name() {
     return name;
 }
 
+std::string pid_namespace() {
+    std::array<char, 64> text{};
+    const ssize_t length = ::readlink("/proc/self/ns/pid", text.data(), text.size());
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
+}
+
+/// A descriptor that is closed when it is no longer needed; -1 = none.
+class Descriptor {
+ public:
+    explicit Descriptor(int number) : number_(number) {}
+    ~Descriptor() {
+        if (number_ >= 0) {
+            ::close(number_);
+        }
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int operator*() const { return number_; }
+
+ private:
+    int number_;
+};
+
+/// The whole of a regular file, not through a symbolic link; empty when there is none.
+std::optional<std::string> read_plain_file(const std::string& path) {
+    constexpr off_t longest = 1 << 28;
+    // O_NONBLOCK: somebody may have put a pipe here, which would be waited for.
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (*file < 0 && errno == ENOENT) {
+        return std::nullopt;
+    }
+    struct stat info {};
+    if (*file < 0 || ::fstat(*file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > longest) {
+        throw std::runtime_error("not a file");
+    }
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    std::size_t got = 0;
+    for (ssize_t count = 1; got < text.size() && count > 0; got += static_cast<std::size_t>(count)) {
+        count = std::max<ssize_t>(0, ::read(*file, text.data() + got, text.size() - got));
+    }
+    text.resize(got);
+    return text;
+}
+
 void write_all(const std::string& path, const std::string& text) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     bool good = fd >= 0;
     for (std::size_t done = 0; good && done < text.size();) {
         const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
@@ -67,13 +115,22 @@ void write_all(const std::string& path, const std::string& text) {
 void Manifest::stamp_this_process() {
     host = host_name();
     boot = first_line("/proc/sys/kernel/random/boot_id");
+    pid_space = pid_namespace();
     pid = getpid();
     process_start = start_of(pid);
 }
 
-bool Manifest::alive() const {
-    return host == host_name() && boot == first_line("/proc/sys/kernel/random/boot_id") &&
-           start_of(pid) == process_start && process_start != 0;
+Life Manifest::life() const {
+    if (host != host_name()) {
+        return Life::elsewhere;
+    }
+    if (boot != first_line("/proc/sys/kernel/random/boot_id")) {
+        return Life::ended;
+    }
+    if (pid_space != pid_namespace()) {
+        return Life::elsewhere;
+    }
+    return process_start != 0 && start_of(pid) == process_start ? Life::alive : Life::ended;
 }
 
 void Manifest::save(const std::string& directory) const {
@@ -81,9 +138,12 @@ void Manifest::save(const std::string& directory) const {
              {"run", run},
              {"host", records::json_text(host)},
              {"boot", boot},
+             {"pid_space", pid_space},
              {"pid", pid},
              {"process_start", process_start},
              {"period", period},
+             {"epoch_ns", epoch_ns},
+             {"found", found},
              {"files",
               {{"mapping", static_cast<int>(files.mapping)},
                {"group_size", files.group_size},
@@ -99,45 +159,92 @@ void Manifest::save(const std::string& directory) const {
     if (::rename(draft.c_str(), path.c_str()) != 0) {
         throw std::runtime_error("cannot rename the manifest " + path + ": " + std::strerror(errno));
     }
+    const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (*folder >= 0) {
+        ::fsync(*folder);  // the name as well; where directories cannot be synced, the file is all there is
+    }
 }
+
+namespace {
+
+template <class Enum>
+Enum enumerator(const json& value, Enum last) {
+    const int number = value.get<int>();
+    if (number < 0 || number > static_cast<int>(last)) {
+        throw std::runtime_error("impossible values");
+    }
+    return static_cast<Enum>(number);
+}
+
+/// What the engine never writes, but a hand might: each of these would lead it astray.
+bool possible(const Manifest& m) {
+    const plan::Files& f = m.files;
+    constexpr std::size_t most_processes = 1U << 24U;
+    const auto& nodes = m.tasks.node_of_process;
+    const bool map = m.tasks.threads > 0 && m.tasks.threads <= 4096 && !nodes.empty() &&
+                     nodes.size() <= most_processes &&
+                     nodes.size() * static_cast<std::size_t>(m.tasks.threads) <= INT32_MAX &&
+                     std::all_of(nodes.begin(), nodes.end(),
+                                 [&](int node) { return node >= 0 && static_cast<std::size_t>(node) < nodes.size(); });
+    const bool names = !f.name.empty() && f.name.size() <= 128 && f.name[0] != '.' &&
+                       f.name.find('/') == std::string::npos && f.name.find('\0') == std::string::npos;
+    const bool counts = f.count > 0 && f.count <= 100'000'000 && f.group_size >= 0 &&
+                        (f.mapping != plan::Mapping::per_group || f.group_size > 0);
+    const auto& states = m.data.states();
+    return map && names && counts && std::all_of(states.begin(), states.end(), [&](const DataState& state) {
+               return state.access.transfer > 0 && state.access.block >= state.access.transfer && state.segments > 0 &&
+                      state.operations.size() == static_cast<std::size_t>(m.tasks.tasks()) &&
+                      std::all_of(state.files.begin(), state.files.end(), [&](int k) { return k >= 0 && k < f.count; });
+           });
+}
+
+Manifest parse_manifest(const std::string& text) {
+    const json in = json::parse(text);
+    if (in.at("sonde_manifest") != 1) {
+        throw std::runtime_error("another version");
+    }
+    Manifest m;
+    m.run = in.at("run");
+    m.host = records::bytes_of(in.at("host").get<std::string>());
+    m.boot = in.at("boot");
+    m.pid_space = in.value("pid_space", std::string());
+    m.pid = in.at("pid");
+    m.process_start = in.at("process_start");
+    m.period = in.at("period");
+    m.epoch_ns = in.at("epoch_ns");
+    m.epoch_ns = in.value("epoch_ns", std::int64_t{0});
+    m.found = in.value("found", false);
+    const json& f = in.at("files");
+    m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);
+    m.files.group_size = f.at("group_size");
+    m.files.count = f.at("count");
+    m.files.directories = enumerator(f.at("directories"), plan::Directories::per_node);
+    m.files.name = f.at("name");
+    m.tasks.threads = in.at("threads");
+    m.tasks.node_of_process = in.at("node_of_process").get<std::vector<int>>();
+    m.data = Dataset::from_json(in.at("data"));
+    if (!possible(m)) {
+        throw std::runtime_error("impossible values");
+    }
+    return m;
+}
+
+}  // namespace
 
 std::optional<Manifest> Manifest::load(const std::string& directory) {
     const std::string path = directory + "/" + manifest_name;
-    std::ifstream file(path);
-    if (!file) {
-        return std::nullopt;
-    }
     try {
-        const json in = json::parse(file);
-        if (in.at("sonde_manifest") != 1) {
-            throw std::runtime_error("another version");
+        std::optional<std::string> text = read_plain_file(path);
+        if (!text) {
+            // Killed while the very first one was written.
+            text = read_plain_file(path + ".new");
         }
-        Manifest m;
-        m.run = in.at("run");
-        m.host = records::bytes_of(in.at("host").get<std::string>());
-        m.boot = in.at("boot");
-        m.pid = in.at("pid");
-        m.process_start = in.at("process_start");
-        m.period = in.at("period");
-        const json& f = in.at("files");
-        m.files.mapping = static_cast<plan::Mapping>(f.at("mapping").get<int>());
-        m.files.group_size = f.at("group_size");
-        m.files.count = f.at("count");
-        m.files.directories = static_cast<plan::Directories>(f.at("directories").get<int>());
-        m.files.name = f.at("name");
-        m.tasks.threads = in.at("threads");
-        m.tasks.node_of_process = in.at("node_of_process").get<std::vector<int>>();
-        m.data = Dataset::from_json(in.at("data"));
-        const bool sane = m.tasks.threads > 0 && m.files.count > 0 && !m.files.name.empty() &&
-                          m.files.name.find('/') == std::string::npos && m.files.name[0] != '.' &&
-                          (m.files.mapping != plan::Mapping::per_group || m.files.group_size > 0);
-        if (!sane) {
-            throw std::runtime_error("impossible values");
-        }
-        return m;
+        return text ? std::optional<Manifest>(parse_manifest(*text)) : std::nullopt;
     } catch (const std::exception&) {
-        throw std::runtime_error("the manifest " + path +
-                                 " cannot be read: remove the directory by hand after a look at it");
+        throw std::runtime_error(
+            "the manifest " + path +
+            " is damaged or was not written by Sonde, so it does not say what may be removed: look "
+            "at the directory and remove it by hand");
     }
 }
 
@@ -169,40 +276,117 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
     return removal;
 }
 
-Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry) {
-    Removal removal = remove_files(directory, manifest, 0, manifest.tasks.tasks(), dry);
-    const Layout layout(directory, manifest.files, manifest.tasks);
-    const auto drop_directory = [&](const std::string& path) {
-        if (dry) {
-            ++removal.directories;
-        } else if (::rmdir(path.c_str()) == 0) {
-            ++removal.directories;
-        } else if (errno != ENOENT) {
-            removal.left.push_back(path + (errno == ENOTEMPTY || errno == EEXIST
-                                               ? " holds files that this run did not make: left alone"
-                                               : std::string(" could not be removed: ") + std::strerror(errno)));
+namespace {
+
+struct CloseDirectory {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+/// Removes the plan's files from one directory, which is held open, so that nothing that happens to its path leads
+/// elsewhere.
+class Sweep {
+ public:
+    Sweep(const Layout& layout, bool dry, Removal& removal) : layout_(layout), dry_(dry), removal_(removal) {}
+
+    /// `folder`: name below the root, empty for the root itself. True when nothing but the manifest is left in it.
+    bool directory(int descriptor, const std::string& path, const std::string& folder) {
+        const std::unique_ptr<DIR, CloseDirectory> entries(::fdopendir(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)));
+        if (entries == nullptr) {
+            removal_.left.push_back(path + " cannot be listed: " + std::strerror(errno));
+            return false;
         }
-    };
-    const std::vector<std::string> directories = layout.directories();
-    for (auto path = directories.rbegin(); path != directories.rend(); ++path) {
-        drop_directory(*path);
+        bool empty = true;
+        bool foreign = false;
+        ::rewinddir(entries.get());
+        while (const dirent* entry = ::readdir(entries.get())) {
+            const std::string name = entry->d_name;
+            if (name == "." || name == ".." || (folder.empty() && (name == manifest_name || name == draft_name()))) {
+                continue;
+            }
+            if (layout_.makes_file(folder, name)) {
+                empty = file(descriptor, path + "/" + name, name) && empty;
+            } else if (folder.empty() && layout_.makes_folder(name)) {
+                empty = subfolder(descriptor, path + "/" + name, name) && empty;
+            } else {
+                foreign = true;
+            }
+        }
+        if (foreign) {
+            removal_.left.push_back(path + " holds files that this run did not make: left alone");
+        }
+        return empty && !foreign;
+    }
+
+    static std::string draft_name() { return std::string(manifest_name) + ".new"; }
+
+ private:
+    bool file(int parent, const std::string& path, const std::string& name) {
+        struct stat info {};
+        if (::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+            return errno == ENOENT;
+        }
+        if (!S_ISREG(info.st_mode)) {
+            removal_.left.push_back(path + " is not a regular file: left alone");
+            return false;
+        }
+        if (!dry_ && ::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT) {
+            removal_.left.push_back(path + " could not be removed: " + std::strerror(errno));
+            return false;
+        }
+        ++removal_.files;
+        removal_.bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
+        return true;
+    }
+
+    bool subfolder(int parent, const std::string& path, const std::string& name) {
+        const Descriptor inside(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (*inside < 0) {
+            removal_.left.push_back(path + (errno == ENOTDIR || errno == ELOOP
+                                                ? std::string(" is not a directory: left alone")
+                                                : std::string(" cannot be opened: ") + std::strerror(errno)));
+            return false;
+        }
+        if (!directory(*inside, path, name)) {
+            return false;
+        }
+        if (!dry_ && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+            removal_.left.push_back(path + " could not be removed: " + std::strerror(errno));
+            return false;
+        }
+        ++removal_.directories;
+        return true;
+    }
+
+    const Layout& layout_;
+    bool dry_;
+    Removal& removal_;
+};
+
+}  // namespace
+
+Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry) {
+    Removal removal;
+    const Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (*root < 0) {
+        if (errno != ENOENT) {
+            removal.left.push_back(directory + " cannot be opened: " + std::strerror(errno));
+        }
+        return removal;
+    }
+    const Layout layout(directory, manifest.files, manifest.tasks);
+    if (!Sweep(layout, dry, removal).directory(*root, directory, "")) {
+        return removal;
     }
     if (!dry) {
         // The manifest goes last: until then a second attempt still knows what to remove.
-        std::error_code ignored;
-        bool only_manifest = true;
-        for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-            const std::string name = entry.path().filename();
-            only_manifest = only_manifest && (name == manifest_name || name == std::string(manifest_name) + ".new");
-        }
-        if (!only_manifest) {
-            removal.left.push_back(directory + " holds files that this run did not make: left alone");
+        ::unlinkat(*root, Sweep::draft_name().c_str(), 0);
+        ::unlinkat(*root, manifest_name, 0);
+        if (::rmdir(directory.c_str()) != 0 && errno != ENOENT) {
+            removal.left.push_back(directory + " could not be removed: " + std::strerror(errno));
             return removal;
         }
-        ::unlink((directory + "/" + manifest_name + ".new").c_str());
-        ::unlink((directory + "/" + manifest_name).c_str());
     }
-    drop_directory(directory);
+    ++removal.directories;
     return removal;
 }
 

@@ -15,22 +15,28 @@ namespace sonde::phases {
 
 constexpr const char* manifest_name = ".sonde-manifest.json";
 
+/// Whether a run still goes on, as far as can be told from here.
+enum class Life { alive, ended, elsewhere };
+
 struct Manifest {
     std::string run;
     std::string host, boot;  ///< where the root process runs or ran; boot = kernel boot id
+    std::string pid_space;   ///< number of its pid namespace: in another one, `pid` says nothing
     int pid = 0;
     std::uint64_t process_start = 0;  ///< clock ticks since boot: tells a living process from a reused pid
     plan::Files files;
     TaskMap tasks;
-    std::uint64_t period = 0;  ///< of the payload base
+    std::uint64_t period = 0;   ///< of the payload base
+    std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
+    bool found = false;         ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
 
     /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws std::runtime_error with one sentence.
     void save(const std::string& directory) const;
-    /// Empty when there is none; throws when there is one that cannot be read.
+    /// Empty when there is none; throws when there is one that cannot be read or that no run can have written.
     static std::optional<Manifest> load(const std::string& directory);
-    /// True when the process that wrote it still runs on this machine.
-    bool alive() const;
+    /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
+    Life life() const;
     void stamp_this_process();
 };
 
@@ -40,8 +46,9 @@ struct Removal {
     std::vector<std::string> left;  ///< what could not be removed or is not ours, one sentence each
 };
 
-/// Removes the data files, directories and manifest of one run directory; foreign files stay and are named.
-/// `dry` only counts.
+/// Removes the data files, directories and manifest of one run directory. Looks at what is there instead of at all that
+/// could be; what the manifest does not name stays, and its directory is named. Follows no symbolic link, so it never
+/// leaves `directory`. `dry` only counts.
 Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry);
 /// Removes only files of tasks first … last-1: lets many processes share the work. No directories.
 Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry);

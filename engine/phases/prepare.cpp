@@ -140,20 +140,32 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
     }
 }
 
-std::string make_run_directory(const plan::Plan& plan, const std::string& run_id) {
+RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_id) {
     const std::string name = plan.target.directory.empty() ? "sonde-" + run_id : plan.target.directory;
     const std::string path = (plan.target.path == "/" ? "" : plan.target.path) + "/" + name;
     if (::mkdir(path.c_str(), 0777) == 0) {
-        return path;
+        return {path, false};
     }
-    if (errno == EEXIST && plan.target.use_existing) {
-        return path;
+    if (errno != EEXIST) {
+        throw EnvironmentError("cannot make the run directory " + path + ": " + std::strerror(errno));
     }
-    if (errno == EEXIST) {
+    if (!plan.target.use_existing) {
         throw EnvironmentError(path + " already exists: choose another target.directory, run `sonde clean " +
                                plan.target.path + "` if a killed run left it, or set target.use_existing");
     }
-    throw EnvironmentError("cannot make the run directory " + path + ": " + std::strerror(errno));
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        throw EnvironmentError(path + " is not a directory" +
+                               (S_ISLNK(info.st_mode) ? " but a link, which may lead away from the target" : "") +
+                               ": choose another target.directory");
+    }
+    const std::optional<Manifest> before = Manifest::load(path);
+    if (before && before->life() == Life::alive) {
+        throw EnvironmentError(path + " is in use by the run " + before->run + " (process " +
+                               std::to_string(before->pid) + "): wait for it or choose another target.directory");
+    }
+    // What an earlier run made and kept remains removable by `clean`.
+    return {path, !before || before->found};
 }
 
 std::string prepare_files(const Context& context, std::size_t index, const Layout& layout) {

@@ -22,8 +22,12 @@ bool needs_files(const plan::Plan& plan);
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 /// Bytes and files that the plan will have on the target at most.
 std::uint64_t planned_bytes(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t node_memory);
-/// Makes the run directory (and refuses one that exists unless allowed). Returns its path.
-std::string make_run_directory(const plan::Plan& plan, const std::string& run_id);
+struct RunDirectory {
+    std::string path;
+    bool found = false;  ///< it was there, and no run of Sonde had made it: it must stay
+};
+/// Makes the run directory (and refuses one that exists unless allowed, or that another run is using).
+RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_id);
 
 /// Untimed work of one process before a writing phase: removes what an earlier phase left when the phase starts from
 /// empty files, and makes the files that several tasks share. Returns one sentence, empty when all is well.

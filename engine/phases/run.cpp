@@ -55,14 +55,22 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
                                    std::to_string(found->tasks.tasks()) + ")");
         }
         manifest.data = found->data;
+        Manifest here;
+        here.stamp_this_process();
+        if (here.host == found->host && here.boot == found->boot) {
+            manifest.epoch_ns = found->epoch_ns;
+        }
         facts["directory"] = directory;
     } else {
         const std::uint64_t bytes = planned_bytes(plan, tasks, memory);
         const auto files =
             static_cast<std::uint64_t>(tasks.tasks()) * static_cast<std::uint64_t>(plan.data.files.count);
         check_target(plan, bytes, files);
-        facts["directory"] = make_run_directory(plan, options.run_id);
+        const RunDirectory made = make_run_directory(plan, options.run_id);
+        facts["directory"] = made.path;
+        manifest.found = made.found;
     }
+    facts["found"] = manifest.found;
     manifest.run = options.run_id;
     manifest.files = plan.data.files;
     manifest.tasks = tasks;
@@ -76,7 +84,9 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
             }
         }
     } catch (...) {
-        remove_run(facts.at("directory"), manifest, false);
+        if (!manifest.found) {
+            remove_run(facts.at("directory"), manifest, false);
+        }
         throw;
     }
     return facts;
@@ -189,7 +199,7 @@ std::vector<int> stages_of(const plan::Plan& plan) {
 }
 
 int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team) {
-    const std::int64_t epoch = meters::Clock::monotonic_ns();
+    std::int64_t epoch = meters::Clock::monotonic_ns();
     const std::string started = utc_now();
     const std::vector<int> stages = stages_of(plan);
     const int first_stage = std::max(0, options.stage);
@@ -209,7 +219,10 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
                 largest = std::max(largest, phase.data.access.transfer);
             }
             context.manifest.period = payload::period_for(largest);
+            context.manifest.epoch_ns = epoch;
             facts = inspect(plan, options, tasks, context.node_memory, first_stage, context.manifest);
+            epoch = context.manifest.epoch_ns;
+            writer->set_epoch(epoch);
         } catch (const plan::PlanError& error) {
             facts = {{"error", error.what()}, {"code", exit_plan}};
         } catch (const std::exception& error) {

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string number(const char* format, double value) {
-    std::array<char, 64> text{};
+    std::array<char, 256> text{};
     std::snprintf(text.data(), text.size(), format, value);
     return text.data();
 }

@@ -17,6 +17,8 @@ class Writer {
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
+    /// Moves time zero (a later stage continues the time of the first one).
+    void set_epoch(std::int64_t epoch_ns) { epoch_ns_ = epoch_ns; }
     /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is kept.
     void line(const char* type, nlohmann::ordered_json content);
     /// Empty, or one sentence about the first line that could not be written.

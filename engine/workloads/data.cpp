@@ -124,7 +124,8 @@ class DataStream final : public Stream {
     }
     void verify(const FileJob& file, std::uint64_t index, const Operation& operation, std::int64_t got);
     void fail(const FileJob& file, const char* what, int code, std::uint64_t offset) noexcept;
-    void report(const FileJob& file, const char* what, int code, std::uint64_t offset,
+    void fail_in_words(const char* sentence) noexcept;
+    void report(const std::string& path, const char* what, int code, std::uint64_t offset,
                 const std::string& text) noexcept;
 
     const StreamJob& job_;
@@ -217,7 +218,12 @@ bool DataStream<Time>::another_pass() const {
 template <class Time>
 bool DataStream<Time>::run_files(std::uint64_t pass) {
     for (std::uint64_t k = 0; k < job_.files; ++k) {
-        if (!run_file(job_.file(k), pass)) {
+        try {
+            if (!run_file(job_.file(k), pass)) {
+                return false;
+            }
+        } catch (const std::exception& error) {
+            fail_in_words(error.what());
             return false;
         }
     }
@@ -575,7 +581,7 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Op
                                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, got)));
     if (wrong) {
         ++meter_.mismatches;
-        report(file, "verify", 0, wrong->offset,
+        report(file.path, "verify", 0, wrong->offset,
                std::string(payload::text(wrong->kind)) + ": " + wrong->text + " (expected: written by task " +
                    std::to_string(job_.writer) + ", generation " + std::to_string(generation) + ")");
     }
@@ -588,13 +594,22 @@ template <class Time>
 void DataStream<Time>::fail(const FileJob& file, const char* what, int code, std::uint64_t offset) noexcept {
     failed_ = true;
     ++meter_.failed;
-    report(file, what, code, offset, {});
+    report(file.path, what, code, offset, {});
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
 }
 
 template <class Time>
-void DataStream<Time>::report(const FileJob& file, const char* what, int code, std::uint64_t offset,
+void DataStream<Time>::fail_in_words(const char* sentence) noexcept {
+    failed_ = true;
+    ++meter_.failed;
+    report({}, "prepare", 0, 0, sentence);
+    std::uint32_t running = 0;
+    control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
+}
+
+template <class Time>
+void DataStream<Time>::report(const std::string& path, const char* what, int code, std::uint64_t offset,
                               const std::string& text) noexcept {
     const std::uint32_t place = control_.error_count.fetch_add(1);
     if (place >= ranks::NodeControl::max_errors) {
@@ -607,7 +622,7 @@ void DataStream<Time>::report(const FileJob& file, const char* what, int code, s
     slot.offset = offset;
     slot.at_ns = phase_ns(now());
     std::snprintf(slot.what, sizeof slot.what, "%s", what);
-    std::snprintf(slot.path, sizeof slot.path, "%s", file.path.c_str());
+    std::snprintf(slot.path, sizeof slot.path, "%s", path.c_str());
     std::snprintf(slot.text, sizeof slot.text, "%s", text.c_str());
     slot.state.store(2);
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said about a phase when it is over, and what later phases must remember of it.
+#include "phases/phase_run.hpp"
+#include "phases/prepare.hpp"
+#include "phases/validity.hpp"
+#include "records/text.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+
+namespace sonde::phases {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+json PhaseRun::gather_errors() {
+    json mine = json::array();
+    ranks::NodeControl& control = context_.team.control();
+    if (context_.team.place().leader()) {
+        for (ranks::ErrorSlot& slot : control.errors) {
+            if (slot.state.load() == 2) {
+                mine.push_back({{"phase", phase_.id},
+                                {"task", slot.task},
+                                {"node", context_.team.place().node},
+                                {"host", records::json_text(context_.team.place().host)},
+                                {"path", records::json_text(slot.path)},
+                                {"offset", slot.offset},
+                                {"what", slot.what},
+                                {"errno", slot.code},
+                                {"detail", records::json_text(slot.text)},
+                                {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
+            }
+        }
+    }
+    const std::string all = context_.team.reduce(mine.dump(), [](const std::string& a, const std::string& b) {
+        json joined = json::parse(a);
+        const json more = json::parse(b);
+        joined.insert(joined.end(), more.begin(), more.end());
+        return joined.dump();
+    });
+    return context_.root() ? json::parse(all) : json::array();
+}
+
+void PhaseRun::say_errors(const json& errors) {
+    for (const json& error : errors) {
+        ordered_json line(error);
+        const int code = error.at("errno");
+        const std::string where =
+            "task " + std::to_string(error.at("task").get<int>()) + " on " + error.at("host").get<std::string>();
+        std::string sentence;
+        if (error.at("what") == "verify") {
+            sentence = where + ": " + error.at("path").get<std::string>() + " at offset " +
+                       std::to_string(error.at("offset").get<std::uint64_t>()) + " holds " +
+                       error.at("detail").get<std::string>();
+        } else if (code == 0) {
+            sentence = where + ": " + error.at("detail").get<std::string>();
+            context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
+        } else {
+            line["name"] = errno_name(code);
+            sentence = where + ": " + error.at("what").get<std::string>() + " of " +
+                       error.at("path").get<std::string>() + " at offset " +
+                       std::to_string(error.at("offset").get<std::uint64_t>()) + " failed: " +
+                       (code == ENODATA ? std::string("the file ends before the data that was expected")
+                                        : std::string(std::strerror(code))) +
+                       " (" + errno_name(code) + ")";
+            if (code == EINVAL && phase_.data.io.direct) {
+                sentence += "; does this file system support direct I/O with this alignment? Try io.direct = false";
+            }
+            context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
+        }
+        line["text"] = sentence;
+        line.erase("detail");
+        context_.record->line("error", line);
+    }
+}
+
+std::string PhaseRun::stop_word(const Totals& totals) const {
+    if (stop_ == ranks::NodeControl::quit_interrupt) {
+        return "interrupt";
+    }
+    if (stop_ == ranks::NodeControl::quit_time_limit) {
+        return "time_limit";
+    }
+    if (stop_ != 0) {
+        return "error";
+    }
+    if (phase_.stop.time) {
+        return "time";
+    }
+    if (totals.walls > 0) {
+        return "stonewall";
+    }
+    const std::uint64_t moved = totals.bytes[0] + totals.bytes[1];
+    return phase_.stop.first_done && moved < totals.planned_bytes ? "first_done" : "volume";
+}
+
+void PhaseRun::say(const Totals& totals) {
+    PhaseFacts facts;
+    facts.stopped_by = stop_word(totals);
+    facts.stonewall_ns = phase_.stop.stonewall.value_or(0);
+    facts.hosts = context_.hosts;
+    facts.resident = residency_.known ? residency_.share() : -1;
+    records::Writer& record = *context_.record;
+    ordered_json end = phase_end_line(totals, facts);
+    end["measured"] = phase_.measured;
+    end["tasks"] = context_.tasks.tasks();
+    if (phase_.op == plan::Op::duplex && end.contains("lanes")) {
+        double sum = 0, least = 1e300, most = 0;
+        for (std::size_t i = 0; i < 2; ++i) {
+            end["lanes"][i]["id"] = phase_.lanes[i].id;
+            end["lanes"][i]["op"] = phase_.lanes[i].write ? "write" : "read";
+            const double rate = end["lanes"][i].value("bytes_per_s", 0.0);
+            sum += rate;
+            least = std::min(least, rate);
+            most = std::max(most, rate);
+        }
+        if (most > 0) {
+            end["duplex"] = {{"bytes_per_s", sum}, {"fairness", least / most}};
+            if (half_.write > 0 && half_.read > 0) {
+                end["duplex"]["efficiency"] = sum / (half_.write + half_.read);
+            }
+        }
+    }
+    record.line("phase_end", tagged(end));
+    record.line("series", tagged(series_line(totals)));
+    for (const ordered_json& line : histogram_lines(totals)) {
+        record.line("histogram", tagged(line));
+    }
+    record.line("nodes", tagged(node_line(totals, facts)));
+    for (const ordered_json& line : task_lines(totals, facts)) {
+        record.line("tasks", tagged(line));
+    }
+    if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase_.measured) {
+        return;
+    }
+    Circumstances about;
+    about.phase = &phase_;
+    about.backend = phase_.data.backend;
+    about.stores_data = backend_.traits.stores_data && backend_.traits.needs_files;
+    about.memory_backed = context_.memory_backed;
+    about.tasks = context_.tasks.tasks();
+    about.tasks_per_node = context_.tasks.tasks_on(0);
+    about.cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    about.node_memory = context_.node_memory;
+    about.nodes = context_.team.place().nodes;
+    about.resident = residency_.share();
+    about.resident_known = residency_.known;
+    about.clock_drift_ns = drift_ns_;
+    about.clock_error_ns = context_.team.clock_error_ns();
+    about.other_cpu_s = other_cpu_;
+    const int first = phase_.files.empty() ? 0 : phase_.files.front();
+    const DataState* source = context_.manifest.data.source(phase_, first);
+    about.verify_asked = plan::reads(phase_.op) && !plan::writes(phase_.op) &&
+                         (phase_.data.verify == plan::Verify::on_read || phase_.data.verify == plan::Verify::both);
+    about.verify_possible = source != nullptr && context_.manifest.data.verifiable(*source, first);
+    const bool durable = phase_.data.io.direct || phase_.data.io.fsync != plan::Fsync::none;
+    if (plan::writes(phase_.op) && durable && backend_.traits.needs_files && facts.stopped_by == "volume") {
+        for (int task = 0; task < std::min(16, context_.tasks.tasks()); ++task) {
+            struct stat info {};
+            if (::stat(layout_.path(task, 0).c_str(), &info) == 0 && phase_.data.access.gap == 0 &&
+                phase_.data.access.order != plan::Order::stride &&
+                phase_.data.access.order != plan::Order::random_replace) {
+                about.disk_bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
+                about.file_bytes += static_cast<std::uint64_t>(info.st_size);
+            }
+        }
+    }
+    for (const ordered_json& finding : findings_of(totals, facts, about)) {
+        record.line("finding", finding);
+    }
+    const auto rates = rates_of(totals, facts);
+    if (const auto rate = rates.find("transfer"); rate != rates.end()) {
+        const double value = static_cast<double>(rate->second.bytes) / rate->second.seconds;
+        (plan::writes(phase_.op) ? half_.write : half_.read) =
+            phase_.op == plan::Op::duplex || phase_.op == plan::Op::mixed
+                ? (plan::writes(phase_.op) ? half_.write : half_.read)
+                : value;
+    }
+}
+
+/// What later phases must know about the data.
+void PhaseRun::remember(const Totals& totals) {
+    if (plan::writes(phase_.op)) {
+        DataState state;
+        state.phase = phase_.id;
+        state.generation = index_ + 1;
+        state.access = phase_.data.access;
+        state.segments = segments_of(phase_, context_.tasks, context_.node_memory);
+        state.files = phase_.files;
+        state.exact = phase_.op != plan::Op::mixed && phase_.data.access.order != plan::Order::random_replace;
+        state.extends = phase_.op != plan::Op::mixed;
+        state.operations.assign(static_cast<std::size_t>(context_.tasks.tasks()), 0);
+        int writing_lane = 0;
+        if (phase_.op == plan::Op::duplex) {
+            writing_lane = phase_.lanes[0].write ? 0 : 1;
+            state.files = {phase_.lanes[static_cast<std::size_t>(writing_lane)].file};
+        }
+        for (const TaskRow& row : totals.rows) {
+            if (row.lane != writing_lane) {
+                continue;
+            }
+            state.operations[static_cast<std::size_t>(row.task)] =
+                std::max(state.operations[static_cast<std::size_t>(row.task)], row.next_operation);
+        }
+        context_.manifest.data.add(state);
+    }
+    const std::string text =
+        context_.team.broadcast(context_.root() ? context_.manifest.data.to_json().dump() : std::string());
+    if (!context_.root()) {
+        context_.manifest.data = Dataset::from_json(json::parse(text));
+    } else if (context_.makes_files) {
+        context_.manifest.save(context_.directory);
+    }
+}
+
+/// Says what happened; false when the run is to end.
+bool PhaseRun::conclude() {
+    const json errors = gather_errors();
+    if (context_.root()) {
+        say(totals_);
+        say_errors(errors);
+        if (totals_.mismatches > 0) {
+            context_.outcome.set(exit_mismatch, "mismatch",
+                                 "phase " + phase_.id + ": verification found " + std::to_string(totals_.mismatches) +
+                                     " wrong operations; the first is named in the record");
+        }
+        if (stop_ == ranks::NodeControl::quit_interrupt) {
+            context_.outcome.set(exit_interrupted, "interrupted",
+                                 "interrupted in phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ == ranks::NodeControl::quit_time_limit) {
+            context_.outcome.set(exit_interrupted, "interrupted",
+                                 "the time limit of the run ended phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ == ranks::NodeControl::quit_peer_lost) {
+            context_.outcome.set(exit_failed, "failed",
+                                 "process " + std::to_string(context_.team.control().lost_process.load()) +
+                                     " died in phase " + phase_.id + "; finished phases are kept");
+        } else if (stop_ != 0) {
+            context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + " failed");
+        }
+    }
+    if (stop_ == ranks::NodeControl::quit_peer_lost) {
+        return false;
+    }
+    remember(totals_);
+    return stop_ == 0;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of one phase on one process. Every process runs the same steps in the same order; those that speak to the
+// record do so at the root only. phase_run.cpp has the steps around the timed part, phase_report.cpp what is said.
+#pragma once
+
+#include "phases/phase.hpp"
+#include "phases/residency.hpp"
+#include "plan/parse.hpp"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+class PhaseRun {
+ public:
+    PhaseRun(Context& context, std::size_t index, HalfRates& half)
+        : context_(context),
+          index_(index),
+          phase_(context.plan.phases[index]),
+          layout_(context.directory, phase_.data.files, context.tasks),
+          backend_(*backends::find(phase_.data.backend)),
+          half_(half) {}
+
+    bool run() {
+        if (!treat() || !prepare() || !set_up(false)) {
+            return false;
+        }
+        reset();
+        announce();
+        time_it();
+        collect();
+        const bool good = conclude();
+        held_.clear();
+        return good && read_back();
+    }
+
+ private:
+    std::vector<std::string> node_files() const;
+    bool treat();
+    bool prepare();
+    bool set_up(bool verification);
+    void reset();
+    void announce();
+    void time_it();
+    void collect();
+    bool conclude();
+    bool read_back();
+    void remember(const Totals& totals);
+    void say(const Totals& totals);
+    void say_errors(const nlohmann::json& errors);
+    nlohmann::json gather_errors();
+    bool agree(const std::string& complaint, int code);
+    std::string stop_word(const Totals& totals) const;
+    nlohmann::ordered_json tagged(const nlohmann::ordered_json& line) const {
+        nlohmann::ordered_json whole{{"phase", phase_.id}, {"index", index_}, {"op", plan::text(phase_.op)}};
+        whole.update(line);
+        return whole;
+    }
+
+    Context& context_;
+    std::size_t index_;
+    const plan::Phase& phase_;
+    Layout layout_;
+    const backends::Backend& backend_;
+    HalfRates& half_;
+    std::vector<std::shared_ptr<void>> held_;  ///< memory hogs, until the phase is over
+    Residency residency_;
+    std::vector<workloads::StreamJob> jobs_;
+    std::unique_ptr<payload::Base> base_;
+    std::vector<std::unique_ptr<workloads::Stream>> streams_;
+    Totals totals_;
+    std::uint32_t stop_ = 0;
+    std::int64_t drift_ns_ = 0;
+    double cpu_before_ = 0, other_cpu_ = -1;
+    bool verification_ = false;
+};
+
+}  // namespace sonde::phases

@@ -211,7 +211,6 @@ Manifest parse_manifest(const std::string& text) {
     m.pid = in.at("pid");
     m.process_start = in.at("process_start");
     m.period = in.at("period");
-    m.epoch_ns = in.at("epoch_ns");
     m.epoch_ns = in.value("epoch_ns", std::int64_t{0});
     m.found = in.value("found", false);
     const json& f = in.at("files");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sonde-bench-raw loop NAME=VALUE…: one bare loop; prints {"ops": …, "seconds": …}.
+// sonde-bench-raw loop NAME=VALUE…: one bare loop; prints {"ops": …, "seconds": …, "cpu_seconds": …}.
 // sonde-bench-raw child OUT PROGRAM ARGUMENT…: what a process used.
 #include "raw.hpp"
 
@@ -67,8 +67,8 @@ int main(int count, char** words) {
         if (verb == "loop") {
             const Task task = parse(all.subspan(2));
             const Count done = task.depth > 0 ? sonde::bench::uring_loop(task) : sonde::bench::posix_loop(task);
-            std::printf("{\"ops\": %llu, \"seconds\": %.9f}\n", static_cast<unsigned long long>(done.operations),
-                        done.seconds);
+            std::printf("{\"ops\": %llu, \"seconds\": %.9f, \"cpu_seconds\": %.9f}\n",
+                        static_cast<unsigned long long>(done.operations), done.seconds, done.cpu_seconds);
             return 0;
         }
         if (verb == "child" && count > 3) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 namespace sonde::bench {
@@ -25,8 +26,8 @@ void fill(const Task& task) {
             throw RawError("cannot fill " + task.file + ": " + std::strerror(errno));
         }
     }
-    // Direct I/O must find the data on the disk.
-    if (task.direct && ::fsync(descriptor) != 0) {
+    // Direct I/O must find the data on the disk, and nothing in the page cache that it would have to look at.
+    if (task.direct && (::fsync(descriptor) != 0 || ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0)) {
         throw RawError("cannot sync " + task.file + ": " + std::strerror(errno));
     }
     ::close(descriptor);
@@ -80,6 +81,12 @@ double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+double thread_cpu() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
 std::shared_ptr<std::byte> buffer_of(std::size_t bytes) {
     constexpr std::size_t page = 4096;
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page));
@@ -95,6 +102,7 @@ Count posix_loop(const Task& task) {
     const auto buffer = buffer_of(task.transfer);
     const auto order = order_of(task);
     Count count;
+    const double cpu = thread_cpu();
     const double begin = now();
     do {
         if (task.write) {
@@ -105,6 +113,7 @@ Count posix_loop(const Task& task) {
         count.operations += order.size();
         count.seconds = now() - begin;
     } while (count.seconds < task.seconds);
+    count.cpu_seconds = thread_cpu() - cpu;
     ::close(descriptor);
     return count;
 }

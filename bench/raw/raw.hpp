@@ -32,6 +32,7 @@ struct Task {
 struct Count {
     std::uint64_t operations = 0;
     double seconds = 0;
+    double cpu_seconds = 0;  ///< of this thread in the same time
 };
 
 /// Opens the file of the task, filled with zeros from begin to end unless `fresh`; throws RawError.
@@ -39,6 +40,8 @@ int open_file(const Task& task);
 /// Slots of one pass in the order they are visited; made before the clock starts.
 std::vector<std::uint32_t> order_of(const Task& task);
 double now();
+/// Processor time of this thread, seconds.
+double thread_cpu();
 /// Page-aligned memory.
 std::shared_ptr<std::byte> buffer_of(std::size_t bytes);
 

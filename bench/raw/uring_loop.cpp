@@ -36,6 +36,7 @@ class Queue {
 
     Count run() {
         Count count;
+        const double cpu = thread_cpu();
         const double begin = now();
         for (unsigned slot = 0; slot < task_.depth; ++slot) {
             put(slot);
@@ -49,6 +50,7 @@ class Queue {
                 passed_ = false;
                 count.seconds = now() - begin;
                 if (count.seconds >= task_.seconds) {
+                    count.cpu_seconds = thread_cpu() - cpu;
                     return count;
                 }
             }

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine costs: beside the bare system calls, and beside IOR, elbencho and fio where they are on PATH.
+
+Prints a table; with --json one object of named figures instead. A ratio is the engine's rate over the other's: 1 means
+no cost, more than 1 means faster. Build first: cmake --preset dev && cmake --build --preset dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+from overhead import instructions, scale
+from overhead.cells import CELLS, file_system_type
+from overhead.contestants import Contestant, Engine, Raw, RunError, peers
+from overhead.rounds import Result, play, tenth_percentile
+
+ROOT = Path(__file__).resolve().parent.parent
+MEMORY_TYPES = ("tmpfs", "ramfs")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, action="append", help="where data is made (default: /dev/shm and here)")
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build/dev", help="a developer build (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=21, help="rounds a cell, at least 15 for a claim")
+    parser.add_argument("--seconds", type=float, default=0.35, help="length of one turn")
+    parser.add_argument(
+        "--max-others", type=float, default=0.5, help="processors that may be busy with something else in a round"
+    )
+    parser.add_argument("--cells", default="*", help="only cells whose FILESYSTEM.NAME matches, e.g. 'tmpfs.read*'")
+    parser.add_argument("--only", help="cells, instructions or ranks")
+    parser.add_argument("--ranks", type=int, default=64, help="ranks of the start-to-end measurement")
+    parser.add_argument("--mpiexec", action="append", default=[], help="a launcher (default: all that are found)")
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a promise is broken")
+    return parser.parse_args()
+
+
+def say(text: str, options: argparse.Namespace) -> None:
+    """The table goes to standard output, unless that is for JSON."""
+    print(text, file=sys.stderr if options.json else sys.stdout, flush=True)
+
+
+def report_cell(result: Result, figures: dict[str, float], broken: list[str], options: argparse.Namespace) -> None:
+    """One line of the table, its figures, and the promises it breaks."""
+    key = f"{result.place}.{result.cell.name}"
+    if "engine" not in result.turns:
+        broken.append(f"{key}: the engine failed: {result.failures.get('engine')}")
+        return
+    line = f"{key:42} engine {result.nanoseconds('engine'):9.0f} ns"
+    for name in result.turns:
+        if name == "engine":
+            continue
+        ratios = result.ratios("engine", name)
+        median, low = statistics.median(ratios), tenth_percentile(ratios)
+        figures[f"{key}.vs_{name}"] = round(median, 4)
+        figures[f"{key}.vs_{name}_p10"] = round(low, 4)
+        line += f" | {name} {result.nanoseconds(name):.0f} ns: {median:.3f} ({low:.3f})"
+        if cpu := result.cpu_ratios("engine", name):
+            figures[f"{key}.cpu_vs_{name}"] = round(statistics.median(cpu), 4)
+            line += f" by CPU time {statistics.median(cpu):.3f}"
+        goal = result.cell.goal if name == "raw" else None if name.startswith(("t_", "fio_")) else 1.0
+        if name == "fio" and result.cell.depth:
+            goal = 0.95
+        if goal is not None and median < goal:
+            broken.append(f"{key}: {median:.3f} of {name}, promised {goal}")
+            line += " BROKEN"
+    say(f"{line} | others {result.others_cpus:.2f} CPUs, {result.disturbed} rounds discarded", options)
+
+
+def run_cells(
+    bases: list[Path], all_of_them: list[Contestant], figures: dict[str, float], options: argparse.Namespace
+) -> list[str]:
+    """All cells in all places; the promises that were broken."""
+    broken: list[str] = []
+    say(f"ratio = engine's rate / the other's, median of {options.rounds} rounds (tenth percentile)", options)
+    for base in bases:
+        place = file_system_type(base)
+        for cell in CELLS:
+            if cell.memory != (place in MEMORY_TYPES) or not fnmatch.fnmatch(f"{place}.{cell.name}", options.cells):
+                continue
+            result = play(cell, place, all_of_them, base, options.rounds, options.seconds, options.max_others)
+            report_cell(result, figures, broken, options)
+    return broken
+
+
+def run_instructions(
+    raw: Raw, engine: Engine, base: Path, figures: dict[str, float], options: argparse.Namespace
+) -> None:
+    if not instructions.available():
+        say("instructions: left out, valgrind is not on PATH", options)
+        return
+    for write in (False, True):
+        name = "write" if write else "read"
+        try:
+            found = instructions.per_operation(raw, engine, base, write)
+        except RunError as failure:
+            say(f"instructions of a 4 KiB {name}: left out: {failure}", options)
+            continue
+        above = found["engine"] - found["raw"]
+        figures[f"instructions.{name}_4k_above_raw"] = round(above, 1)
+        say(
+            f"instructions of a 4 KiB {name}: engine {found['engine']:.0f}, raw {found['raw']:.0f}, "
+            f"above raw {above:.0f} (IOR: about 220)",
+            options,
+        )
+
+
+def run_ranks(
+    raw: Raw, engine: Engine, base: Path, figures: dict[str, float], options: argparse.Namespace
+) -> list[str]:
+    broken: list[str] = []
+    ior = shutil.which("ior")
+    for mpi in scale.launchers(options.mpiexec, ROOT):
+        for who, program in (("engine", engine), ("ior", ior)):
+            if program is None:
+                continue
+            try:
+                outcome = scale.measure(who, program, mpi, raw.program, base, options.ranks, 3)
+            except RunError as failure:
+                say(f"{options.ranks} ranks, {mpi.name}: {who} left out: {failure}", options)
+                continue
+            figures[f"ranks{options.ranks}.{mpi.name}.{who}_s"] = round(outcome.seconds, 3)
+            figures[f"ranks{options.ranks}.{mpi.name}.{who}_peak_mib"] = round(outcome.peak_mib, 2)
+            say(
+                f"{options.ranks} ranks, {mpi.name}: {who} {outcome.seconds:.2f} s from start to end, "
+                f"{outcome.peak_mib:.1f} MiB the largest rank",
+                options,
+            )
+            if who == "engine" and options.ranks == 64:
+                if outcome.seconds > 2:
+                    broken.append(f"64 ranks under {mpi.name} took {outcome.seconds:.2f} s, promised 2 s")
+                if outcome.peak_mib > 18.8:
+                    broken.append(f"a rank under {mpi.name} took {outcome.peak_mib:.1f} MiB, promised 18.8 MiB")
+    return broken
+
+
+def main() -> int:
+    options = arguments()
+    options.build = options.build.resolve()
+    raw = Raw(options.build / "bench/sonde-bench-raw")
+    engine = Engine(Path(os.environ.get("SONDE_ENGINE", options.build / "engine/sonde-engine")).resolve())
+    for program in (raw.program, engine.program):
+        if not program.exists():
+            print(
+                f"bench: {program} is not built; run cmake --preset dev && cmake --build --preset dev", file=sys.stderr
+            )
+            return 3
+    bases = [Path(base).resolve() for base in options.dir or ("/dev/shm", options.build)]
+    memory = next((base for base in bases if file_system_type(base) in MEMORY_TYPES), bases[0])
+    figures: dict[str, float] = {}
+    broken: list[str] = []
+    if options.only in (None, "cells"):
+        broken += run_cells(bases, [raw, engine, *peers()], figures, options)
+    if options.only in (None, "instructions"):
+        run_instructions(raw, engine, memory, figures, options)
+    if options.only in (None, "ranks"):
+        broken += run_ranks(raw, engine, memory, figures, options)
+    for sentence in broken:
+        say(f"broken promise: {sentence}", options)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+    return 1 if broken and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells of the comparison: one kind of access on one kind of file system, one task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One access pattern. Sizes in bytes."""
+
+    name: str
+    memory: bool  #: on a file system that lives in memory (else on a disk)
+    write: bool
+    transfer: int
+    size: int  #: of the file
+    random: bool = False
+    fresh: bool = False  #: the measured pass writes a new file; else the data is there and passes repeat
+    depth: int = 0  #: io_uring with that many operations in flight; 0 = pread and pwrite
+    direct: bool = False
+    goal: float | None = None  #: least ratio of the engine to the bare loop that we promise
+
+    @property
+    def operations(self) -> int:
+        return self.size // self.transfer
+
+
+# New files are large enough that a pass takes as long as a round of the others.
+CELLS = (
+    Cell("read_4k", True, False, 4 * KIB, 128 * MIB, goal=0.95),
+    Cell("read_4k_random", True, False, 4 * KIB, 128 * MIB, random=True, goal=0.95),
+    Cell("write_4k", True, True, 4 * KIB, 128 * MIB, goal=0.95),
+    Cell("write_4k_random", True, True, 4 * KIB, 128 * MIB, random=True, goal=0.95),
+    Cell("write_4k_new", True, True, 4 * KIB, 1024 * MIB, fresh=True, goal=0.95),
+    Cell("read_1m", True, False, MIB, 512 * MIB, goal=0.99),
+    Cell("write_1m", True, True, MIB, 512 * MIB, goal=0.99),
+    Cell("write_1m_new", True, True, MIB, 1024 * MIB, fresh=True, goal=0.99),
+    Cell("read_4k", False, False, 4 * KIB, 128 * MIB),
+    Cell("read_4k_random", False, False, 4 * KIB, 128 * MIB, random=True),
+    Cell("write_4k", False, True, 4 * KIB, 128 * MIB),
+    Cell("write_4k_random", False, True, 4 * KIB, 128 * MIB, random=True),
+    Cell("read_1m", False, False, MIB, 512 * MIB),
+    Cell("write_1m", False, True, MIB, 512 * MIB),
+    Cell("uring_read_4k_random_qd32", False, False, 4 * KIB, 128 * MIB, random=True, depth=32),
+    Cell("uring_read_4k_random_qd32_direct", False, False, 4 * KIB, 128 * MIB, random=True, depth=32, direct=True),
+)
+
+
+def file_system_type(folder: Path) -> str:
+    """The kernel's name of the file system that holds a folder ("ext4")."""
+    best, found = "", "unknown"
+    path = str(folder.resolve())
+    for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        point = words[1].replace("\\040", " ")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, found = point, words[2]
+    return found

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each program does the work of a cell. Peers are used when they are found on PATH and left out otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from overhead.cells import MIB, Cell
+
+TIMEOUT_S = 120
+
+
+class RunError(Exception):
+    """A contestant did not do its work; one sentence."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one turn gave."""
+
+    rate: float  #: operations per second
+    cpu_ns: float | None = None  #: processor time of an operation, where the program tells it
+
+
+class Contestant(Protocol):
+    @property
+    def name(self) -> str:
+        """As it is called in the figures."""
+        ...
+
+    def can(self, cell: Cell) -> bool:
+        """Whether the program can do this work in the same way as the others."""
+        ...
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        """Does the work for about that long with all files in `folder`."""
+        ...
+
+
+def call(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
+    """Standard output of a program that must succeed."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise RunError(f"{Path(command[0]).name} ended with {done.returncode}: {lines[-1] if lines else 'no message'}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The bare loop over the same system calls (bench/raw)."""
+
+    program: Path
+    name: str = "raw"
+
+    def can(self, cell: Cell) -> bool:
+        return True
+
+    def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
+        words = {
+            "file": folder / "raw",
+            "op": "write" if cell.write else "read",
+            "transfer": cell.transfer,
+            "size": cell.size,
+            "order": "random" if cell.random else "sequential",
+            "seconds": 0 if cell.fresh else seconds,
+            "depth": cell.depth,
+            "direct": int(cell.direct),
+            "fresh": int(cell.fresh),
+        }
+        return [str(self.program), "loop", *(f"{name}={value}" for name, value in words.items())]
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        count = json.loads(call(self.command(cell, folder, seconds), folder))
+        operations = float(count["ops"])
+        return Turn(operations / float(count["seconds"]), float(count["cpu_seconds"]) / operations * 1e9)
+
+
+def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, Any]:
+    """The plan of a cell: fill (not measured), then the phase "cell". Without seconds: one pass."""
+    order = "random_permute" if cell.random else "sequential"
+    phase: dict[str, Any] = {
+        "id": "cell",
+        "op": ("write" if cell.fresh else "rewrite") if cell.write else "read",
+        "access": {"transfer": cell.transfer, "block": cell.size, "segments": 1, "order": order},
+        "io": {"direct": cell.direct, "queue_depth": max(1, cell.depth)},
+    }
+    if cell.depth:
+        phase["backend"] = "io_uring"
+    if cell.direct:
+        phase["before"] = [{"kind": "sync"}, {"kind": "fadvise"}]
+    if not cell.fresh and seconds is not None:
+        phase["stop"] = {"time": seconds}
+    fill = {
+        "id": "fill",
+        "op": "write",
+        "measure": False,
+        "access": {"transfer": MIB, "block": cell.size, "segments": 1},
+    }
+    return {
+        "schema": "sonde-plan/1",
+        "id": "bench",
+        "target": {"path": str(folder), "min_free": 0},
+        "tasks": {"threads": 1},
+        "data": {"backend": "posix", "files": {"mapping": "per_task"}},
+        "phases": [phase] if cell.fresh else [fill, phase],
+    }
+
+
+def phase_end(record: Path, phase: str) -> dict[str, Any]:
+    """The result line of a phase."""
+    for line in record.read_text(encoding="utf-8").splitlines():
+        entry: dict[str, Any] = json.loads(line)
+        if entry.get("type") == "phase_end" and entry.get("phase") == phase:
+            return entry
+    raise RunError(f"the record has no result of the phase {phase}")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Our own program, all meters on."""
+
+    program: Path
+    name: str = "engine"
+
+    def can(self, cell: Cell) -> bool:
+        return True
+
+    def command(self, plan: dict[str, Any], folder: Path) -> tuple[list[str], Path]:
+        """Writes the plan; the command and where its record will be."""
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        record = folder / "record.ndjson"
+        record.unlink(missing_ok=True)
+        return [str(self.program), "run", str(folder / "plan.json"), "--record", str(record)], record
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        command, record = self.command(engine_plan(cell, folder, seconds), folder)
+        call(command, folder)
+        end = phase_end(record, "cell")
+        cpu_s = float(end["cpu"]["user_s"]) + float(end["cpu"]["system_s"])
+        return Turn(float(end["rates"]["transfer"]["ops_per_s"]), cpu_s / float(end["ops"]["done"]) * 1e9)
+
+
+@dataclass(frozen=True)
+class Ior:
+    """IOR, POSIX back-end, one process without a launcher."""
+
+    program: str
+    name: str = "ior"
+
+    def can(self, cell: Cell) -> bool:
+        return cell.depth == 0 and not cell.direct
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        base = [self.program, "-a", "POSIX", "-k", "-t", str(cell.transfer), "-b", str(cell.size)]
+        base += ["-o", str(folder / "ior"), "-O", "summaryFormat=JSON", "-O", f"summaryFile={folder / 'ior.json'}"]
+        base += ["-z"] if cell.random else []
+        if cell.fresh:
+            (folder / "ior").unlink(missing_ok=True)
+            measured = [*base, "-w"]
+        else:
+            call([*base, "-w"], folder, ROOT_MPI)
+            # IOR cannot repeat by time: as many passes as fit into a round of the others.
+            passes = max(1, round(seconds * 3e9 / cell.size))
+            measured = [*base, "-E", "-i", str(passes), "-w" if cell.write else "-r"]
+        call(measured, folder, ROOT_MPI)
+        results = json.loads((folder / "ior.json").read_text(encoding="utf-8"))["tests"][0]["Results"]
+        return Turn(cell.operations * len(results) / sum(float(result["wrRdTime"]) for result in results))
+
+
+#: Open MPI refuses root otherwise; the search for a remote launcher takes time in each start.
+ROOT_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_plm_rsh_agent": "false",
+}
+
+
+@dataclass(frozen=True)
+class Fio:
+    """fio with psync, or with io_uring and what makes it fast: registered buffers and files."""
+
+    program: str
+    batch: int = 1  #: io_uring: how many operations it may hand over at once
+    name: str = "fio"
+
+    def can(self, cell: Cell) -> bool:
+        return cell.depth > 0 or self.batch == 1
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        kind = ("rand" if cell.random else "") + ("write" if cell.write else "read")
+        words = {
+            "name": "cell",
+            "filename": folder / "fio",
+            "rw": kind,
+            "bs": cell.transfer,
+            "size": cell.size,
+            "direct": int(cell.direct),
+            "ioengine": "io_uring" if cell.depth else "psync",
+            "output-format": "json",
+        }
+        if cell.depth:
+            words |= {"iodepth": cell.depth, "fixedbufs": 1, "registerfiles": 1}
+            words |= {"iodepth_batch": self.batch, "iodepth_batch_complete_max": self.batch}
+        if cell.fresh:
+            (folder / "fio").unlink(missing_ok=True)
+            words |= {"fallocate": "none", "end_fsync": 0}
+        else:
+            words |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms", "overwrite": 1}
+        if not cell.direct:
+            words["invalidate"] = 0
+        text = call([self.program, *(f"--{name}={value}" for name, value in words.items())], folder)
+        job = json.loads(text[text.index("{") :])["jobs"][0]
+        return Turn(float(job["write" if cell.write else "read"]["iops"]))
+
+
+@dataclass(frozen=True)
+class TUring:
+    """fio's own bare io_uring loop (t/io_uring), reads only."""
+
+    program: str
+    name: str = "t_io_uring"
+
+    def can(self, cell: Cell) -> bool:
+        return cell.depth > 0 and not cell.write
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        path = folder / "t_io_uring"
+        if not path.exists():
+            with path.open("wb") as file:
+                for _ in range(cell.size // MIB):
+                    file.write(bytes(MIB))
+                os.fsync(file.fileno())
+        depth = str(cell.depth)
+        options = ["-d", depth, "-s", depth, "-c", depth, "-p0", "-B1", "-F1", "-n1", f"-O{int(cell.direct)}"]
+        text = call([self.program, *options, "-b", str(cell.transfer), "-r", "1", str(path)], folder)
+        rates = [line.split("=")[1].split(",")[0] for line in text.splitlines() if line.startswith("IOPS=")]
+        if not rates:
+            raise RunError("t/io_uring printed no rate")
+        number = rates[-1]
+        unit = {"K": 1e3, "M": 1e6}.get(number[-1], 1.0)
+        return Turn(float(number.rstrip("KM")) * unit)
+
+
+@dataclass(frozen=True)
+class Elbencho:
+    """elbencho with its default meters; writes with fresh random content for every block, which is its default."""
+
+    program: str
+    name: str = "elbencho"
+
+    def can(self, cell: Cell) -> bool:
+        return cell.depth == 0 and not cell.direct
+
+    def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
+        path = folder / "elbencho"
+        results = folder / "elbencho.json"
+        base = [self.program, "-t", "1", "-b", str(cell.transfer), "-s", str(cell.size), "--nolive"]
+        if cell.fresh:
+            path.unlink(missing_ok=True)
+        else:
+            call([*base[:-1], "--nolive", "-w", str(path)], folder)
+            base += ["--infloop", "--timelimit", "1"]
+        results.unlink(missing_ok=True)
+        extra = ["--rand", "--randamount", str(cell.size)] if cell.random else []
+        call([*base, *extra, "-w" if cell.write else "-r", "--jsonfile", str(results), str(path)], folder)
+        last = json.loads(results.read_text(encoding="utf-8").strip().splitlines()[-1])
+        return Turn(float(last["IOPS [last]"] if "IOPS [last]" in last else last["iops"]))
+
+
+def peers() -> list[Contestant]:
+    """All other tools on PATH."""
+    found: list[Contestant] = []
+    for name, make in (("ior", Ior), ("elbencho", Elbencho), ("t_io_uring", TUring)):
+        if path := shutil.which(name):
+            found.append(make(path))
+    if fio := shutil.which("fio"):
+        found += [Fio(fio), Fio(fio, batch=16, name="fio_batch16")]
+    return found

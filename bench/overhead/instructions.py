@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User instructions per operation, counted by callgrind: exact on any machine, however busy it is.
+
+Two runs that differ only in the number of operations: the difference is what those cost, without start and end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from overhead.cells import KIB, Cell
+from overhead.contestants import Engine, Raw, RunError, call, engine_plan
+
+FEW, MANY = 10_000, 40_000
+
+
+def count(command: list[str], folder: Path) -> int:
+    """Instructions of one run."""
+    out = folder / "callgrind.out"
+    call(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command], folder)
+    found = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise RunError("callgrind wrote no total")
+    return int(found.group(1))
+
+
+def per_operation(raw: Raw, engine: Engine, base: Path, write: bool) -> dict[str, float]:
+    """Instructions an operation of the bare loop and of the engine, 4 KiB."""
+    found: dict[str, float] = {}
+    cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB)
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
+        folder = Path(name)
+        totals: dict[str, list[int]] = {"raw": [], "engine": []}
+        for operations in (FEW, MANY):
+            part = dataclasses.replace(cell, size=operations * 4 * KIB)
+            totals["raw"].append(count(raw.command(part, folder, 0), folder))
+            # The file is filled alike in both runs; only the measured phase differs.
+            plan = engine_plan(cell, folder, None)
+            plan["phases"][-1]["access"]["block"] = part.size
+            command, _ = engine.command(plan, folder)
+            totals["engine"].append(count(command, folder))
+        for who, (few, many) in totals.items():
+            found[who] = (many - few) / (MANY - FEW)
+        # The bare loop fills its file by the MiB: a few instructions for 256 operations, left in.
+    return found
+
+
+def available() -> bool:
+    return shutil.which("valgrind") is not None

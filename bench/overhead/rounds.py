@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns: in every round each contestant works once, for a fraction of a second, so that all meet the same machine.
+
+Only ratios within a round are trusted. The median over the rounds is reported, with the tenth percentile beside it.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overhead.cells import Cell
+from overhead.contestants import Contestant, RunError, Turn
+
+
+@dataclass
+class Result:
+    """What each contestant did, one turn a round."""
+
+    cell: Cell
+    place: str  #: type of the file system
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    others_cpus: float = 0.0  #: processors that were busy with something else in the rounds that count, on average
+    disturbed: int = 0  #: rounds that do not count, because more than was allowed was
+
+    def nanoseconds(self, name: str) -> float:
+        """Median time of an operation."""
+        return 1e9 / statistics.median(turn.rate for turn in self.turns[name])
+
+    def ratios(self, name: str, to: str) -> list[float]:
+        """Rate of `name` over rate of `to`, round by round."""
+        return [a.rate / b.rate for a, b in zip(self.turns[name], self.turns[to], strict=True)]
+
+    def cpu_ratios(self, name: str, to: str) -> list[float]:
+        """The same of operations per second of processor time: waiting for a processor does not count."""
+        pairs = zip(self.turns[name], self.turns[to], strict=True)
+        return [b.cpu_ns / a.cpu_ns for a, b in pairs if a.cpu_ns and b.cpu_ns]
+
+
+def tenth_percentile(values: list[float]) -> float:
+    """The value that nine in ten exceed."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 10]
+
+
+def busy_seconds() -> float:
+    """Processor seconds that the machine has spent working, all processors together."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]]
+    return (sum(ticks[:8]) - ticks[3] - ticks[4]) / 100
+
+
+def own_seconds() -> float:
+    """Processor seconds of this program and all that it started."""
+    total = 0.0
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        use = resource.getrusage(who)
+        total += use.ru_utime + use.ru_stime
+    return total
+
+
+def one_round(result: Result, able: list[Contestant], folder: Path, seconds: float) -> dict[str, Turn]:
+    """A turn of everybody who has not failed yet. Who fails is left out from then on, with the reason."""
+    turns: dict[str, Turn] = {}
+    for contestant in able:
+        if contestant.name in result.failures:
+            continue
+        place_of_its_own = folder / contestant.name
+        place_of_its_own.mkdir(exist_ok=True)
+        try:
+            turns[contestant.name] = contestant.run(result.cell, place_of_its_own, seconds)
+        except (RunError, OSError, ValueError, KeyError, IndexError) as failure:
+            result.failures[contestant.name] = f"{type(failure).__name__}: {failure}"
+        if result.cell.fresh:
+            # A left-over file would be overwritten by the next round instead of being made anew.
+            shutil.rmtree(place_of_its_own)
+    return turns
+
+
+def play(
+    cell: Cell, place: str, contestants: list[Contestant], base: Path, rounds: int, seconds: float, max_others: float
+) -> Result:
+    """All rounds of one cell. A round in which others kept more processors busy than allowed is played again, until
+    three times as many have been played."""
+    result = Result(cell, place)
+    able = [contestant for contestant in contestants if contestant.can(cell)]
+    kept: list[dict[str, Turn]] = []
+    others: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as folder:
+        one_round(result, able, Path(folder), seconds / 4)  # warms up
+        for number in range(3 * rounds):
+            if len(kept) == rounds or {"raw", "engine"} & result.failures.keys():
+                break
+            begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
+            # Another one begins each time: the first after a pause may be at an advantage.
+            shift = number % len(able)
+            turns = one_round(result, able[shift:] + able[:shift], Path(folder), seconds)
+            elapsed = time.monotonic() - begin
+            disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / elapsed
+            if disturbance > max_others and number < 3 * rounds - (rounds - len(kept)):
+                result.disturbed += 1
+                continue
+            kept.append(turns)
+            others.append(disturbance)
+    for contestant in able:
+        if contestant.name not in result.failures:
+            result.turns[contestant.name] = [turns[contestant.name] for turns in kept]
+    result.others_cpus = statistics.mean(others) if others else 0.0
+    for name, reason in result.failures.items():
+        print(f"{place} {cell.name}: {name} left out: {reason}", file=sys.stderr)
+    return result

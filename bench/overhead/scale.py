@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many ranks on few cores: from start to end, and what memory a rank takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead.cells import KIB
+from overhead.contestants import ROOT_MPI, TIMEOUT_S, Engine, RunError, phase_end
+
+BLOCK = 64 * KIB
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """An mpiexec and how it is told that ranks may share cores."""
+
+    path: str
+    name: str
+    options: tuple[str, ...]
+
+
+def launcher(path: str) -> Launcher | None:
+    """Which MPI an mpiexec belongs to; None when it does not run."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if "Open MPI" in said or "OpenRTE" in said:
+        return Launcher(path, "openmpi", ("--oversubscribe",))
+    return Launcher(path, "hydra", ()) if "HYDRA" in said else Launcher(path, "mpi", ())
+
+
+def launchers(given: list[str], root: Path) -> list[Launcher]:
+    """The given ones, or all that can be found."""
+    names = given or ["mpiexec", "mpiexec.openmpi", "mpiexec.mpich", str(root / ".venv/bin/mpiexec")]
+    found: dict[str, Launcher] = {}
+    for name in names:
+        path = shutil.which(name)
+        if path and os.path.realpath(path) not in found and (made := launcher(path)):
+            found[os.path.realpath(path)] = made
+    return list(found.values())
+
+
+@dataclass
+class Outcome:
+    seconds: float  #: median, start to end
+    peak_mib: float  #: of the largest rank
+
+
+def engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str], Path]:
+    plan = {
+        "schema": "sonde-plan/1",
+        "id": "ranks",
+        "target": {"path": str(folder), "min_free": 0},
+        "data": {"access": {"transfer": 4 * KIB, "block": BLOCK, "segments": 1}},
+        "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+    }
+    return engine.command(plan, folder)
+
+
+def check_engine(record: Path, ranks: int) -> None:
+    """Raises unless all ranks took part: a launcher that is not understood would start as many runs of one rank."""
+    done = phase_end(record, "read")["bytes"]["moved"]
+    if done != ranks * BLOCK:
+        raise RunError(f"the engine moved {done} bytes instead of {ranks * BLOCK}: the ranks did not find each other")
+
+
+def check_ior(summary: Path, ranks: int) -> None:
+    """The same for IOR."""
+    said = json.loads(summary.read_text(encoding="utf-8"))["tests"][0]["Options"]["tasks"]
+    if int(said) != ranks:
+        raise RunError(f"IOR saw {said} ranks: it belongs to another MPI than this launcher")
+
+
+def start(command: list[str], folder: Path) -> float:
+    """Runs to the end; seconds."""
+    begin = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **ROOT_MPI},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines()
+        raise RunError(f"ended with {done.returncode}: {lines[-1] if lines else 'no message'}")
+    return time.monotonic() - begin
+
+
+def measure(who: str, program: Engine | str, mpi: Launcher, raw: Path, base: Path, ranks: int, times: int) -> Outcome:
+    """The median of `times` runs, and one more under the wrapper that reads each rank's peak memory."""
+    seconds: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
+        folder = Path(name)
+        before = [mpi.path, *mpi.options, "-n", str(ranks)]
+        for number in range(times + 1):
+            if isinstance(program, Engine):
+                command, record = engine_command(program, folder, ranks)
+            else:
+                record = folder / "ior.json"
+                command = [program, "-a", "POSIX", "-F", "-t", "4k", "-b", str(BLOCK), "-w", "-r"]
+                command += ["-o", str(folder / "ior"), "-O", "summaryFormat=JSON", "-O", f"summaryFile={record}"]
+            if number == times:
+                start([*before, str(raw), "child", str(folder / "use"), *command], folder)
+            else:
+                seconds.append(start([*before, *command], folder))
+            (check_engine if isinstance(program, Engine) else check_ior)(record, ranks)
+        uses = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("use.*")]
+    if len(uses) != ranks:
+        raise RunError(f"{who}: {len(uses)} of {ranks} ranks told their memory")
+    return Outcome(statistics.median(seconds), max(use["peak_kib"] for use in uses) / 1024)

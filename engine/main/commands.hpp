@@ -13,10 +13,17 @@ struct RunArguments {
     bool dry_run = false;
 };
 
+struct CleanArguments {
+    std::string directory;
+    bool dry_run = false;
+    bool json = false;
+    bool elsewhere = false;  ///< also what runs of other hosts left, which cannot be asked whether they have ended
+};
+
 int command_run(const RunArguments& arguments);
 int command_touched(const std::string& plan_file);
 int command_backends(bool json, const std::string& directory);
-int command_clean(const std::string& directory, bool dry_run, bool json);
+int command_clean(const CleanArguments& arguments);
 int command_probe(const std::string& directory);
 
 }  // namespace sonde

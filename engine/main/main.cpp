@@ -44,11 +44,13 @@ int main(int argc, char** argv) {
     backends->add_flag("--json", json, "machine-readable");
     backends->add_option("--on", directory, "ask for this directory");
 
-    bool dry = false;
+    sonde::CleanArguments sweep;
     CLI::App* clean = app.add_subcommand("clean", "Remove what killed runs left below a directory, and nothing else");
-    clean->add_option("directory", directory, "the target of the runs")->required();
-    clean->add_flag("--dry-run", dry, "only say what would be removed");
-    clean->add_flag("--json", json, "machine-readable");
+    clean->add_option("directory", sweep.directory, "the target of the runs")->required();
+    clean->add_flag("--dry-run", sweep.dry_run, "only say what would be removed");
+    clean->add_flag("--elsewhere", sweep.elsewhere,
+                    "also what runs on other hosts left; only when you know that they have ended");
+    clean->add_flag("--json", sweep.json, "machine-readable");
 
     CLI::App* probe = app.add_subcommand("probe", "Describe this node and the file system of a directory as JSON");
     probe->add_option("directory", directory, "directory on the file system")->required();
@@ -68,7 +70,7 @@ int main(int argc, char** argv) {
         return sonde::command_backends(json, directory);
     }
     if (clean->parsed()) {
-        return sonde::command_clean(directory, dry, json);
+        return sonde::command_clean(sweep);
     }
     return probe->parsed() ? sonde::command_probe(directory) : sonde::phases::exit_plan;
 }

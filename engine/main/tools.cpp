@@ -8,6 +8,7 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -52,66 +53,112 @@ int command_probe(const std::string& directory) {
     return phases::exit_done;
 }
 
-int command_clean(const std::string& directory, bool dry_run, bool json) {
-    namespace fs = std::filesystem;
-    std::error_code failure;
-    if (!fs::is_directory(directory, failure)) {
-        std::fprintf(stderr, "sonde-engine: %s is not a directory\n", directory.c_str());
-        return phases::exit_plan;
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Why a run directory must stay; empty when its run has ended and the directory is its own.
+std::string reason_to_keep(const phases::Manifest& manifest, bool elsewhere) {
+    const std::string who = "its run " + records::json_text(manifest.run);
+    const phases::Life life = manifest.life();
+    if (life == phases::Life::alive) {
+        return who + " is still going on (process " + std::to_string(manifest.pid) + ")";
     }
-    std::vector<std::string> candidates{directory};
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory, failure)) {
-        if (entry.is_directory(failure) && !entry.is_symlink(failure)) {
-            candidates.push_back(entry.path());
+    if (life == phases::Life::elsewhere && !elsewhere) {
+        return who + " was started on " + records::json_text(manifest.host) + " as process " +
+               std::to_string(manifest.pid) +
+               ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
+    }
+    if (manifest.found) {
+        return who +
+               " was told to use a directory that was already there (target.use_existing), so nothing in it is "
+               "known to be its own";
+    }
+    return {};
+}
+
+ordered_json clean_one(const std::string& directory, const CleanArguments& arguments, int& code) {
+    ordered_json one{{"directory", records::json_text(directory)}};
+    try {
+        const std::optional<phases::Manifest> manifest = phases::Manifest::load(directory);
+        if (!manifest) {
+            return {};
         }
-    }
-    ordered_json report = ordered_json::array();
-    int code = phases::exit_done;
-    for (const std::string& candidate : candidates) {
-        ordered_json one{{"directory", records::json_text(candidate)}};
-        try {
-            const std::optional<phases::Manifest> manifest = phases::Manifest::load(candidate);
-            if (!manifest) {
-                continue;
-            }
-            if (manifest->alive()) {
-                one["kept"] =
-                    "its run " + manifest->run + " is still going on (process " + std::to_string(manifest->pid) + ")";
-            } else {
-                const phases::Removal removal = phases::remove_run(candidate, *manifest, dry_run);
-                one["run"] = manifest->run;
-                one["files"] = removal.files;
-                one["bytes"] = removal.bytes;
-                one["left"] = ordered_json::array();
-                for (const std::string& left : removal.left) {
-                    one["left"].push_back(records::json_text(left));
-                }
-                code = removal.left.empty() ? code : static_cast<int>(phases::exit_failed);
-            }
-        } catch (const std::exception& error) {
-            one["kept"] = error.what();
-            code = phases::exit_failed;
+        one["run"] = records::json_text(manifest->run);
+        const std::string keep = reason_to_keep(*manifest, arguments.elsewhere);
+        if (!keep.empty()) {
+            one["kept"] = keep;
+            return one;
         }
-        report.push_back(one);
+        const phases::Removal removal = phases::remove_run(directory, *manifest, arguments.dry_run);
+        one["files"] = removal.files;
+        one["bytes"] = removal.bytes;
+        one["left"] = ordered_json::array();
+        for (const std::string& left : removal.left) {
+            one["left"].push_back(records::json_text(left));
+        }
+        code = removal.left.empty() ? code : static_cast<int>(phases::exit_failed);
+    } catch (const std::exception& error) {
+        one["kept"] = records::json_text(error.what());
+        code = phases::exit_failed;
     }
-    if (json) {
-        std::cout << report.dump(2) << "\n";
-        return code;
-    }
+    return one;
+}
+
+void print_clean(const ordered_json& report, const CleanArguments& arguments) {
     for (const ordered_json& one : report) {
         const std::string where = one.at("directory");
         if (one.contains("kept")) {
             std::printf("%s: kept: %s\n", where.c_str(), one.at("kept").get<std::string>().c_str());
             continue;
         }
-        std::printf("%s: %s %lu files, %s\n", where.c_str(), dry_run ? "would remove" : "removed",
+        std::printf("%s: %s %lu files, %s\n", where.c_str(), arguments.dry_run ? "would remove" : "removed",
                     one.at("files").get<unsigned long>(), plan::format_bytes(one.at("bytes")).c_str());
         for (const auto& left : one.at("left")) {
             std::printf("  %s\n", left.get<std::string>().c_str());
         }
     }
     if (report.empty()) {
-        std::printf("nothing to remove below %s\n", directory.c_str());
+        std::printf("nothing to remove below %s\n", records::json_text(arguments.directory).c_str());
+    }
+}
+
+}  // namespace
+
+int command_clean(const CleanArguments& arguments) {
+    namespace fs = std::filesystem;
+    std::error_code failure;
+    if (!fs::is_directory(arguments.directory, failure)) {
+        std::fprintf(stderr, "sonde-engine: %s is not a directory: name the target of the runs\n",
+                     records::json_text(arguments.directory).c_str());
+        return phases::exit_plan;
+    }
+    std::vector<std::string> candidates{arguments.directory};
+    fs::directory_iterator entry(arguments.directory, failure);
+    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+        std::error_code unknown;
+        if (entry->is_directory(unknown) && !entry->is_symlink(unknown)) {
+            candidates.push_back(entry->path());
+        }
+    }
+    if (failure) {
+        std::fprintf(stderr, "sonde-engine: %s cannot be listed: %s\n", records::json_text(arguments.directory).c_str(),
+                     failure.message().c_str());
+        return phases::exit_environment;
+    }
+    std::sort(candidates.begin() + 1, candidates.end());
+    ordered_json report = ordered_json::array();
+    int code = phases::exit_done;
+    for (const std::string& candidate : candidates) {
+        ordered_json one = clean_one(candidate, arguments, code);
+        if (!one.is_null()) {
+            report.push_back(std::move(one));
+        }
+    }
+    if (arguments.json) {
+        std::cout << report.dump(2) << "\n";
+    } else {
+        print_clean(report, arguments);
     }
     return code;
 }

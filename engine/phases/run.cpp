@@ -55,6 +55,7 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
                                    std::to_string(found->tasks.tasks()) + ")");
         }
         manifest.data = found->data;
+        manifest.found = found->found;
         Manifest here;
         here.stamp_this_process();
         if (here.host == found->host && here.boot == found->boot) {

@@ -100,15 +100,16 @@ def run_instructions(
     if not instructions.available():
         say("instructions: left out, valgrind is not on PATH", options)
         return
-    for write in (False, True):
-        name = "write" if write else "read"
+    for write, random in ((False, False), (False, True), (True, False), (True, True)):
+        name = ("random " if random else "") + ("write" if write else "read")
         try:
-            found = instructions.per_operation(raw, engine, base, write)
+            found = instructions.per_operation(raw, engine, base, write, random)
         except RunError as failure:
             say(f"instructions of a 4 KiB {name}: left out: {failure}", options)
             continue
         above = found["engine"] - found["raw"]
-        figures[f"instructions.{name}_4k_above_raw"] = round(above, 1)
+        key = ("write" if write else "read") + "_4k" + ("_random" if random else "")
+        figures[f"instructions.{key}_above_raw"] = round(above, 1)
         say(
             f"instructions of a 4 KiB {name}: engine {found['engine']:.0f}, raw {found['raw']:.0f}, "
             f"above raw {above:.0f} (IOR: about 220)",

@@ -43,6 +43,13 @@ class Contestant(Protocol):
         ...
 
 
+def complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that says something, of a program that failed."""
+    lines = [line.strip() for text in (done.stdout, done.stderr) for line in text.splitlines()]
+    telling = [line for line in lines if line.strip("-= ") and not line.startswith("==")]
+    return telling[-1] if telling else "no message"
+
+
 def call(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
     """Standard output of a program that must succeed."""
     done = subprocess.run(
@@ -57,8 +64,7 @@ def call(command: list[str], folder: Path, env: dict[str, str] | None = None) ->
         check=False,
     )
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise RunError(f"{Path(command[0]).name} ended with {done.returncode}: {lines[-1] if lines else 'no message'}")
+        raise RunError(f"{Path(command[0]).name} ended with {done.returncode}: {complaint(done)}")
     return done.stdout
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from overhead.cells import KIB, Cell
 from overhead.contestants import Engine, Raw, RunError, call, engine_plan
 
-FEW, MANY = 10_000, 40_000
+FEW, MANY = 10_240, 40_960  # multiples of 256, because the files are filled by the MiB
 
 
 def count(command: list[str], folder: Path) -> int:
@@ -28,10 +28,10 @@ def count(command: list[str], folder: Path) -> int:
     return int(found.group(1))
 
 
-def per_operation(raw: Raw, engine: Engine, base: Path, write: bool) -> dict[str, float]:
+def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: bool) -> dict[str, float]:
     """Instructions an operation of the bare loop and of the engine, 4 KiB."""
     found: dict[str, float] = {}
-    cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB)
+    cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB, random=random)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
         folder = Path(name)
         totals: dict[str, list[int]] = {"raw": [], "engine": []}

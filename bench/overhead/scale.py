@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead.cells import KIB
-from overhead.contestants import ROOT_MPI, TIMEOUT_S, Engine, RunError, phase_end
+from overhead.contestants import ROOT_MPI, TIMEOUT_S, Engine, RunError, complaint, phase_end
 
 BLOCK = 64 * KIB
 
@@ -95,8 +95,7 @@ def start(command: list[str], folder: Path) -> float:
         check=False,
     )
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines()
-        raise RunError(f"ended with {done.returncode}: {lines[-1] if lines else 'no message'}")
+        raise RunError(f"ended with {done.returncode}: {complaint(done)}")
     return time.monotonic() - begin
 
 

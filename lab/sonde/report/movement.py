@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sonde.stats.bins import rebin, trim
-from sonde.stats.levels import levels
+from sonde.stats.levels import Level, levels
 
 VISIBLE = 1.25  # smallest ratio that is called a change
 DRIFTS = 0.8  # share of the variance that a straight line must explain to be the story
@@ -67,8 +67,8 @@ def describe(rates: Sequence[float], width: float, start_s: float) -> Movement:
     low, high = _quantile(ordered, 0.05), _quantile(ordered, 0.95)
     parts = levels(rates)
     start, end, explained = _line(rates)
-    # Two levels are a step, however well a line would fit; a line that goes down all the way is cut into many levels.
-    if explained >= DRIFTS and _visible(start, end) and len(parts) != 2:
+    # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
+    if explained >= max(DRIFTS, _explained(rates, parts)) and _visible(start, end):
         return Movement("drift", middle, low, high, before=start, after=end)
     if 2 <= len(parts) <= MOST_STEPS:
         steps = tuple((start_s + one.first * width, one.median) for one in parts)
@@ -77,6 +77,18 @@ def describe(rates: Sequence[float], width: float, start_s: float) -> Movement:
     if stalled > LONG_STALL * width * len(rates):
         return Movement("stalls", middle, low, high, stalled_s=stalled)
     return Movement("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, low, high)
+
+
+def _explained(rates: Sequence[float], parts: Sequence[Level]) -> float:
+    """Share of the variance that is gone when every stretch is compared with its own mean."""
+    left = sum(_squares(rates[one.first : one.end]) for one in parts)
+    total = _squares(rates)
+    return 1 - left / total if total > 0 and parts else 0.0
+
+
+def _squares(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values)
 
 
 def _visible(one: float, other: float) -> bool:
@@ -99,5 +111,5 @@ def _line(rates: Sequence[float]) -> tuple[float, float, float]:
     slope = sum((i - center) * (rate - mean) for i, rate in enumerate(rates)) / across
     start, end = mean - slope * center, mean + slope * center
     left = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(rates))
-    total = sum((rate - mean) ** 2 for rate in rates)
+    total = _squares(rates)
     return max(0.0, start), max(0.0, end), 1 - left / total if total > 0 else 0.0

@@ -201,7 +201,7 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
         return Standing.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
     if memory_backed(run):
         kind = one_line(file_system(run).type, 40)
-        return Standing.MEMORY, f"{kind} keeps files in memory: not a storage number"
+        return Standing.MEMORY, f"files on {kind} live in memory: not a storage number"
     if not phase.end.bytes.moved and not phase.end.ops.done:
         return Standing.UNKNOWN, "nothing was moved"
     if phase.begin.op in ("write", "rewrite"):

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports in a real browser: quiet console, no request, every chart drawn, nothing wider than the screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Page, browser, installed
+from make_record import write_run
+from scenes import SCENES
+
+from sonde.report import write_report
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)"),
+]
+
+# Kind, size, and marks of each chart. A mark counts when its box has an extent; the lines of the grid do not count.
+CHARTS = """JSON.stringify([...document.querySelectorAll('[data-chart]')].map(chart => {
+  const frame = chart.querySelector('.frame, .bar').getBoundingClientRect();
+  const marks = [...chart.querySelectorAll('svg path:not(.grid), .bar i')].map(mark => {
+    const box = mark.getBoundingClientRect();
+    return Math.max(box.width, box.height) > 0.5 && getComputedStyle(mark).visibility === 'visible';
+  });
+  const letters = [...chart.querySelectorAll('.x span, .y span')].filter(one => one.getBoundingClientRect().width > 0);
+  return {kind: chart.dataset.chart, width: frame.width, height: frame.height,
+          marks: marks.filter(seen => seen).length, letters: letters.length};
+}))"""
+# What sticks out to the right, but for what scrolls on its own.
+WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(one =>
+  one.getBoundingClientRect().right > innerWidth + 0.5 && one.getBoundingClientRect().width > 0 &&
+  !one.closest('.scroll')).map(one => one.outerHTML.slice(0, 80)))"""
+
+
+# Everything that is to be read, but for names on bars.
+WORDS = [
+    *("h1", "h2", "h3", "h4", "p", "a", "td", "th", "figcaption", ".words", ".detail", ".second", ".note", ".pid"),
+    *(".lb:not(.on)", ".y span", ".x span", ".digits.good", ".digits.dull", ".standing.good", ".standing.dull"),
+    *(".facts dt", ".facts dd", ".exact", ".rates .x", ".rates .v span", ".severity", ".warning .severity", ".place"),
+]
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Page]:
+    with browser() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of each scene, and one of several runs."""
+    root = tmp_path_factory.mktemp("reports")
+    folders = {name: write_run(root / name.replace(" ", "-"), scene) for name, scene in SCENES.items()}
+    found = {name: write_report([folder], root / f"{folder.name}.html") for name, folder in folders.items()}
+    group = [folders[name] for name in ("typical", "slow task", "failed", "one task")]
+    found["group"] = write_report(group, root / "group.html", "Check of /scratch")
+    return found
+
+
+def charts(tab: Page) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(tab.evaluate(CHARTS))
+    return found
+
+
+@pytest.mark.parametrize("name", [*SCENES, "group"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_report_is_quiet_complete_and_fits_the_screen(
+    tab: Page, reports: dict[str, Path], name: str, width: int
+) -> None:
+    tab.open(reports[name], width=width)
+    assert tab.messages == []
+    assert tab.requests == [reports[name].resolve().as_uri()]
+    for chart in charts(tab):
+        assert chart["width"] > 200, chart
+        assert chart["height"] >= 10, chart
+        assert chart["marks"] > 0, chart
+        if chart["kind"] != "split":
+            assert chart["letters"] > 0, chart
+    assert json.loads(tab.evaluate(WIDER)) == []
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_complete_run_has_all_its_charts(tab: Page, reports: dict[str, Path]) -> None:
+    tab.open(reports["slow task"])
+    assert [chart["kind"] for chart in charts(tab)] == [
+        "timeline",
+        "rate",
+        "nodes",
+        "latency",
+        "tasks",
+        "latency",
+        "latency",
+        "split",
+    ]
+
+
+def test_five_thousand_tasks_open_within_a_second(tab: Page, reports: dict[str, Path]) -> None:
+    tab.open(reports["one task"])  # the first page pays for starting the browser
+    assert min(tab.open(reports["many tasks"]) for _ in range(3)) < 1.0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_letters_can_be_read_in_both_schemes(tab: Page, reports: dict[str, Path], dark: bool) -> None:
+    """Contrast of text against the page, as WCAG 2 computes it: 4.5 for words."""
+    tab.open(reports["typical"], dark=dark)
+    found = tab.evaluate(
+        f"JSON.stringify({json.dumps(WORDS)}.map(s => [s, document.querySelector(s)]).map(([s, one]) =>"
+        " [s, one && getComputedStyle(one).color, getComputedStyle(document.body).backgroundColor]))"
+    )
+    for selector, ink, paper in json.loads(found):
+        assert ink is not None, selector
+        assert contrast(ink, paper) >= 4.5, (selector, ink, paper)
+
+
+def contrast(one: str, other: str) -> float:
+    bright = sorted((luminance(one), luminance(other)))
+    return (bright[1] + 0.05) / (bright[0] + 0.05)
+
+
+def luminance(color: str) -> float:
+    parts = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_printed_report_keeps_its_charts_and_is_light(tab: Page, reports: dict[str, Path], tmp_path: Path) -> None:
+    tab.open(reports["typical"], dark=True)
+    pdf = tab.pdf(tmp_path / "report.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    assert 2 <= pdf.count(b"/Type /Page\n") <= 14
+    tab.call("Emulation.setEmulatedMedia", media="print", features=[])
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert all(chart["marks"] > 0 and chart["width"] > 200 for chart in charts(tab))
+    assert tab.evaluate("getComputedStyle(document.querySelector('details.values')).display") == "none"
+
+
+def test_pointing_at_a_chart_shows_the_value(tab: Page, reports: dict[str, Path]) -> None:
+    tab.open(reports["typical"])
+    place = json.loads(
+        tab.evaluate(
+            """(() => { const one = document.querySelectorAll('[data-chart=rate] .over i')[30];
+            one.scrollIntoView({block: 'center'}); const box = one.getBoundingClientRect();
+            return JSON.stringify([box.x + box.width / 2, box.y + box.height / 2, one.dataset.tip]); })()"""
+        )
+    )
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    shown = tab.evaluate(
+        "getComputedStyle(document.querySelectorAll('[data-chart=rate] .over i')[30], '::after').content"
+    )
+    assert "GB/s" in place[2]
+    assert "GB/s" in shown

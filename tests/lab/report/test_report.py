@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page says about records whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Pages
+from jsonschema import Draft202012Validator
+from make_record import Scene, Work, record_lines, steady, write_run
+from scenes import CACHED, COLD, HOSTILE, SCENES
+
+from sonde.report import ReportError, write_report
+
+FORMAT = Path(__file__).resolve().parents[3] / "schema" / "record" / "record.schema.json"
+
+
+class Words(HTMLParser):
+    """Collects the visible words of a page, and every element with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self._hidden = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self._hidden += tag in ("style", "title")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in ("style", "title")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.parts))
+
+
+def total(scene: Scene, phase: str) -> dict[str, Any]:
+    """The total rate of a phase, as the record has it."""
+    end = next(one for one in record_lines(scene) if one["type"] == "phase_end" and one["phase"] == phase)
+    rate: dict[str, Any] = end["rates"]["total"]
+    return rate
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
+def test_the_generator_writes_records_that_match_the_schema(name: str) -> None:
+    validator = Draft202012Validator(json.loads(FORMAT.read_text(encoding="utf-8")))
+    for line in record_lines(SCENES[name]):
+        validator.validate(line)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_every_kind_of_run_gives_a_page(page: Pages, name: str) -> None:
+    html = page(SCENES[name])
+    words = Words(html)
+    assert "Summary" in words.text
+    assert "Definitions" in words.text
+    assert "Where" in words.text
+    assert len(html.encode()) < 1_500_000
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
+def test_the_page_has_no_script_and_no_address_outside_itself(page: Pages, name: str) -> None:
+    words = Words(page(SCENES[name]))
+    for tag, attributes in words.elements:
+        assert tag not in ("script", "iframe", "object", "embed", "img")
+        for attribute, value in attributes.items():
+            assert not attribute.startswith("on"), f"{tag} {attribute}"
+            if attribute in ("href", "src"):
+                assert (value or "").startswith(("#", "data:,"))
+    policy = next(dict(a) for tag, a in words.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in (policy["content"] or "")
+
+
+def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(page: Pages) -> None:
+    scene = SCENES["typical"]
+    rate = total(scene, "write")
+    text = Words(page(scene)).text
+    assert f"{rate['bytes_per_s'] / 1e9:.2f} GB/s" in text
+    assert f"{rate['bytes_per_s'] / 2**30:.2f} GiB/s" in text
+    assert f"{rate['bytes']:,} B / {rate['seconds']:.4f} s, first open to last close" in text
+
+
+def test_small_operations_are_told_in_operations_per_second(page: Pages) -> None:
+    rate = total(SCENES["typical"], "random-read")
+    text = Words(page(SCENES["typical"])).text
+    assert f"{round(rate['ops_per_s'], -2):,.0f} op/s" in text
+    assert f"{rate['ops']:,} operations / {rate['seconds']:.4f} s" in text
+
+
+def test_storage_and_cache_are_kept_apart(page: Pages) -> None:
+    html = page(SCENES["typical"])
+    text = Words(html).text
+    storage, cache = text.index("Storage, for seconds only"), text.index("Page cache: not storage numbers")
+    summary = text[: text.index("How far to trust")]
+    assert storage < summary.index("From storage: 0 % of the data was in the page cache") < cache
+    assert cache < summary.index("Served from page cache: not a storage number")
+
+
+def test_a_rate_that_moved_is_told_in_words(page: Pages) -> None:
+    stepped = Words(page(SCENES["stepped"])).text
+    found = re.search(r"Fell from ([\d.]+) GB/s to ([\d.]+) MB/s after ([\d.]+) s", stepped)
+    assert found
+    assert float(found[1]) == pytest.approx(1.6, rel=0.1)
+    assert float(found[2]) == pytest.approx(400, rel=0.1)
+    assert float(found[3]) == pytest.approx(2.0, abs=0.15)
+    ramping = Words(page(SCENES["ramping"])).text
+    found = re.search(r"Fell gradually from ([\d.]+) MB/s to ([\d.]+) MB/s", ramping)
+    assert found
+    assert float(found[1]) == pytest.approx(900, rel=0.1)
+    assert float(found[2]) == pytest.approx(300, rel=0.15)
+    assert "Steady, ±" in Words(page(SCENES["one task"])).text
+
+
+def test_the_slow_task_is_named_with_its_host(page: Pages) -> None:
+    text = Words(page(SCENES["slow task"])).text
+    assert re.search(r"Task 11 on node18 reached [\d.]+ MB/s, the median task [\d.]+ MB/s\.", text)
+    assert "stonewall" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("failed", "The run failed: Task 2 on node17 could not read: Input/output error."),
+        ("interrupted", "The run was interrupted: SIGINT."),
+        ("lost", "The run has no end: its engine was killed or lost, or is still at work."),
+    ],
+)
+def test_a_run_that_did_not_end_well_says_so_before_anything_else(page: Pages, name: str, said: str) -> None:
+    text = Words(page(SCENES[name])).text
+    assert said in text[: text.index("Summary")]
+    assert "Not finished: read; the phase before it stands." in text[: text.index("Summary")]
+    assert "GB/s" in text
+
+
+def test_a_record_cut_in_the_middle_of_a_line_is_shown_as_far_as_it_goes(page: Pages) -> None:
+    text = Words(page(Scene(works=[Work(), COLD]), cut=400)).text
+    assert "breaks off in the middle of its last line" in text[: text.index("Summary")]
+    assert "Sequential read" in text
+
+
+@pytest.mark.parametrize("kept", range(1, 12))
+def test_a_record_cut_after_any_line_gives_a_page(tmp_path: Path, kept: int) -> None:
+    folder = write_run(tmp_path / "run", SCENES["typical"])
+    record = folder / "record.ndjson"
+    record.write_bytes(b"\n".join(record.read_bytes().split(b"\n")[:kept]) + b"\n")
+    text = Words(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "The run has no end" in text
+
+
+def test_no_text_of_the_record_becomes_markup(page: Pages) -> None:
+    for name in ("odd names", "failed"):
+        html = page(SCENES[name])
+        words = Words(html)
+        assert "<script" not in html
+        assert "alert(1)" in words.text
+        assert "\\n" in words.text
+        assert "\\xff" in words.text
+        for hidden in ("\u202e", "\x1b", "\udcff"):
+            assert hidden not in html
+        assert all(not a.get("data-tip", "").count("\x1b") for _, a in words.elements if a.get("data-tip"))
+
+
+def test_the_plan_on_the_page_is_the_plan(page: Pages) -> None:
+    words = Words(page(SCENES["odd names"]))
+    start = words.text.index('{ "schema": "sonde-plan/1"')
+    found, _ = json.JSONDecoder().raw_decode(words.text[start:])
+    assert found["target"]["path"] == HOSTILE
+
+
+def test_a_file_system_in_memory_is_never_called_storage(page: Pages) -> None:
+    text = Words(page(SCENES["in memory"])).text
+    assert "None of these numbers is about storage." in text
+    assert "Files on tmpfs live in memory: not a storage number." in text
+
+
+def test_several_runs_share_one_summary(page: Pages) -> None:
+    write, read = Scene(works=[Work(curve=steady(300e6))], title="Writes"), Scene(works=[COLD, CACHED], title="Reads")
+    html = page(write, read, title="Check of /scratch")
+    words = Words(html)
+    summary = words.text[: words.text.index("How far to trust")]
+    assert "Check of /scratch" in summary
+    assert summary.count("GB/s") >= 3
+    assert summary.index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
+    anchors = {a["href"] for tag, a in words.elements if tag == "a" and (a.get("href") or "").startswith("#r")}
+    ids = {f"#{a['id']}" for _, a in words.elements if a.get("id")}
+    assert anchors == {"#r1p1", "#r2p1", "#r2p2"}
+    assert anchors <= ids
+
+
+def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", SCENES["many tasks"])
+    begun = time.process_time()
+    out = write_report([folder], tmp_path / "report.html")
+    assert time.process_time() - begun < 5
+    assert out.stat().st_size < 1_500_000
+    assert "5,000\N{NO-BREAK SPACE}tasks" in out.read_text(encoding="utf-8")
+
+
+def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"holds no record\.ndjson"):
+        write_report([tmp_path], tmp_path / "report.html")
+    (tmp_path / "record.ndjson").write_text("PNG\n", encoding="utf-8")
+    with pytest.raises(ReportError, match="no line that can be read"):
+        write_report([tmp_path], tmp_path / "report.html")
+    with pytest.raises(ReportError, match="name at least one"):
+        write_report([], tmp_path / "report.html")
+    folder = write_run(tmp_path / "run", SCENES["one task"])
+    with pytest.raises(ReportError, match="cannot be written"):
+        write_report([folder], tmp_path / "missing" / "report.html")
+    assert not list(tmp_path.glob("**/.report*"))
+
+
+def test_a_newer_report_replaces_the_older_one(page: Pages, tmp_path: Path) -> None:
+    page(SCENES["one task"])
+    second = page(SCENES["stepped"])
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == second
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small parts of a report: numbers as text, hidden characters, movement of a rate, axes, profiles."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from make_record import Scene, Work, steady, write_run
+
+from sonde.report import axes, quantities
+from sonde.report.movement import describe, movement
+from sonde.report.plot import Panel
+from sonde.report.profile import profile_of
+from sonde.report.reading import read_run
+from sonde.report.verdicts import Standing, judge
+from sonde.report.visible import block, one_line
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (quantities.byte_rate(1.9e9), "1.90 GB/s"),
+        (quantities.byte_rate(999.96e6), "1.00 GB/s"),
+        (quantities.byte_rate(0), "0 B/s"),
+        (quantities.binary_byte_rate(2**30), "1.00 GiB/s"),
+        (quantities.operation_rate(95_432.1), "95,400 op/s"),
+        (quantities.volume(1_073_741_824), "1.07 GB"),
+        (quantities.size(4096), "4 KiB"),
+        (quantities.seconds(0.0123), "12.3 ms"),
+        (quantities.seconds(1.302), "1.30 s"),
+        (quantities.seconds(65), "1 min 05 s"),
+        (quantities.nanoseconds(85_300), "85.3 µs"),
+        (quantities.percent(0.99999), "99.9 %"),
+        (quantities.percent(0.0001), "< 0.1 %"),
+        (quantities.percent(0.0), "0 %"),
+        (quantities.percent(1.0), "100 %"),
+        (quantities.plural(1, "task"), "1 task"),
+        (quantities.plural(5000, "task"), "5,000 tasks"),
+        (quantities.plural(2, "process"), "2 processes"),
+        (quantities.exact_seconds(1.302), "1.3020 s"),
+        (quantities.moment("2026-11-21T21:04:09Z"), "21 November 2026, 21:04 UTC"),
+        (quantities.moment("yesterday"), "yesterday"),
+    ],
+)
+def test_numbers_are_shown_with_their_unit(shown: object, expected: str) -> None:
+    assert str(shown).replace("\N{NO-BREAK SPACE}", " ") == expected
+
+
+@given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "L", "N", "P", "S", "Zs", "Zl", "Zp"])))
+def test_nothing_hidden_is_left_in_a_line_or_a_block(words: str) -> None:
+    for shown, allowed in ((one_line(words), ""), (block(words), "\n\t")):
+        shown.encode("utf-8")
+        for character in shown:
+            assert character.isprintable() or character in allowed or character.isspace()
+    assert "\n" not in one_line(words)
+    assert one_line("naïve – 東京 /scratch") == "naïve – 東京 /scratch"
+
+
+def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[float]:
+    source = random.Random(seed)
+    return [level * source.gauss(1, spread) for level in levels]
+
+
+def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
+    step = describe(noisy([2e9] * 30 + [8e8] * 30), 0.1, 0.0)
+    assert step.kind == "steps"
+    assert step.parts[1][0] == pytest.approx(3.0, abs=0.11)
+    assert step.parts[1][1] == pytest.approx(8e8, rel=0.03)
+    drift = describe(noisy([1e9 + 2e7 * i for i in range(60)]), 0.1, 0.0)
+    assert drift.kind == "drift"
+    assert (drift.before, drift.after) == (pytest.approx(1e9, rel=0.05), pytest.approx(2.18e9, rel=0.05))
+    stall = describe(noisy([1e9] * 28 + [0.0] * 4 + [1e9] * 28), 0.1, 0.0)
+    assert stall.kind == "stalls"
+    assert stall.stalled_s == pytest.approx(0.4)
+    assert describe(noisy([1e9] * 60), 0.1, 0.0).kind == "steady"
+    assert describe(noisy([1e9] * 60, spread=0.3), 0.1, 0.0).kind == "uneven"
+    assert movement([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
+
+
+def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> None:
+    amounts = [10] * 5 + [100] * 40 + [10] * 15
+    active = [1] * 5 + [4] * 40 + [1] * 15
+    found = movement(amounts, active, 0.01)
+    assert (found.kind, found.median) == ("steady", pytest.approx(10_000))
+
+
+@given(st.floats(1e-9, 1e15), st.integers(1, 9))
+def test_ticks_of_an_axis_from_zero_are_round_and_inside(high: float, wanted: int) -> None:
+    axis = axes.amount_axis(high, "B/s", wanted)
+    assert axis.high >= high
+    assert 1 <= len(axis.ticks) <= wanted + 2
+    assert all(-1e-9 <= tick.at <= 1 + 1e-9 for tick in axis.ticks)
+    assert axis.ticks[0].label == "0"
+    assert len({tick.label for tick in axis.ticks}) == len(axis.ticks)
+
+
+@given(st.floats(1, 1e13), st.floats(1, 1e6))
+def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float) -> None:
+    axis = axes.latency_axis(low, low * ratio)
+    assert axis.low <= low * 1.0001
+    assert axis.high >= low * ratio * 0.9999
+    assert axis.ticks
+    assert axis.at(axis.low) == 0
+    assert axis.at(axis.high) == pytest.approx(1)
+
+
+@given(st.floats(1e-5, 1e6))
+def test_a_time_axis_begins_at_zero_and_names_its_unit(end: float) -> None:
+    axis = axes.time_axis(end)
+    assert axis.unit in ("µs", "ms", "s", "min", "h")
+    assert axis.ticks[0].at == 0
+    assert 2 <= len(axis.ticks) <= 11
+
+
+def test_a_step_line_has_a_gap_where_nothing_is_known() -> None:
+    panel = Panel(axes.Axis(0, 4), axes.Axis(0, 10), 100)
+    assert panel.steps([0, 1, 2, 3, 4], [10, None, 0, 5]) == "M0 0H250M500 100H750V50H1000"
+    assert panel.area([0, 1, 2], [0, 0], [10, 5]) == "M0 0H250V50H500L500 100H250L250 100H0Z"
+
+
+@pytest.mark.parametrize("slice_s", [0.001, 0.01, 0.1])
+def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(tmp_path: Path, slice_s: float) -> None:
+    scene = Scene(works=[Work(seconds=3.0, slice_s=slice_s, noise=0.2)], tasks=8)
+    phase = read_run(write_run(tmp_path / "run", scene)).phases[0]
+    assert phase.end is not None
+    profile = profile_of(phase)
+    assert profile is not None
+    assert len(profile.bytes_per_s) <= 240
+    widths = [b - a for a, b in zip(profile.edges, profile.edges[1:], strict=False)]
+    drawn = sum(rate * width for rate, width in zip(profile.bytes_per_s, widths, strict=True))
+    assert drawn == pytest.approx(phase.end.bytes.moved, rel=1e-6)
+    for low, middle, high in zip(*(profile.task_rate[name] for name in ("min", "p50", "max")), strict=True):
+        assert low is not None
+        assert middle is not None
+        assert high is not None
+        assert low <= middle <= high
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (Work(seconds=2.0), Standing.BURST),
+        (Work(seconds=60.0, slice_s=0.1), Standing.STORAGE),
+        (Work(seconds=0.2), Standing.SHORT),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}), Standing.CACHE),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}, direct=True), Standing.BURST),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none", "sync": "dsync"}}), Standing.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", resident=0.0), Standing.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", resident=0.3), Standing.CACHE),
+        (Work("r", "read", seconds=2.0, cache="warm", resident=1.0), Standing.CACHE),
+        (Work("r", "read", seconds=2.0, cache="direct", direct=True, resident=1.0), Standing.BURST),
+        (Work("r", "read", seconds=2.0), Standing.UNKNOWN),
+        (Work(seconds=2.0, backend="paced"), Standing.SYNTHETIC),
+        (Work(seconds=2.0, findings=({"id": "clock", "severity": "invalid", "text": "x"},)), Standing.INVALID),
+        (Work(curve=steady(0.0), seconds=2.0), Standing.UNKNOWN),
+        (Work(ends=False), Standing.FAILED),
+    ],
+)
+def test_the_standing_of_a_number_follows_from_what_was_measured(
+    tmp_path: Path, work: Work, expected: Standing
+) -> None:
+    run = read_run(write_run(tmp_path / "run", Scene(works=[work])))
+    assert judge(run, run.phases[0]).verdict.standing is expected
+
+
+def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
+    """The verdict never follows from how fast it was."""
+    fast = Work("r", "read", steady(50e9), seconds=60.0, slice_s=0.1, cache="cold", resident=0.0, transfer=1 << 28)
+    slow = Work("r", "read", steady(50e3), seconds=60.0, slice_s=0.1, cache="warm", resident=1.0, transfer=4096)
+    found = []
+    for name, work in (("fast", fast), ("slow", slow)):
+        run = read_run(write_run(tmp_path / name, Scene(works=[work])))
+        found.append(judge(run, run.phases[0]).verdict.standing)
+    assert found == [Standing.STORAGE, Standing.CACHE]
+
+
+def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
+    for rate in (0.0, 1e-3, 1e15):
+        run = read_run(write_run(tmp_path / f"{rate}", Scene(works=[Work(curve=steady(rate), transfer=1 << 40)])))
+        profile = profile_of(run.phases[0])
+        if profile is not None:
+            assert all(math.isfinite(value) for value in profile.bytes_per_s)

@@ -18,9 +18,23 @@ class Definition:
 
 RATES: dict[str, Definition] = {
     "total": Definition("Total", "all bytes moved", "from the first open to the last close of any task"),
-    "transfer": Definition("Transfer", "all bytes moved", "from the first start to the last end of a task’s transfer"),
-    "steady": Definition("Steady window", "bytes moved in the window", "the time in which all tasks were transferring"),
-    "stonewall": Definition("Stonewall", "bytes moved until the deadline", "the time from the start to the deadline"),
-    "first_done": Definition("First done", "bytes moved until the first task finished", "the time until then"),
-    "task_sum": Definition("Sum of tasks", "each task’s own bytes", "its own time, added up over the tasks", False),
+    "transfer": Definition("Transfer", "all bytes moved", "from the first start of a transfer to the last end of one"),
+    "steady": Definition(
+        "Steady window",
+        "bytes moved in the window",
+        "from the last task’s first transfer to the first task’s last one, in whole slices",
+    ),
+    "stonewall": Definition(
+        "Stonewall",
+        "bytes moved up to the deadline",
+        "from the first open to the deadline, or to the end when that came earlier",
+    ),
+    "first_done": Definition(
+        "First done",
+        "bytes moved until the first task had finished",
+        "from the first open until the first task had finished its transfers",
+    ),
+    "task_sum": Definition(
+        "Sum of tasks", "each task’s own bytes", "its own time from open to close; added up over the tasks", False
+    ),
 }

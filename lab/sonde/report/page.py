@@ -56,6 +56,7 @@ class FindingView:
     """A finding in words, where it was made (run -> phases), and its evidence when that was one place."""
 
     severity: str
+    id: str
     text: str
     advice: str
     places: tuple[tuple[str, str], ...]
@@ -241,6 +242,7 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
     evidence = list(first.evidence.items())[:8] if len(cases) == 1 else []
     return FindingView(
         severity=severity,
+        id=one_line(first.id, 60),
         text=sentence(one_line(first.text or first.id, 600)),
         advice=sentence(one_line(first.advice, 600)),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from sonde.cli.live import Display, make_display
@@ -15,7 +16,7 @@ from sonde.cli.present import make_report
 from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.experiments.check import Check, CheckResult, Watcher
 from sonde.experiments.conduct import Setup, failure
-from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure
+from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE
 from sonde.model.plan import Plan
@@ -23,6 +24,8 @@ from sonde.model.units import format_latency, format_ops, format_rate, format_wa
 from sonde.store.archive import REPORTS, Archive
 from sonde.store.durable import write_json
 
+# From this width on latencies have a column of their own.
+_ROOMY = 120
 _STYLE = {STORAGE: "green", BURST: "green", SHORT: "yellow", CACHE: "yellow", MEMORY: "yellow", FAILED: "red"}
 
 
@@ -94,23 +97,12 @@ def _worst(result: CheckResult) -> str:
 
 def _print_result(console: Console, result: CheckResult, page: Path | None) -> None:
     console.print()
-    head = Text(f"{result.target.resolve()}", style="bold")
+    head = Text(f"{result.target}", style="bold")
     head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
     console.print(head)
-    section = ""
-    table = plain_table(show_header=False)
-    for _ in range(4):
-        table.add_column()
-    for figure in result.figures:
-        if figure.section != section:
-            section = figure.section
-            if table.row_count:
-                table.add_row()
-            table.add_row(Text(section, style="bold"))
-        table.add_row(*_cells(figure))
-        if figure.moved:
-            table.add_row("", "", "", Text(f"the rate {figure.moved}", style="yellow"))
-    console.print(table)
+    console.print(headline(result.figures, result.machine), soft_wrap=True)
+    console.print()
+    console.print(_table(result.figures, console.width >= _ROOMY))
     console.print()
     for note in result.notes:
         console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
@@ -126,14 +118,35 @@ def _print_result(console: Console, result: CheckResult, page: Path | None) -> N
         console.print(f"Report  {page}", soft_wrap=True)
 
 
-def _cells(figure: Figure) -> list[Text]:
-    value = Text(_value(figure), style="bold", justify="right")
-    latency = ""
-    if figure.p50_ns is not None and figure.p99_ns is not None:
-        what = "open " if figure.unit == "files_per_s" else ""
-        latency = f"{what}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} 99 %"
-    verdict = Text(figure.verdict, style=_STYLE.get(figure.trust, ""))
-    return [Text(f"  {figure.label}"), value, Text(latency, style="dim"), verdict]
+def _table(figures: list[Figure], roomy: bool) -> Table:
+    table = plain_table(show_header=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    if roomy:
+        table.add_column(no_wrap=True)
+    table.add_column()
+    section = ""
+    for figure in figures:
+        if figure.section != section:
+            if section:
+                table.add_row()
+            section = figure.section
+            table.add_row(Text(section, style="bold"))
+        latency, verdict = _latency(figure), Text(figure.verdict, style=_STYLE.get(figure.trust, ""))
+        if figure.moved:
+            verdict.append(f"\nthe rate {figure.moved}", style="yellow")
+        if latency and not roomy:
+            verdict.append(f"\n{latency}", style="dim")
+        cells = [Text(f"  {figure.label}"), Text(_value(figure), style="bold")]
+        table.add_row(*cells, *([Text(latency, style="dim")] if roomy else []), verdict)
+    return table
+
+
+def _latency(figure: Figure) -> str:
+    if figure.p50_ns is None or figure.p99_ns is None:
+        return ""
+    what = "open " if figure.unit == "files_per_s" else ""
+    return f"{what}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} p99"
 
 
 def _value(figure: Figure) -> str:

@@ -51,7 +51,7 @@ def command(directory: str, dry_run: bool, as_json: bool) -> int:
 
 def _print(console: Console, entries: list[dict[str, Any]], dry_run: bool, directory: str) -> None:
     if not entries:
-        console.print(f"Nothing to remove below {directory}.", markup=False, soft_wrap=True)
+        console.print(f"Nothing to remove below {directory}.", soft_wrap=True)
     for entry in entries:
         line = Text(str(entry.get("directory", "?")), style="bold")
         if "kept" in entry:

@@ -42,6 +42,8 @@ def command(directory: str | None, archive: Archive, as_json: bool) -> int:
     table = plain_table(show_header=False)
     for fact in found:
         mark, style = _MARK[fact.state]
+        # what one can do without is no reason for red
+        style = "yellow" if fact.state == NO and not fact.essential else style
         text = Text(fact.text)
         if fact.remedy:
             text.append(f"\n{fact.remedy}", style="dim")

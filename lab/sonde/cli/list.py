@@ -62,14 +62,14 @@ def command(
     ]
     found = found[-count:] if count else found
     for complaint in complaints:
-        messages().print(f"sonde: {complaint}", markup=False, soft_wrap=True)
+        messages().print(f"sonde: {complaint}", soft_wrap=True)
     if as_json:
         print_json([{**run.document, "folder": str(run.folder)} for run in found])
     elif found:
         _print(found)
     else:
         what = "no run like that" if runs else "nothing yet; `sonde check DIR` makes the first runs"
-        results().print(f"The archive {archive.root} holds {what}.", markup=False, soft_wrap=True)
+        results().print(f"The archive {archive.root} holds {what}.", soft_wrap=True)
     return 0
 
 

@@ -153,7 +153,7 @@ class PlainDisplay(Display):
         self.say(_heading(title, number, count))
 
     def say(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)
 
     def line(self, kind: str, line: Line) -> None:
         self._follower.take(line)
@@ -190,6 +190,7 @@ class LiveDisplay(Display):
         self._plain = not (console.encoding or "").lower().startswith("utf")
         self._follower = Follower()
         self._width = 12
+        self._placed = False  # said once where the files are
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
         self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
 
@@ -201,24 +202,30 @@ class LiveDisplay(Display):
             heading.append(f"  {number} of {count}", style="dim")
         if not self._live.is_started:
             self._live.start()
-        if count or title != "Calibration":
-            self._live.console.print(heading)
+        if count:
+            self._above(heading)
 
     def line(self, kind: str, line: Line) -> None:
         self._follower.take(line)
         quiet = self._follower.plan is not None and self._follower.plan.id.startswith("check-calibration")
         match line:
             case PhaseEnd() if not quiet:
-                self._live.console.print(self._finished(line))
+                self._above(self._finished(line))
             case ErrorLine():
-                self._live.console.print(Text(f"  {line.text}", style="red"))
-            case NodeLine() if line.node == 0 and not quiet:
-                self._live.console.print(Text(_place_words(line), style="dim"))
+                self._above(Text(f"  {line.text}", style="red"))
+            case NodeLine() if line.node == 0 and not quiet and not self._placed:
+                self._placed = True
+                self._above(Text(_place_words(line), style="dim"))
             case _:
                 pass
 
     def say(self, text: str) -> None:
-        self._live.console.print(Text(text, style="dim"))
+        self._above(Text(text, style="dim"))
+
+    def _above(self, text: Text) -> None:
+        """Prints what stays; the view below is drawn anew first, or it would be repeated as it was."""
+        self._live.refresh()
+        self._live.console.print(text)
 
     def close(self) -> None:
         if self._live.is_started:
@@ -272,7 +279,9 @@ class LiveDisplay(Display):
             words.append("all bytes handed over, waiting for the storage to confirm them")
         elif state.remaining is not None:
             words.append(f"{format_wait(state.remaining)} left")
-        tasks = f"{state.tasks} task{'s' if state.tasks != 1 else ''}"
+        active = state.progress.active if state.progress else None
+        some = f"{active} of " if active is not None and active < state.tasks else ""
+        tasks = f"{some}{state.tasks} task{'s' if state.tasks != 1 else ''}"
         seen = state.progress.nodes_seen if state.progress and state.progress.nodes_seen is not None else state.nodes
         nodes = f"{seen} of {state.nodes} nodes" if seen != state.nodes else f"{seen} node{'s' if seen != 1 else ''}"
         words.append(f"{tasks} on {nodes}")

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say("Interrupted.", INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click exits when writing fails
         # The reader of our output has gone (`sonde list | head`); nothing is left to say, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

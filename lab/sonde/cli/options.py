@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,14 +77,15 @@ def task_options(command: Command) -> Command:
 
 def load_plan(name: str, settings: tuple[str, ...], target: str | None) -> Plan:
     """The plan that the words of the user mean. A directory given with --on must be there."""
-    all_settings = list(settings)
     document = read_document(plan_source(name))
     if target is not None:
         existing_directory(target)
         place = document.setdefault("target", {})
         if isinstance(place, dict):
             place["path"] = target
-    return Plan.from_document(document, "standard input" if name == "-" else name, all_settings)
+    plan = Plan.from_document(document, "standard input" if name == "-" else name, settings)
+    # What is kept must still mean something when it is read from another folder.
+    return plan.with_settings([f"target.path={json.dumps(str(plan.target.absolute()))}"])
 
 
 def existing_directory(name: str) -> Path:

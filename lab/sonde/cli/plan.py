@@ -64,7 +64,7 @@ def _engine() -> Engine | None:
     try:
         return find_engine()
     except MachineError as reason:
-        messages().print(f"sonde: checked against the schema only. {reason}", markup=False, soft_wrap=True)
+        messages().print(f"sonde: checked against the schema only. {reason}", soft_wrap=True)
         return None
 
 
@@ -96,7 +96,7 @@ def _print(console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume],
     console.print(Text(plan.title, style="bold"))
     for note in plan.document.get("notes", ()):
         console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
-    console.print(f"Target  {plan.target}", markup=False, soft_wrap=True)
+    console.print(f"Target  {plan.target}", soft_wrap=True)
     processes = tasks // plan.threads
     console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
     console.print(f"Space   {_space(volumes, facts)}")

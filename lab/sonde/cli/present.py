@@ -15,7 +15,7 @@ def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool)
     try:
         return write(runs, out, title, quiet)
     except UserError as reason:
-        messages().print(f"sonde: no report was written: {reason}", markup=False, soft_wrap=True)
+        messages().print(f"sonde: no report was written: {reason}", soft_wrap=True)
         return None
 
 

@@ -39,7 +39,7 @@ def command(runs: tuple[str, ...], output: Path | None, title: str | None, archi
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:
-        results().print(str(page), markup=False, soft_wrap=True)
+        results().print(str(page), soft_wrap=True)
     return 0
 
 

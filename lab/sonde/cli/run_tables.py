@@ -166,10 +166,15 @@ def _finding(finding: Finding) -> Text:
     text = Text(f"{mark} ", style=style)
     if finding.phase:
         text.append(f"{finding.phase}: ", style="default")
-    text.append(finding.text, style="default")
+    text.append(_sentence(finding.text), style="default")
     if finding.advice:
-        text.append(f" {finding.advice}", style="dim")
+        text.append(f" {_sentence(finding.advice)}", style="dim")
     return text
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _end(phase: PhaseRecord) -> PhaseEnd:

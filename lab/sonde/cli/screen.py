@@ -14,14 +14,18 @@ from rich.table import Table
 _WIDE = 200
 
 
+# Names come from anywhere: no part of them is markup.
+_LITERAL = {"highlight": False, "markup": False, "emoji": False}
+
+
 def results() -> Console:
     """Standard output, for people."""
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _WIDE)
+    return Console(width=None if sys.stdout.isatty() else _WIDE, **_LITERAL)  # type: ignore[arg-type]
 
 
 def messages() -> Console:
     """Standard error: progress and remarks."""
-    return Console(highlight=False, stderr=True, width=None if sys.stderr.isatty() else _WIDE)
+    return Console(stderr=True, width=None if sys.stderr.isatty() else _WIDE, **_LITERAL)  # type: ignore[arg-type]
 
 
 def print_json(document: Any) -> None:

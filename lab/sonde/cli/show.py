@@ -43,7 +43,7 @@ def command(run: str, archive: Archive, as_json: bool) -> int:
     for folder, record in shown:
         print_run(console, folder, record)
     for folder, _ in shown:
-        console.print(f"Files  {folder}", markup=False, soft_wrap=True, style="dim")
+        console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
 
 

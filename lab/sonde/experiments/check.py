@@ -75,7 +75,7 @@ class Check:
     """One check of one directory."""
 
     def __init__(self, target: Path, setup: Setup, full: bool, watcher: Watcher) -> None:
-        self._target = target
+        self._target = target.absolute()
         self._setup = setup
         self._full = full
         self._watcher = watcher
@@ -141,6 +141,7 @@ class Check:
             direct=not system.get("memory_backed"),
             io_uring=bool(uring.get("usable", uring.get("yes", False))),
             evict=None if system.get("memory_backed") else "fadvise",
+            discard="discard" in str(system.get("options", "")).split(","),
         )
 
     def _calibrate(self, machine: Machine) -> tuple[Machine, Speed]:
@@ -158,11 +159,20 @@ class Check:
             if write is None or write.rates.total is None:
                 raise failure(run.exit_code or 1, run.text)
             machine = self._learned(machine, run)
-            rate = write.rates.total
-            if rate.seconds >= _LONG_ENOUGH_S or volume >= largest:
+            if write.rates.total.seconds >= _LONG_ENOUGH_S or volume >= largest:
                 break
             volume = min(4 * volume, max(largest, _FIRST_VOLUME))
-        return machine, Speed(to_storage=rate.bytes_per_s, files=self._file_speed())
+        files, file_removal = self._file_speed()
+        read = run.record.phases["read"].end if "read" in run.record.phases else None
+        cold = read.rates.total if read else None
+        speed = Speed(
+            to_storage=write.rates.total.bytes_per_s,
+            from_storage=cold.bytes_per_s if cold else write.rates.total.bytes_per_s,
+            files=files,
+            removal=volume / _removal_seconds(run),
+            file_removal=file_removal,
+        )
+        return machine, speed
 
     def _calibration_run(self, machine: Machine, volume: int) -> Result:
         document = calibration(str(self._target), volume, machine.evict or "fadvise", machine.direct)
@@ -179,7 +189,8 @@ class Check:
         direct = run.record.phases.get("direct")
         if machine.direct and (direct is None or direct.end is None or not direct.end.ops.done):
             values["direct"] = False
-            self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {run.text}")
+            why = direct.errors[0].text if direct and direct.errors else run.text
+            self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {why}")
         read = run.record.phases.get("read")
         after = [one.resident_after for one in read.treatments if one.resident_after is not None] if read else []
         if machine.evict and after and after[-1] > 0.01:
@@ -189,7 +200,8 @@ class Check:
                 self._notes.append("The page cache could not be emptied here, so there are no figures for cold reads.")
         return Machine(**values)
 
-    def _file_speed(self) -> float:
+    def _file_speed(self) -> tuple[float, float]:
+        """Small files a second: created, removed."""
         plan = Plan.from_document(file_calibration(str(self._target), _FEW_FILES), f"the check of {self._target}")
         self._watcher.part("Calibration", 0, 0, plan)
         run = self._conduct(plan, "check-calibration", "calibration", "calibration-files")
@@ -197,7 +209,14 @@ class Check:
         if run.exit_code == INTERRUPTED:
             raise StoppedError(run.text or "The check was interrupted.")
         rate = end.rates.total if end else None
-        return rate.ops_per_s if rate else float(_FEW_FILES)
+        return rate.ops_per_s if rate else float(_FEW_FILES), _FEW_FILES / _removal_seconds(run)
+
+
+def _removal_seconds(run: Result) -> float:
+    """How long it took to remove what the run had made: from its last phase to its end."""
+    ends = [phase.end.t for phase in run.record.phases.values() if phase.end]
+    end = run.record.end
+    return max(1e-3, end.t - max(ends)) if end and ends else 1e-3
 
 
 def _memory() -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.model.units import exact_bytes, format_bytes
+from sonde.model.units import exact_bytes, format_bytes, parse_duration
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -18,7 +18,12 @@ TRANSFER = MIB
 SMALL = 4096
 QUEUE_DEPTH = 32
 # How long a timed part should last. Quick: long enough to see whether the rate moves. Full: what acceptance tests ask.
-QUICK_S, FULL_S = 3.0, 60.0
+QUICK_S, FULL_S = 2.5, 60.0
+# In quick mode, parts that a clock ends may be shorter, and cleaning up must not take longer than measuring.
+_TIMED_S, _CACHED_S, _REMOVAL_S, _FILE_REMOVAL_S = 2.0, 1.0, 3.0, 6.0
+_READ_S = 1.3
+# Small files of a quick check over all tasks: enough samples, and removed in seconds also where that is slow.
+_QUICK_FILES, _QUICK_FILES_DISCARD = 20_000, 4_000
 # In full mode buffered data must exceed memory by this, so that a read cannot come from the page cache.
 OVER_MEMORY = 1.5
 _FLUSH_S = 20.0
@@ -36,6 +41,7 @@ class Machine:
     direct: bool  # O_DIRECT works here
     io_uring: bool
     evict: str | None  # the treatment that empties the page cache of our data; None when nothing does
+    discard: bool = False  # freed blocks are trimmed at once, which makes removing files slow
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,10 @@ class Speed:
     """What the calibration measured."""
 
     to_storage: float  # bytes per second of one task, until on storage
+    from_storage: float  # bytes per second of one task, cold
     files: float  # small files per second of one task, created and written
+    removal: float = float("inf")  # bytes per second, of whole files
+    file_removal: float = float("inf")  # small files per second
 
 
 @dataclass(frozen=True)
@@ -69,17 +78,22 @@ def parts(target: str, machine: Machine, speed: Speed, full: bool = False) -> li
 
 
 def expected_seconds(machine: Machine, speed: Speed, full: bool) -> float:
-    """About how long all parts take together."""
+    """About how long all parts take together, cleaning up included."""
+    lasting = FULL_S if full else QUICK_S
+    volume = _volume(machine, speed, lasting, full)
     total = 0.0
     for part in parts("/", machine, speed, full):
         for phase in part.document["phases"]:
             stop = phase.get("stop", {})
             if "time" in stop:
-                total += float(str(stop["time"]).removesuffix("s"))
-            elif part.key.startswith("sequential") or phase["id"] == "lay-out":
-                total += _volume(machine, speed, FULL_S if full else QUICK_S, full) / speed.to_storage
+                total += parse_duration(stop["time"])
+            elif part.key.startswith("small"):
+                total += min(lasting, 1.0)
+            elif phase["op"] == "read":
+                total += volume / speed.from_storage
             else:
-                total += FULL_S if full else QUICK_S
+                total += volume / speed.to_storage
+        total += min(volume / speed.removal, _REMOVAL_S if not full else float("inf"))
     return total
 
 
@@ -115,12 +129,14 @@ def file_calibration(target: str, count: int) -> dict[str, Any]:
 def _volume(machine: Machine, speed: Speed, lasting: float, full: bool) -> int:
     """Bytes of a sequential phase over all tasks: long enough, and within what space and memory allow."""
     wanted = speed.to_storage * lasting
+    # Where reading is much faster, the read of what was written would be over too soon.
+    wanted = max(wanted, min(speed.from_storage * _READ_S, 2 * wanted))
     if full:
         wanted = max(wanted, OVER_MEMORY * machine.memory)
         limit = 0.8 * machine.available
     else:
         # it must fit into memory with room to spare, or "cached" would mean nothing
-        limit = min(0.4 * machine.available, 0.25 * machine.memory)
+        limit = min(0.4 * machine.available, 0.25 * machine.memory, _REMOVAL_S * speed.removal)
     if machine.memory_backed:
         limit = min(limit, 0.2 * machine.memory)
     return max(16 * MIB, int(min(wanted, limit)) // MIB * MIB)
@@ -133,14 +149,14 @@ def _sequential(target: str, machine: Machine, speed: Speed, tasks: int, lasting
     write = {"stop": {"stonewall": f"{3 * lasting:g}s"}, "valid": {"min_time": "1s"}}
     phases: list[dict[str, Any]] = [{"id": "write", "op": "write", **write}]
     if not full:
-        phases.append({"id": "read-cached", "op": "read", "stop": _time(min(lasting, 1.5))})
+        phases.append({"id": "read-cached", "op": "read", "stop": _time(_CACHED_S)})
     if machine.evict and not machine.memory_backed:
         phases.append(
             {"id": "read-storage", "op": "read", "before": _evicted(machine), "valid": {"max_resident": 0.01}}
         )
     if machine.direct and not machine.memory_backed:
         # A rewrite repeats its pattern until the time is over: no volume has to be guessed.
-        direct = {"io": {"direct": True, "fsync": "none"}, "stop": _time(lasting)}
+        direct = {"io": {"direct": True, "fsync": "none"}, "stop": _time(_timed(lasting))}
         phases.append({"id": "write-direct", "op": "rewrite", **direct})
         phases.append({"id": "read-direct", "op": "read", **direct})
     crowd = "1 task" if tasks == 1 else f"{tasks} tasks"
@@ -173,11 +189,13 @@ def _random(target: str, machine: Machine, speed: Speed, lasting: float, full: b
                 "op": "read" if op == "read" else "rewrite",
                 "access": small,
                 "io": {"direct": machine.direct, "queue_depth": depth},
-                "stop": _time(lasting),
+                "stop": _time(_timed(lasting)),
             }
             if queued and depth > 1:
                 phase["backend"] = "io_uring"
             if not machine.direct:
+                # Through the page cache every block may be touched only once: the second time it would be there.
+                phase["stop"] = {"stonewall": _time(_timed(lasting))["time"]}
                 phase["io"]["fsync"] = "end_timed_separately" if op == "write" else "none"
                 if op == "read" and machine.evict:
                     phase["before"] = _evicted(machine)
@@ -197,7 +215,10 @@ def _random(target: str, machine: Machine, speed: Speed, lasting: float, full: b
 def _small_files(target: str, machine: Machine, speed: Speed, lasting: float, durable: bool) -> Part:
     tasks = machine.cpus
     wanted = speed.files * (lasting / 3 if durable else lasting)
-    count = max(64, min(int(wanted), 20_000 if lasting <= QUICK_S else 400_000))
+    if lasting <= QUICK_S:
+        most = _QUICK_FILES_DISCARD if machine.discard else _QUICK_FILES
+        wanted = min(wanted, most / tasks, _FILE_REMOVAL_S * speed.file_removal / tasks)
+    count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL)))
     document = _many(target, count, "end" if durable else "none")
     document["tasks"] = {"threads": tasks}
@@ -231,6 +252,10 @@ def _many(target: str, count: int, fsync: str) -> dict[str, Any]:
 
 def _evicted(machine: Machine) -> list[dict[str, Any]]:
     return [{"kind": "sync"}, {"kind": machine.evict, "need": "best_effort"}]
+
+
+def _timed(lasting: float) -> float:
+    return min(lasting, _TIMED_S) if lasting <= QUICK_S else lasting
 
 
 def _time(seconds: float) -> dict[str, str]:

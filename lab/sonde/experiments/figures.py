@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.experiments.check_plans import QUEUE_DEPTH, Machine
 from sonde.model.lines import Latency, PhaseEnd, Rate, SeriesLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.units import format_rate, format_seconds
+from sonde.model.units import format_ops, format_rate, format_seconds
 from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import Level, levels
 
 SHORTEST_S = 1.0
+# Small files are counted in thousands, each a sample of its own: a shorter time will do.
+_SHORTEST_FILES_S = 0.1
 SUSTAINED_S = 50.0
 _RESIDENT = 0.01
 _BINS = 60
@@ -66,46 +68,39 @@ class Row:
     latency: str = ""  # kind of operation whose latency belongs to it
 
 
-_SEQUENTIAL, _RANDOM, _FILES = "Sequential, 1 MiB transfers", "Random, 4 KiB transfers", "Small files, 4 KiB each"
+_RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
 def rows(cpus: int, queued: bool) -> list[Row]:
     """All figures there may be, in the order they are shown; a phase that was not run has none."""
-    found: list[Row] = []
-    for part, crowd in (("sequential-1", "1 task"), ("sequential-all", f"{cpus} tasks")):
-        suffix = "1" if part.endswith("1") else "all"
-
-        def add(phase: str, key: str, label: str, **more: Any) -> None:
-            found.append(Row(part, phase, f"{key}-{suffix}", _SEQUENTIAL, f"{label}, {crowd}", **more))  # noqa: B023
-
-        add("write", "write-cached", "write into the page cache", cached=True, interval="transfer")
-        add("write", "write-storage", "write, until on storage (fsync)")
-        add("write-direct", "write-direct", "write, direct")
-        add("read-cached", "read-cached", "read what was just written", cached=True)
-        add("read-storage", "read-storage", "read after the cache was emptied")
-        add("read-direct", "read-direct", "read, direct")
+    found = _sequential_rows("1", "1 task") + _sequential_rows("all", f"{cpus} tasks")
     for op in ("read", "write"):
         for depth in (1, QUEUE_DEPTH):
             crowd = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
-            found.append(
-                Row(
-                    "random",
-                    f"{op}-{depth}",
-                    f"random-{op}-{depth}",
-                    _RANDOM,
-                    f"{op}, {crowd}",
-                    "ops_per_s",
-                    latency=op,
-                )
-            )
+            key = f"{op}-{depth}"
+            found.append(Row("random", key, f"random-{key}", _RANDOM, f"{op}, {crowd}", "ops_per_s", latency=op))
     files: dict[str, Any] = {"section": _FILES, "unit": "files_per_s", "latency": "open"}
-    found += [
+    return [
+        *found,
         Row("small-files", "create", "create", label="create, write, close", **files),
-        Row("small-files-durable", "create", "create-durable", label="the same, each made durable (fsync)", **files),
+        Row("small-files-durable", "create", "create-durable", label="the same with fsync", **files),
         Row("small-files", "open-read-cached", "open-read-cached", label="open, read, close", cached=True, **files),
-        Row("small-files", "open-read", "open-read", label="the same, after the cache was emptied", **files),
+        Row("small-files", "open-read", "open-read", label="the same, cache emptied", **files),
     ]
-    return found
+
+
+def _sequential_rows(suffix: str, crowd: str) -> list[Row]:
+    part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
+    return [
+        Row(
+            part, "write", f"write-cached-{suffix}", section, "write, into page cache", cached=True, interval="transfer"
+        ),
+        Row(part, "write", f"write-storage-{suffix}", section, "write, until on storage"),
+        Row(part, "write-direct", f"write-direct-{suffix}", section, "write, direct"),
+        Row(part, "read-cached", f"read-cached-{suffix}", section, "read, just written", cached=True),
+        Row(part, "read-storage", f"read-storage-{suffix}", section, "read, cache emptied"),
+        Row(part, "read-direct", f"read-direct-{suffix}", section, "read, direct"),
+    ]
 
 
 def figures(records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool) -> list[Figure]:
@@ -156,11 +151,11 @@ def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: 
         said = _through_cache(row, phase, end, writes)
         if said:
             return CACHE, said
-    if seconds < SHORTEST_S:
-        return SHORT, f"too short: over in {format_seconds(seconds)}"
-    place = "on storage" if writes else "from storage"
+    place = "to storage" if writes else "from storage"
+    if seconds < (_SHORTEST_FILES_S if row.section == _FILES else SHORTEST_S):
+        return SHORT, f"{place}, but over in {format_seconds(seconds)}: too short to trust"
     if seconds < SUSTAINED_S:
-        return BURST, f"{place}, but only {format_seconds(seconds)} of it: a burst"
+        return BURST, f"{place}, a burst of {format_seconds(seconds)}"
     return STORAGE, f"{place}, sustained for {format_seconds(seconds)}"
 
 
@@ -169,6 +164,8 @@ def _through_cache(row: Row, phase: PhaseRecord, end: PhaseEnd, writes: bool) ->
     if writes:
         durable = end.latency.get("fsync", Latency()).count > 0
         return "" if durable else "may still be in memory: not a storage number"
+    if end.bytes.planned and end.bytes.moved > 1.05 * end.bytes.planned:
+        return "read more than once, so partly from page cache: not a storage number"
     resident = end.resident
     if resident is None:
         after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
@@ -220,3 +217,23 @@ def _compared(found: list[Figure]) -> list[Figure]:
             figure = replace(figure, verdict=f"{figure.verdict}; limited by one task")
         result.append(figure)
     return result
+
+
+def headline(found: Sequence[Figure], machine: Machine) -> str:
+    """The check in one sentence."""
+    if machine.memory_backed:
+        return f"Files here live in memory ({machine.file_system}): these are numbers of memory, not of storage."
+    trusted = [figure for figure in found if figure.trust in (STORAGE, BURST) and figure.value]
+
+    def best(beginning: str) -> Figure | None:
+        fitting = [one for one in trusted if one.key.startswith(beginning)]
+        return max(fitting, key=lambda one: one.value or 0, default=None)
+
+    write, read, iops = best("write-"), best("read-"), best("random-read")
+    words = [f"writes {format_rate(write.value or 0)}"] if write else []
+    words += [f"reads {format_rate(read.value or 0)}"] if read else []
+    words += [f"{format_ops(iops.value or 0).replace(' op/s', '')} random 4 KiB reads a second"] if iops else []
+    if not words:
+        return "No number of this check is one of storage; the lines below say why."
+    sustained = all(one.trust == STORAGE for one in (write, read, iops) if one)
+    return f"Best from storage, {'sustained' if sustained else 'in bursts of seconds'}: {', '.join(words)}."

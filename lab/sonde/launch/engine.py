@@ -110,13 +110,12 @@ def last_sentence(messages: str) -> str:
 
 def engine_error(returncode: int, sentence: str) -> UserError:
     """The error for an engine that ended with `returncode`."""
+    text = sentence[:1].upper() + sentence[1:]
+    text = f"{text}." if text and not text.endswith((".", "!", "?")) else text
     if returncode < 0:
-        name = _signal_name(-returncode)
-        hint = " Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL else ""
-        return RunFailedError(f"The engine was ended by {name}.{hint} {sentence}".strip())
-    text = sentence or f"The engine ended with exit code {returncode} and said nothing."
-    text = text[:1].upper() + text[1:]
-    text = text if text.endswith((".", "!", "?")) else f"{text}."
+        hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
+        return RunFailedError(" ".join(f"The engine was ended by {_signal_name(-returncode)}. {text}{hint}".split()))
+    text = text or f"The engine ended with exit code {returncode} and said nothing."
     kinds: dict[int, type[UserError]] = {
         FAILED: RunFailedError,
         BAD_INPUT: UserError,

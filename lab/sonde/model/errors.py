@@ -38,6 +38,10 @@ class UserError(SondeError):
 
     exit_code = BAD_INPUT
 
+    def __init__(self, sentence: str) -> None:
+        # Names of files and members come from anywhere; none of them may break the line or the terminal.
+        super().__init__(visible(sentence))
+
 
 class UnitError(UserError):
     """A text that is not a size, a duration or a rate."""
@@ -73,6 +77,13 @@ class StoppedError(UserError):
 
 class RecordError(SondeError):
     """A line of a record that has no meaning for us."""
+
+
+def visible(text: str) -> str:
+    """`text` on one line, with every sign that a terminal would obey instead of show written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

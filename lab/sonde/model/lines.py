@@ -33,6 +33,7 @@ class RunLine(Line):
     nodes: int | None = None
     clock: Any = None
     plan: dict[str, Any] = field(default_factory=dict)
+    directory: str = ""  # where the run keeps its files
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,10 @@ class PhaseBegin(Line):
     planned_bytes: int | None = None
     planned_ops: int | None = None
     files: int | None = None
+    tasks: int | None = None
+    transfer_bytes: int | None = None
+    order: str = ""
+    queue_depth: int | None = None
     labels: tuple[str, ...] = ()
 
 
@@ -117,7 +122,7 @@ class Progress(Line):
     ops_per_s: float = 0.0
     percent: float | None = None
     nodes_seen: int | None = None
-    tasks_active: int | None = None
+    active: int | None = None  # tasks that move data now
 
 
 @dataclass(frozen=True)
@@ -336,7 +341,7 @@ class End(Line):
     seconds: float | None = None
     text: str = ""
     files_removed: int | None = None
-    files_left: int | None = None
+    files_left: Any = None  # names of the first few, or how many
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 """When a rate moved: cuts a series into stretches of constant level.
 
 A cut is made where the two sides differ by rank (Mann-Whitney, so that single outliers do not count) beyond a threshold
-well above that of independent noise, because neighbouring slices are not independent, and where the medians also
-differ by enough to matter to a person.
+well above that of independent noise, because neighboring slices are not independent, and where the medians also differ
+by enough to matter to a person.
 """
 
 from __future__ import annotations
@@ -42,17 +42,40 @@ def levels(values: Sequence[float], threshold: float = THRESHOLD, change: float 
 
 
 def _cuts(values: NDArray[np.float64], start: int, threshold: float, change: float) -> list[int]:
-    if values.size < 2 * SHORTEST:
-        return []
-    cut, strength = _best_cut(values)
-    left, right = float(np.median(values[:cut])), float(np.median(values[cut:]))
-    if strength < threshold or _relative(left, right) < change:
+    """Cuts of one stretch, and of the two sides of the best of them."""
+    cut = _strongest(values, threshold, change)
+    if cut is None:
         return []
     return [
         *_cuts(values[:cut], start, threshold, change),
         start + cut,
         *_cuts(values[cut:], start + cut, threshold, change),
     ]
+
+
+def _strongest(values: NDArray[np.float64], threshold: float, change: float) -> int | None:
+    """The best cut seen in any of the windows; a stall with the same rate before and after is only seen in a part."""
+    best: tuple[float, int] | None = None
+    for first, end in _windows(values.size):
+        window = values[first:end]
+        cut, strength = _best_cut(window)
+        left, right = float(np.median(window[:cut])), float(np.median(window[cut:]))
+        if strength >= threshold and _relative(left, right) >= change and (best is None or strength > best[0]):
+            best = strength, first + cut
+    return best[1] if best else None
+
+
+def _windows(size: int) -> list[tuple[int, int]]:
+    """The whole, and shorter and shorter windows that overlap by half (seeded binary segmentation)."""
+    found: list[tuple[int, int]] = []
+    length = float(size)
+    while length >= 2 * SHORTEST:
+        width = int(length)
+        count = 1 if width == size else int(np.ceil((size - width) / (width / 2))) + 1
+        for first in np.linspace(0, size - width, count):
+            found.append((int(first), int(first) + width))
+        length /= np.sqrt(2)
+    return found
 
 
 def _best_cut(values: NDArray[np.float64]) -> tuple[int, float]:

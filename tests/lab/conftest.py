@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the lab share: the command in this process, an archive of its own, the fake engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.cli.main import main
+from sonde.launch.engine import Engine, find_engine
+from sonde.model.errors import UserError
+
+FAKE = Path(__file__).with_name("fake_engine.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "engine: runs the real engine; skipped where it is not built")
+
+
+@dataclass
+class Said:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Lines on standard error that speak to the user."""
+        return [line for line in self.err.splitlines() if line.startswith("sonde: ")]
+
+
+Sonde = Callable[..., Said]
+
+
+@pytest.fixture
+def sonde(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sonde:
+    """Runs the command in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*arguments: str | Path) -> Said:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A directory to measure."""
+    path = tmp_path / "target"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The archive of the test, named in the environment."""
+    path = tmp_path / "archive"
+    monkeypatch.setenv("SONDE_ARCHIVE", str(path))
+    return path
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, archive: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Sets how the fake engine behaves; returns the log of its command lines."""
+    monkeypatch.setenv("SONDE_ENGINE", str(FAKE))
+    log = tmp_path / "engine.log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+
+    def behave(mode: str = "ok", **settings: object) -> Path:
+        monkeypatch.setenv("FAKE_MODE", mode)
+        for name, value in settings.items():
+            monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
+        return log
+
+    behave()
+    return behave
+
+
+@pytest.fixture
+def engine(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """The real engine."""
+    try:
+        return find_engine()
+    except UserError as reason:
+        pytest.skip(f"the engine is not built: {reason}")

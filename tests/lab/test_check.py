@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check: plans that fit the machine, figures that say what they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.experiments.check import Check, CheckResult, Watcher
+from sonde.experiments.check_plans import (
+    GIB,
+    MIB,
+    Machine,
+    Speed,
+    calibration,
+    expected_seconds,
+    file_calibration,
+    parts,
+)
+from sonde.experiments.conduct import Setup
+from sonde.experiments.figures import (
+    BURST,
+    CACHE,
+    FAILED,
+    MEMORY,
+    SHORT,
+    STORAGE,
+    Figure,
+    Row,
+    figures,
+    headline,
+    judge,
+    movement,
+    rows,
+)
+from sonde.launch.engine import find_engine
+from sonde.model.errors import MachineError
+from sonde.model.lines import Finding, Latency, Moved, Operations, PhaseBegin, PhaseEnd, SeriesLine, TreatmentLine
+from sonde.model.plan import Plan
+from sonde.model.record import PhaseRecord
+from sonde.model.volume import phase_volumes, written_bytes
+from sonde.store.archive import Archive
+
+Fake = Callable[..., Path]
+
+ORDINARY = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
+FAST = Speed(2e9, 3e9, 20_000)
+
+machines = st.builds(
+    Machine,
+    cpus=st.integers(1, 256),
+    memory=st.integers(GIB // 2, 4096 * GIB),
+    available=st.integers(64 * MIB, 10**6 * GIB),
+    file_system=st.just("ext4"),
+    memory_backed=st.booleans(),
+    direct=st.booleans(),
+    io_uring=st.booleans(),
+    evict=st.sampled_from([None, "fadvise", "drop_page_cache"]),
+    discard=st.booleans(),
+)
+speeds = st.builds(
+    Speed,
+    to_storage=st.floats(1e6, 1e11),
+    from_storage=st.floats(1e6, 1e11),
+    files=st.floats(1, 1e6),
+    removal=st.floats(1e7, 1e13),
+    file_removal=st.floats(10, 1e7),
+)
+
+
+@given(machines, speeds, st.booleans())
+def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Speed, full: bool) -> None:
+    for part in parts("/scratch", machine, speed, full):
+        plan = Plan.from_document(part.document, "check")
+        assert plan.threads == part.tasks
+        volumes = phase_volumes(plan, part.tasks)
+        # what is smaller than the smallest useful volume is the engine's to refuse, with its own sentence
+        smallest = max(16 * MIB, 8 * MIB * part.tasks)
+        assert written_bytes(volumes) <= max(0.8 * machine.available, smallest)
+        if not full and not part.key.startswith("small"):
+            assert written_bytes(volumes) <= max(0.25 * machine.memory, smallest), "a quick check must fit into memory"
+        for phase in plan.phases:
+            if not machine.direct or machine.memory_backed:
+                assert not phase.get("io", {}).get("direct") or (machine.direct and part.key == "random")
+            for treatment in phase.get("before", ()):
+                assert treatment["kind"] in ("sync", machine.evict)
+
+
+def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
+    for speed in (FAST, Speed(1e8, 1.5e8, 500), Speed(2e10, 2e10, 1e5)):
+        assert expected_seconds(ORDINARY, speed, full=False) < 75
+
+
+def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
+    found = parts("/scratch", ORDINARY, FAST, full=True)
+    sequential = [part for part in found if part.key.startswith("sequential")]
+    assert len(sequential) == 2
+    for part in sequential:
+        plan = Plan.from_document(part.document, "check")
+        volumes = {one.id: one for one in phase_volumes(plan, part.tasks)}
+        assert volumes["read-storage"].bytes >= 1.49 * ORDINARY.memory
+        assert volumes["write-direct"].time == 60.0
+
+
+def test_a_machine_with_one_core_is_measured_once() -> None:
+    keys = [part.key for part in parts("/x", replace(ORDINARY, cpus=1), FAST)]
+    assert keys.count("sequential-1") == 1
+    assert "sequential-all" not in keys
+
+
+def test_without_io_uring_or_direct_the_depth_is_made_of_tasks() -> None:
+    for machine in (replace(ORDINARY, io_uring=False), replace(ORDINARY, direct=False)):
+        part = next(one for one in parts("/x", machine, FAST) if one.key == "random")
+        assert part.tasks == 32
+        assert all("backend" not in phase for phase in part.document["phases"])
+
+
+def test_random_access_through_the_cache_touches_no_block_twice() -> None:
+    part = next(one for one in parts("/x", replace(ORDINARY, direct=False), FAST) if one.key == "random")
+    for phase in part.document["phases"][1:]:
+        assert "time" not in phase["stop"]
+        assert "stonewall" in phase["stop"]
+
+
+def test_calibrations_are_plans() -> None:
+    for document in (calibration("/x", 16 * MIB, "fadvise", True), file_calibration("/x", 100)):
+        Plan.from_document(document, "check")
+
+
+def phase(
+    seconds: float = 3.0,
+    op: str = "read",
+    direct: bool = False,
+    resident: float | None = 0.0,
+    fsync: int = 0,
+    planned: int = GIB,
+    moved: int = GIB,
+    failed: int = 0,
+) -> PhaseRecord:
+    writes = op == "write"
+    latency = {"fsync": Latency(count=fsync)} if fsync else {}
+    end = PhaseEnd(
+        phase="p",
+        bytes=Moved(planned, moved, 0 if writes else moved, moved if writes else 0),
+        ops=Operations(1, 1, failed=failed),
+        latency=latency,
+        resident=resident,
+    )
+    return PhaseRecord(PhaseBegin(phase="p", op=op, direct=direct), end)
+
+
+ROW = Row("sequential-1", "p", "p", "Sequential", "label")
+
+
+def judged(one: PhaseRecord, seconds: float = 3.0, row: Row = ROW, machine: Machine = ORDINARY) -> tuple[str, str]:
+    assert one.end is not None
+    return judge(row, one, one.end, seconds, machine)
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds", "trust", "words"),
+    [
+        (phase(), 3.0, BURST, "from storage, a burst of 3.00 s"),
+        (phase(), 60.0, STORAGE, "sustained for 1 min 00 s"),
+        (phase(), 0.2, SHORT, "over in 200 ms: too short"),
+        (phase(resident=0.37), 3.0, CACHE, "37% of it was in the page cache"),
+        (phase(resident=0.37, direct=True), 3.0, BURST, "from storage"),
+        (phase(resident=None), 3.0, CACHE, "not known"),
+        (phase(moved=3 * GIB), 3.0, CACHE, "read more than once"),
+        (phase(moved=3 * GIB, direct=True), 3.0, BURST, "from storage"),
+        (phase(op="write"), 3.0, CACHE, "may still be in memory"),
+        (phase(op="write", fsync=1), 3.0, BURST, "to storage"),
+        (phase(op="write", direct=True), 3.0, BURST, "to storage"),
+        (phase(failed=3), 3.0, FAILED, "3 operations failed"),
+    ],
+)
+def test_what_a_number_counts(found: PhaseRecord, seconds: float, trust: str, words: str) -> None:
+    assert judged(found, seconds)[0] == trust
+    assert words in judged(found, seconds)[1]
+
+
+def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
+    machine = replace(ORDINARY, file_system="tmpfs", memory_backed=True)
+    for one in (phase(direct=True), phase(op="write", fsync=1), phase()):
+        assert judged(one, 60.0, machine=machine) == (MEMORY, "tmpfs keeps files in memory: not a storage number")
+
+
+def test_what_was_meant_to_come_from_the_cache_says_so() -> None:
+    cached = replace(ROW, cached=True)
+    assert judged(phase(), row=cached) == (CACHE, "from page cache: not a storage number")
+    assert judged(phase(op="write"), row=cached)[1].startswith("into page cache")
+
+
+def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
+    one = phase(resident=None)
+    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", resident_after=0.0))
+    assert judged(one)[0] == BURST
+
+
+def series(rates: list[float], slice_s: float = 0.1) -> SeriesLine:
+    moved = tuple(int(rate * slice_s) for rate in rates)
+    return SeriesLine(phase="p", slice_s=slice_s, bytes=moved, active=(1,) * len(rates))
+
+
+def test_a_rate_that_fell_is_said_with_the_time() -> None:
+    words = movement(series([2e9] * 20 + [5e8] * 40))
+    assert words == "fell from 2.00 GB/s to 500 MB/s after 2.00 s"
+
+
+def test_a_rate_that_fell_and_rose() -> None:
+    words = movement(series([2e9] * 20 + [5e8] * 20 + [2e9] * 20))
+    assert words == "fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s"
+
+
+def test_a_steady_rate_is_not_said_to_move() -> None:
+    assert movement(series([2e9] * 60)) == ""
+    assert movement(None) == ""
+    assert movement(SeriesLine(phase="p")) == ""
+
+
+def test_one_task_that_was_the_limit_is_said_so() -> None:
+    result = {key: (f"run-{key}", _record(key, rate)) for key, rate in (("sequential-1", 1e9), ("sequential-all", 3e9))}
+    found = figures(result, ORDINARY, queued=True)
+    verdicts = {figure.key: figure.verdict for figure in found}
+    assert "limited by one task" in verdicts["read-direct-1"]
+    assert "limited by one task" not in verdicts["read-direct-all"]
+    assert "limited by one task" not in verdicts["write-cached-1"], "the page cache is not the storage"
+
+
+def _record(key: str, rate: float) -> Any:
+    from sonde.model.lines import Rate, Rates
+    from sonde.model.record import RecordReader
+
+    reader = RecordReader()
+    for name, op, direct in (("write", "write", False), ("read-direct", "read", True)):
+        one = phase(op=op, direct=direct, fsync=int(op == "write"))
+        assert one.end is not None
+        total = Rate(GIB, 1024, 3.0, rate, rate / MIB)
+        reader.phases[name] = replace_end(one, Rates(total=total, transfer=total))
+    return reader
+
+
+def replace_end(one: PhaseRecord, rates: Any) -> PhaseRecord:
+    assert one.end is not None
+    one.end = replace(one.end, rates=rates)
+    return one
+
+
+def test_keys_of_figures_are_unique() -> None:
+    keys = [row.key for row in rows(8, True)]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_headline_takes_only_numbers_of_storage() -> None:
+    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", CACHE, "v", value=9e10)
+    real = Figure("read-direct-1", "s", "l", "bytes_per_s", BURST, "v", value=1e9)
+    assert headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
+    assert headline([cached], ORDINARY).startswith("No number")
+    assert "tmpfs" in headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
+    assert "sustained" in headline([replace(real, trust=STORAGE)], ORDINARY)
+
+
+def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
+    return Check(target, Setup(find_engine(), Archive(archive)), full, Watcher()).run()
+
+
+def test_a_whole_check(fake: Fake, target: Path, archive: Path) -> None:
+    fake()
+    result = check(target, archive)
+    assert result.exit_code == 0
+    keys = [figure.key for figure in result.figures]
+    for key in ("write-cached-1", "write-storage-1", "read-storage-1", "random-read-32", "create", "open-read"):
+        assert key in keys
+    by_key = {figure.key: figure for figure in result.figures}
+    assert by_key["write-storage-1"].value == pytest.approx(5e8), "fsync counts"
+    assert by_key["write-cached-1"].value == pytest.approx(1e9), "fsync does not count"
+    runs, _ = Archive(archive).runs()
+    assert {run.group for run in runs} == {result.group}
+    assert {run.role for run in runs} == {"check", "calibration"}
+
+
+def test_a_file_system_without_direct_io_is_measured_without(fake: Fake, target: Path, archive: Path) -> None:
+    fake("no-direct")
+    result = check(target, archive)
+    assert result.exit_code == 0
+    assert not result.machine.direct
+    assert not any("direct" in figure.key for figure in result.figures)
+    assert any("O_DIRECT" in note for note in result.notes)
+
+
+def test_a_cache_that_cannot_be_emptied_gives_no_cold_reads(fake: Fake, target: Path, archive: Path) -> None:
+    fake(resident="0.9")
+    result = check(target, archive)
+    assert result.machine.evict is None
+    assert not any(figure.key.startswith("read-storage") for figure in result.figures)
+    assert any("could not be emptied" in note for note in result.notes)
+
+
+def test_a_memory_file_system(fake: Fake, target: Path, archive: Path) -> None:
+    fake(type="tmpfs")
+    result = check(target, archive)
+    assert {figure.trust for figure in result.figures} == {MEMORY}
+
+
+def test_a_part_that_fails_does_not_cost_the_others(
+    fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake()
+    original = Check._conduct
+
+    def conduct(self: Check, plan: Plan, name: str, role: str, part: str) -> Any:
+        fake("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
+        return original(self, plan, name, role, part)
+
+    monkeypatch.setattr(Check, "_conduct", conduct)
+    result = check(target, archive)
+    assert result.exit_code == 1
+    assert len(result.notes) == 2
+    keys = [figure.key for figure in result.figures]
+    assert "create" in keys
+    assert not any(key.startswith("random") for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
+)
+def test_what_cannot_be_checked_is_one_sentence(
+    fake: Fake, target: Path, archive: Path, settings: dict[str, Any], words: str
+) -> None:
+    fake(**settings)
+    with pytest.raises(MachineError, match=words):
+        check(target, archive)
+
+
+def test_findings_are_kept_in_the_summary(fake: Fake, target: Path, archive: Path) -> None:
+    fake(resident="0.5")
+    check(target, archive)
+    runs, _ = Archive(archive).runs()
+    found = [finding for run in runs for finding in run.document["findings"]]
+    assert any(finding["id"] == "cache_suspect" for finding in found)
+    assert Finding(id="x").severity == "info"

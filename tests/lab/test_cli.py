@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a person or a script meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from sonde.cli.main import VERBS, command
+
+Fake = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has tests of its own; here only that it is asked for."""
+
+    def write_report(runs: Any, out: Path, title: str | None = None) -> Path:
+        out.write_text(f"{title} {len(runs)}")
+        return out
+
+    monkeypatch.setattr("sonde.report.write_report", write_report)
+
+
+@pytest.fixture
+def ran(sonde: Any, fake: Fake, target: Path) -> Any:
+    said = sonde("run", "quick", "--on", target)
+    assert said.code == 0, said.err
+    return said
+
+
+def test_every_verb_has_help_with_examples(sonde: Any) -> None:
+    for verb in VERBS:
+        said = sonde(verb, "--help")
+        assert said.code == 0
+        assert "Examples:" in said.out
+        assert f"sonde {verb}" in said.out
+        assert said.err == ""
+
+
+def test_the_command_alone_shows_help(sonde: Any) -> None:
+    said = sonde()
+    assert said.code == 0
+    assert "sonde check /scratch" in said.out
+    for verb in VERBS:
+        assert verb in said.out
+
+
+def test_every_option_has_help() -> None:
+    for verb in VERBS:
+        found = command.get_command(click.Context(command), verb)
+        assert found is not None
+        assert found.name == verb
+        for parameter in found.params:
+            assert isinstance(parameter, click.Argument) or (isinstance(parameter, click.Option) and parameter.help)
+
+
+def test_the_version(sonde: Any) -> None:
+    said = sonde("--version")
+    assert said.code == 0
+    assert said.out.startswith("sonde ")
+
+
+def test_a_run_shows_progress_apart_from_results(ran: Any) -> None:
+    assert "write: 500 MB/s" in ran.err
+    assert "500 MB/s" in ran.out
+    assert "Report" in ran.out
+    assert "\x1b" not in ran.out + ran.err, "no terminal, no colors"
+
+
+def test_json_is_all_there_is_on_standard_output(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
+    for arguments in (
+        ["run", "quick", "--on", target],
+        ["check", target],
+        ["list"],
+        ["show", "last"],
+        ["report", "last"],
+        ["plan", "quick", "--on", target],
+        ["doctor", target],
+    ):
+        said = sonde(*arguments, "--json")
+        assert said.code == 0, said.err
+        assert said.json
+
+
+def test_json_of_a_run_that_fails_is_json_too(sonde: Any, fake: Fake, target: Path) -> None:
+    fake("enospc")
+    said = sonde("run", "quick", "--on", target, "--json")
+    assert said.code == 1
+    assert said.json["status"] == "failed"
+    assert said.sentences == ["sonde: read: no space left on device."] or "no space left" in said.sentences[0]
+
+
+def test_quiet_says_nothing(sonde: Any, fake: Fake, target: Path) -> None:
+    said = sonde("run", "quick", "--on", target, "--quiet")
+    assert (said.code, said.out, said.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "words"),
+    [
+        ("enospc", 1, "no space left"),
+        ("crash", 1, "SIGKILL"),
+        ("no-end", 1, "without completing"),
+        ("mismatch", 4, "not what was written"),
+        ("environment", 3, "permission denied"),
+        ("silent", 3, "exit code 3"),
+    ],
+)
+def test_failures_are_one_sentence_and_an_exit_code(
+    sonde: Any, fake: Fake, target: Path, mode: str, code: int, words: str
+) -> None:
+    fake(mode)
+    said = sonde("run", "quick", "--on", target)
+    assert said.code == code
+    assert len(said.sentences) == 1
+    assert words in said.sentences[0]
+    assert "Traceback" not in said.err
+
+
+def test_a_run_that_failed_is_in_the_list_and_can_be_shown(sonde: Any, fake: Fake, target: Path) -> None:
+    fake("enospc")
+    sonde("run", "quick", "--on", target)
+    assert "failed" in sonde("list").out
+    shown = sonde("show", "last")
+    assert shown.code == 0
+    assert "write" in shown.out
+    assert "no space left on device" in shown.out
+
+
+def test_the_list(sonde: Any, ran: Any, fake: Fake, target: Path, archive: Path) -> None:
+    fake("enospc")
+    sonde("run", "known-answer", "--on", target)
+    assert len(sonde("list", "--json").json) == 2
+    assert [run["plan"]["id"] for run in sonde("list", "--json", "--plan", "QUICK").json] == ["quick"]
+    assert [run["status"] for run in sonde("list", "--json", "--status", "failed").json] == ["failed"]
+    assert len(sonde("list", "--json", "-n", "1").json) == 1
+    assert len(sonde("list", "--json", "--on", str(target)).json) == 2
+    assert sonde("list", "--json", "--on", "elsewhere").json == []
+    assert len(sonde("list", "--json", "--since", "2000-01-01").json) == 2
+    assert sonde("list", "--json", "--since", "2999-01-01").json == []
+    assert "no run like that" in sonde("list", "--status", "lost").out
+    (archive / "junk").mkdir()
+    said = sonde("list")
+    assert "junk" in said.err
+    assert "quick" in said.out
+
+
+def test_an_empty_archive_says_what_to_do(sonde: Any, archive: Path) -> None:
+    said = sonde("list")
+    assert said.code == 0
+    assert "sonde check DIR" in said.out
+
+
+def test_showing_a_run(sonde: Any, ran: Any, archive: Path) -> None:
+    (folder,) = archive.iterdir()
+    for name in ("last", folder.name, folder.name[:20], str(folder)):
+        said = sonde("show", name)
+        assert said.code == 0
+        for words in ("write", "read", "500 MB/s", "99 %", "1.20 µs", str(folder)):
+            assert words in said.out
+    document = sonde("show", "--json").json[0]
+    assert document["phases"][0]["rates"]["total"]["bytes_per_s"] == pytest.approx(5e8)
+
+
+def test_an_archive_option_wins_over_the_environment(sonde: Any, ran: Any, tmp_path: Path, target: Path) -> None:
+    other = tmp_path / "other"
+    assert sonde("run", "quick", "--on", target, "--archive", other).code == 0
+    assert len(sonde("list", "--json", "--archive", other).json) == 1
+
+
+def test_reports_of_one_run_and_of_several(sonde: Any, ran: Any, archive: Path, target: Path, tmp_path: Path) -> None:
+    said = sonde("report")
+    (folder,) = archive.glob("2*")
+    assert said.out.strip() == str(folder / "report.html")
+    sonde("run", "quick", "--on", target)
+    both = [path.name for path in archive.glob("2*")]
+    page = tmp_path / "deep" / "both.html"
+    assert sonde("report", *both, "-o", page, "--title", "Two").code == 0
+    assert page.read_text() == "Two 2"
+
+
+def test_a_report_that_cannot_be_made_does_not_cost_the_run(
+    sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch, archive: Path
+) -> None:
+    from sonde.report import ReportError
+
+    def refuse(runs: Any, out: Path, title: str | None = None) -> Path:
+        raise ReportError("no ink")
+
+    monkeypatch.setattr("sonde.report.write_report", refuse)
+    said = sonde("run", "quick", "--on", target)
+    assert said.code == 0
+    assert said.sentences == ["sonde: no report was written: no ink"]
+    assert sonde("report").code == 2
+
+
+def test_tasks_are_divided_as_asked(sonde: Any, fake: Fake, target: Path) -> None:
+    def tasks(*arguments: str) -> dict[str, int]:
+        said = sonde("plan", "quick", "--on", target, "--json", *arguments)
+        found = said.json["tasks"]
+        return {name: found[name] for name in ("processes", "threads")}
+
+    assert tasks() == {"processes": 1, "threads": 2}
+    assert tasks("--tasks", "8") == {"processes": 1, "threads": 8}
+    assert tasks("--tasks", "8", "--processes", "4") == {"processes": 4, "threads": 2}
+    assert tasks("--processes", "3") == {"processes": 3, "threads": 2}
+
+
+def test_under_a_launcher_the_plan_says_nothing_of_processes(
+    sonde: Any, fake: Fake, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -n ]; do shift; done; export FAKE_PROCESSES=$2; shift 2; exec "$@"\n'
+    )
+    mpiexec.chmod(0o755)
+    monkeypatch.setenv("SONDE_MPIEXEC", str(mpiexec))
+    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--json")
+    assert said.code == 0, said.err
+    assert said.json["tasks"] == 6
+    plan = json.loads((Path(said.json["folder"]) / "plan.json").read_text())
+    assert plan["tasks"] == {"threads": 1}
+    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--processes", "3", "--json")
+    assert (said.json["tasks"], said.json["threads"]) == (6, 2)
+
+
+def test_the_target_is_kept_as_an_absolute_path(
+    sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(target)
+    said = sonde("run", "quick", "--on", ".", "--json")
+    assert said.json["target"] == str(target)
+
+
+def test_plan_explains(sonde: Any, fake: Fake, target: Path) -> None:
+    said = sonde("plan", "quick", "--on", target, "--tasks", "4")
+    assert said.code == 0
+    for words in ("1 GiB needed", "4 (1 process x 4 threads)", "random_permute", "emptying the page cache", "0.062 x"):
+        assert words in said.out
+    assert list(target.iterdir()) == []
+
+
+def test_plan_works_without_an_engine(sonde: Any, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
+    said = sonde("plan", "quick", "--on", target)
+    assert said.code == 0
+    assert "schema only" in said.err
+
+
+def test_without_an_engine_a_run_is_refused(
+    sonde: Any, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
+    for arguments in (["run", "quick", "--on", target], ["check", target], ["clean", target]):
+        said = sonde(*arguments)
+        assert said.code == 3
+        assert "SONDE_ENGINE" in said.sentences[0]
+    assert sonde("doctor").code == 3
+
+
+def test_doctor(sonde: Any, fake: Fake, target: Path) -> None:
+    said = sonde("doctor", target)
+    assert said.code == 0
+    for topic in ("engine", "clock", "backend posix", "O_DIRECT", "drop caches", "open files", "mpiexec", "archive"):
+        assert topic in said.out
+    fake(type="iso9660")
+    assert sonde("doctor", target).code == 3
+    topics = [fact["topic"] for fact in sonde("doctor", "--json").json["facts"]]
+    assert "target" not in topics
+
+
+def test_clean_says_what_was_removed(sonde: Any, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = [
+        {"directory": f"{target}/sonde-a", "run": "a", "files": 3, "bytes": 4096, "left": []},
+        {"directory": f"{target}/sonde-b", "kept": "its run b is still going on (process 7)"},
+    ]
+    stuck = [{"directory": f"{target}/sonde-c", "run": "c", "files": 1, "bytes": 1, "left": ["sonde-c/mine.txt"]}]
+    engine = tmp_path / "engine"
+    for found, code in ((answer, 0), (stuck, 1), ([], 0)):
+        engine.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(found)}\nEND\nexit {code}\n")
+        engine.chmod(0o755)
+        monkeypatch.setenv("SONDE_ENGINE", str(engine))
+        said = sonde("clean", target)
+        assert said.code == code
+        if found == answer:
+            assert "removed 3 files, 4 KiB" in said.out
+            assert "still going on" in said.out
+            assert "would remove 3 files" in sonde("clean", target, "--dry-run").out
+        elif found:
+            assert "mine.txt" in said.out
+            assert "1 files" in said.sentences[0]
+        else:
+            assert "Nothing to remove" in said.out
+
+
+def test_the_check(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
+    said = sonde("check", target)
+    assert said.code == 0
+    for words in (
+        "into page cache: not a storage number",
+        "write, until on storage",
+        "from storage",
+        "random 4 KiB reads a second",
+        "files/s",
+        "Report",
+    ):
+        assert words in said.out
+    (document,) = (archive / "reports").glob("*.json")
+    group = json.loads(document.read_text())["id"]
+    assert (archive / "reports" / f"{group}.html").read_text().startswith("Check of ")
+    assert sonde("show", group).code == 0
+    listed = sonde("list", "--json").json
+    assert all(run["role"] == "check" for run in listed)
+    assert len(sonde("list", "--json", "--all").json) > len(listed)
+
+
+def test_an_error_of_our_own_is_one_sentence_with_the_details_elsewhere(
+    sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def broken(self: object) -> None:
+        raise RuntimeError("unthinkable")
+
+    monkeypatch.setattr("sonde.store.archive.Archive.runs", broken)
+    said = sonde("list")
+    assert said.code == 1
+    assert len(said.err.splitlines()) == 1
+    assert "RuntimeError: unthinkable" in said.err
+    (file,) = tmp_path.glob("sonde-error-*.txt")
+    assert "Traceback" in file.read_text()
+    monkeypatch.setenv("SONDE_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        sonde("list")
+
+
+def test_an_interrupt_outside_a_run_is_exit_code_5(sonde: Any, monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
+    def interrupted(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sonde.store.archive.Archive.runs", interrupted)
+    assert sonde("list").code == 5
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sonde", *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_a_run_keeps_what_was_done(fake: Fake, target: Path, archive: Path, number: int) -> None:
+    fake(seconds="1.5")
+    process = start(["run", "quick", "--on", str(target), "--no-report"], SONDE_ARCHIVE=str(archive))
+    time.sleep(2.6)
+    os.killpg(process.pid, number)  # as a terminal does: to everybody in the group
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 5
+    assert "Traceback" not in err
+    assert err.strip().splitlines()[-1] == "sonde: Stopped by a signal."
+    (folder,) = archive.iterdir()
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    assert "interrupted" in out
+
+
+def test_a_reader_that_goes_away_is_no_error(ran: Any) -> None:
+    with start(["list", "--json"]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(timeout=20) == 0
+        assert process.stderr.read() == ""
+
+
+def test_names_cannot_command_the_terminal(sonde: Any, fake: Fake, tmp_path: Path) -> None:
+    said = sonde("run", "quick", "--on", "no\x1b[31m\nsuch")
+    assert said.code == 2
+    assert "\x1b" not in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
+    odd = tmp_path / "[bold]odd[/bold] [/nope]"
+    odd.mkdir(parents=True)
+    for arguments in (
+        ["run", "quick", "--on", odd],
+        ["show"],
+        ["list"],
+        ["plan", "quick", "--on", odd],
+        ["doctor", odd],
+    ):
+        said = sonde(*arguments)
+        assert said.code == 0, said.err
+    assert "[bold]odd[/bold] [/nope]" in sonde("list").out

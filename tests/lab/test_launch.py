@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, following and ending engine processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.launch import child as child_module
+from sonde.launch.child import Child, SignalWatch
+from sonde.launch.engine import engine_error, find_engine, last_sentence
+from sonde.launch.follow import Follower
+from sonde.launch.launchers import LocalLauncher, MpiexecLauncher, SrunLauncher, find_mpiexec, make_launcher
+from sonde.launch.session import Job, Outcome, Session
+from sonde.model.errors import DataMismatchError, MachineError, RunFailedError, StoppedError, UserError
+
+Fake = Callable[..., Path]
+
+PLAN: dict[str, Any] = {
+    "schema": "sonde-plan/1",
+    "id": "p",
+    "target": {"path": "/x"},
+    "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+
+
+def job(folder: Path, launcher: Any = None, stages: int = 1, plan: dict[str, Any] = PLAN) -> Job:
+    folder.mkdir(exist_ok=True)
+    (folder / "plan.json").write_text(json.dumps(plan))
+    return Job(find_engine(), launcher or LocalLauncher(), folder / "plan.json", folder, "id", stages)
+
+
+def run(work: Job) -> tuple[Outcome, list[str]]:
+    seen: list[str] = []
+    outcome = Session(work, lambda kind, line: seen.append(kind)).run()
+    return outcome, seen
+
+
+def commands(log: Path) -> list[list[str]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "words"),
+    [
+        ("ok", 0, ""),
+        ("enospc", 1, "no space left on device"),
+        ("mismatch", 4, "not what was written"),
+        ("refuse", 2, "not what this fake engine likes"),
+        ("environment", 3, "/fake cannot be written: permission denied."),
+        ("silent", 3, "exit code 3"),
+        ("crash", 1, "SIGKILL"),
+        ("torn", 1, "SIGKILL"),
+        ("no-end", 1, "without completing its record"),
+    ],
+)
+def test_how_an_engine_ends_is_an_exit_code_and_a_sentence(
+    fake: Fake, tmp_path: Path, mode: str, code: int, words: str
+) -> None:
+    fake(mode)
+    outcome, _ = run(job(tmp_path))
+    assert outcome.exit_code == code
+    assert words in outcome.text
+    assert "\n" not in outcome.text
+    assert bool(outcome.text) == (code != 0)
+
+
+def test_lines_are_seen_while_the_engine_runs(fake: Fake, tmp_path: Path) -> None:
+    fake(seconds="0.6")
+    begin = time.monotonic()
+    times: list[float] = []
+    Session(job(tmp_path), lambda kind, line: times.append(time.monotonic() - begin)).run()
+    assert times[-1] - times[0] > 1.0
+    assert len({round(moment, 1) for moment in times}) > 6, "lines must come as they are written, not at the end"
+
+
+def test_stages_are_launches_of_their_own_and_one_record(fake: Fake, tmp_path: Path) -> None:
+    plan = {**PLAN, "phases": [PLAN["phases"][0], {**PLAN["phases"][1], "process": "separate"}]}
+    log = fake()
+    outcome, seen = run(job(tmp_path, stages=2, plan=plan))
+    assert outcome.exit_code == 0
+    assert [arguments[-2:] for arguments in commands(log)] == [["--stage", "0"], ["--stage", "1"]]
+    assert seen.count("phase_end") == 2
+    kinds = [json.loads(line)["type"] for line in (tmp_path / "record.ndjson").read_text().splitlines()]
+    assert kinds.count("run") == 1
+    assert kinds.count("end") == 1
+    assert kinds.count("phase_end") == 2
+    assert not list(tmp_path.glob("stage-*"))
+
+
+def test_a_stage_that_fails_is_the_last(fake: Fake, tmp_path: Path) -> None:
+    plan = {**PLAN, "phases": [{"id": f"w{i}", "op": "write", "process": "separate"} for i in range(3)]}
+    log = fake("enospc")
+    outcome, _ = run(job(tmp_path, stages=3, plan=plan))
+    assert outcome.exit_code == 1
+    assert len(commands(log)) == 2
+    assert "no space left" in outcome.text
+
+
+def in_the_middle(action: Callable[[], None], delay: float = 0.4) -> None:
+    threading.Timer(delay, action).start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
+    fake(seconds="20")
+    in_the_middle(lambda: os.kill(os.getpid(), number))
+    begin = time.monotonic()
+    outcome, seen = run(job(tmp_path))
+    assert time.monotonic() - begin < 5
+    assert outcome.exit_code == 5
+    assert outcome.record.status == "interrupted"
+    assert seen[-1] == "end"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_signal_kills_after_a_grace_period(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_module, "GRACE_S", 0.3)
+    fake("deaf", seconds="30")
+    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.4)
+    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.8)
+    begin = time.monotonic()
+    outcome, _ = run(job(tmp_path))
+    assert 0.9 < time.monotonic() - begin < 10
+    assert outcome.exit_code == 1
+    assert "SIGKILL" in outcome.text
+
+
+def test_one_signal_alone_never_kills(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "GRACE_S", 0.1)
+    fake("deaf", seconds="1.2")
+    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.3)
+    outcome, _ = run(job(tmp_path))
+    assert outcome.exit_code == 0
+
+
+def test_what_a_killed_launcher_left_behind_is_ended_too(tmp_path: Path) -> None:
+    """A launcher that is killed leaves its processes; they are in its group."""
+    script = "import subprocess, sys, os, signal\n"
+    script += "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    script += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); os.kill(os.getpid(), signal.SIGKILL)"
+    with SignalWatch() as signals:
+        status = Child([sys.executable, "-c", script], tmp_path / "messages", {}).watch(
+            signals, lambda n: n, lambda: None
+        )
+    assert status == -9
+    orphan = int((tmp_path / "pid").read_text())
+    stat = Path(f"/proc/{orphan}/stat")
+    assert not stat.exists() or stat.read_text().split(") ")[1].startswith("Z")
+
+
+def test_an_engine_in_a_group_of_its_own_without_a_terminal_to_read(tmp_path: Path) -> None:
+    script = "import os, sys; print(os.getpgid(0) == os.getpid(), sys.stdin.read() == '')"
+    child = Child([sys.executable, "-c", script], tmp_path / "messages", {"X": "1"})
+    with SignalWatch() as signals:
+        assert child.watch(signals, lambda n: n, lambda: None) == 0
+    assert child.messages() == "True True\n"
+
+
+def test_a_command_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="does not start"):
+        Child(["/no/such/program"], tmp_path / "messages", {})
+
+
+def test_following_a_file_that_grows(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    follower = Follower(file)
+    assert follower.read() == b""
+    file.write_bytes(b"one")
+    assert follower.read() == b"one"
+    assert follower.read() == b""
+    with file.open("ab") as out:
+        out.write(b"two")
+    assert follower.read() == b"two"
+    follower.close()
+
+
+def test_waiting_costs_next_to_nothing(fake: Fake, tmp_path: Path) -> None:
+    """The lab shares the cores with what it measures."""
+    fake(seconds="1")
+    before = time.process_time()
+    run(job(tmp_path))
+    assert time.process_time() - before < 0.25
+
+
+def test_command_lines_of_launchers() -> None:
+    engine = ["engine", "run"]
+    assert LocalLauncher().arguments(engine) == engine
+    hydra = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "hydra", ["-hosts", "a,b"])
+    assert hydra.arguments(engine) == ["/opt/bin/mpiexec", "-hosts", "a,b", "-n", "4", *engine]
+    openmpi = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "openmpi").arguments(engine)
+    assert "--oversubscribe" in openmpi
+    assert ("--allow-run-as-root" in openmpi) == (os.geteuid() == 0)
+    srun = SrunLauncher(8, ["--nodes=2"]).arguments(engine)
+    assert srun[:3] == ["srun", "--ntasks=8", "--mpi=pmi2"]
+    assert srun[-3:] == ["--nodes=2", *engine]
+    assert "--mpi=pmi2" not in SrunLauncher(8, ["--mpi=pmix"]).arguments(engine)
+    assert SrunLauncher(8).relayed(signal.SIGINT) == signal.SIGTERM
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("says", "flavour"),
+    [
+        ("HYDRA build details:\n    Version:    5.0.2", "hydra"),
+        ("mpiexec (OpenRTE) 4.1.4", "openmpi"),
+        ("hello", "unknown"),
+    ],
+)
+def test_mpiexec_is_told_apart_by_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, flavour: str
+) -> None:
+    monkeypatch.setenv("SONDE_MPIEXEC", str(program(tmp_path / "mpiexec", f"cat <<'END'\n{says}\nEND")))
+    assert find_mpiexec().flavour == flavour
+
+
+def test_the_library_of_an_mpi_in_a_prefix_is_found_by_its_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpiexec = program(tmp_path / "bin" / "mpiexec", "echo HYDRA")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmpi_abi.so.1").touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/before")
+    assert MpiexecLauncher(2, mpiexec, "hydra").environment() == {"LD_LIBRARY_PATH": f"{tmp_path}/lib:/before"}
+
+
+def fake_mpiexec(tmp_path: Path) -> Path:
+    """Starts one process only, like a launcher whose PMI the engine does not understand."""
+    return program(tmp_path / "mpiexec", 'while [ "$1" != -n ]; do shift; done; shift 2; exec "$@"')
+
+
+def test_ranks_that_do_not_know_of_each_other_are_noticed(fake: Fake, tmp_path: Path) -> None:
+    fake("alone", seconds="5", processes="4")
+    begin = time.monotonic()
+    outcome, _ = run(job(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
+    assert outcome.exit_code == 3
+    assert "asked for 4 processes, but the engine sees 1" in outcome.text
+    assert time.monotonic() - begin < 4
+
+
+def test_ranks_that_do_know_of_each_other_run(fake: Fake, tmp_path: Path) -> None:
+    fake(processes="4")
+    outcome, _ = run(job(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
+    assert outcome.exit_code == 0
+
+
+def test_which_engine_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = program(tmp_path / "engine", "echo sonde-engine 9.9")
+    monkeypatch.setenv("SONDE_ENGINE", str(named))
+    engine = find_engine()
+    assert engine.path == named
+    assert engine.version() == "9.9"
+    monkeypatch.setenv("SONDE_ENGINE", str(tmp_path / "none"))
+    with pytest.raises(MachineError, match="SONDE_ENGINE"):
+        find_engine()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "kind"),
+    [
+        ("echo hello", 0, "not JSON"),
+        ("echo sonde-engine: broken >&2; exit 3", 3, "Broken."),
+        ("exit 2", 2, "exit code 2"),
+    ],
+)
+def test_what_an_engine_answers_badly_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int, kind: str
+) -> None:
+    monkeypatch.setenv("SONDE_ENGINE", str(program(tmp_path / "engine", text)))
+    with pytest.raises(UserError, match=kind):
+        find_engine().probe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("messages", "sentence"),
+    [
+        ("", ""),
+        ("one\ntwo\n", "two"),
+        ("sonde-engine: ours\nsome library: bye\n", "ours"),
+        ("\n\n  spaces  \n", "spaces"),
+    ],
+)
+def test_the_sentence_of_the_engine_among_its_messages(messages: str, sentence: str) -> None:
+    assert last_sentence(messages) == sentence
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (1, RunFailedError),
+        (2, UserError),
+        (3, MachineError),
+        (4, DataMismatchError),
+        (5, StoppedError),
+        (77, MachineError),
+        (-11, RunFailedError),
+        (-64, RunFailedError),
+    ],
+)
+def test_exit_statuses_are_errors(status: int, kind: type[UserError]) -> None:
+    error = engine_error(status, "it broke")
+    assert type(error) is kind
+    assert str(error).endswith(".")
+
+
+def test_unknown_launchers_are_refused() -> None:
+    with pytest.raises(UserError, match="no launcher"):
+        make_launcher("rocket", 1)
+
+
+def test_the_lab_may_die_and_the_engine_goes_on(fake: Fake, tmp_path: Path) -> None:
+    """Its messages go to a file, not to a pipe that would break: the record is completed all the same."""
+    fake(seconds="0.5")
+    work = job(tmp_path)
+    code = (
+        "import sys, os, signal, threading\n"
+        "from pathlib import Path\n"
+        "from sonde.launch.child import Child, SignalWatch\n"
+        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()\n"
+        f"child = Child({work.command(None, tmp_path / 'record.ndjson')!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
+        "with SignalWatch() as signals: child.watch(signals, lambda n: n, lambda: None)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    for _ in range(50):
+        text = (tmp_path / "record.ndjson").read_text()
+        if '"end"' in text:
+            break
+        time.sleep(0.1)
+    assert '"status": "done"' in text

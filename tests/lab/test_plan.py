@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: read from TOML and JSON, changed by settings, resolved with defaults, and what they amount to."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.experiments.ready import plan_source, ready_made
+from sonde.model.errors import PlanError
+from sonde.model.plan import Plan, read_document
+from sonde.model.schemas import schema_text
+from sonde.model.settings import apply_settings, read_setting
+from sonde.model.volume import phase_volumes, written_bytes
+
+TOML = """
+title = "A plan"
+[target]
+path = "/scratch"
+[tasks]
+threads = 4
+[data]
+access = { transfer = "1MiB", block = "16MiB", segments = 2 }
+[[phases]]
+id = "write"
+op = "write"
+[[phases]]
+id = "small"
+op = "read"
+access = { transfer = "4KiB", volume = "1MiB" }
+io = { queue_depth = 8 }
+process = "separate"
+"""
+
+
+def plan_of(document: dict[str, Any], *settings: str) -> Plan:
+    base = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
+    return Plan.from_document({**base, **document}, "test", settings)
+
+
+def complaint(make: Callable[[], Plan]) -> str:
+    """What is wrong with the plan that `make` makes; empty when nothing is."""
+    try:
+        make()
+    except PlanError as reason:
+        return str(reason)
+    return ""
+
+
+def test_toml_and_json_mean_the_same(tmp_path: Path) -> None:
+    toml, text = tmp_path / "same.toml", tmp_path / "same.json"
+    toml.write_text(TOML)
+    text.write_text(json.dumps(read_document(str(toml))))
+    assert Plan.read(str(toml)).document == Plan.read(str(text)).document
+
+
+def test_schema_and_id_are_filled_in_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "my plan (2).toml"
+    file.write_text(TOML)
+    plan = Plan.read(str(file))
+    assert plan.document["schema"] == "sonde-plan/1"
+    assert plan.id == "my-plan-2"
+
+
+def test_standard_input_may_be_either_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(TOML))
+    first = Plan.read("-")
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({**first.document, "id": "stdin"})))
+    assert Plan.read("-").document == {**first.document, "id": "stdin"}
+
+
+def test_the_worked_example_of_the_schema_is_a_plan() -> None:
+    example = json.loads(schema_text("plan/example.json"))
+    assert Plan.from_document(example, "example").document == example
+
+
+def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(TOML)
+    plan = Plan.read(str(file))
+    access = plan.data_of(plan.phases[1])["access"]
+    # its transfer takes away the plan's block, its volume the plan's segments
+    assert (access["transfer"], access["block"], access.get("segments"), access["volume"]) == (
+        "4KiB",
+        "4KiB",
+        None,
+        "1MiB",
+    )
+    assert plan.data_of(plan.phases[1])["io"]["queue_depth"] == 8
+    assert plan.data_of(plan.phases[0])["io"]["queue_depth"] == 1
+    assert plan.stages == 2
+
+
+def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
+    for file in ready_made().values():
+        plan = Plan.read(str(file), ["target.path=/x"])
+        resolved = Plan.from_document(plan.resolved(), "resolved")
+        assert resolved.resolved() == plan.resolved(), file
+        assert phase_volumes(resolved, 4) == phase_volumes(plan, 4)
+        for phase in resolved.phases:
+            assert {"backend", "access", "io", "verify"} <= phase.keys()
+
+
+def test_reading_a_plan_does_not_change_the_document_it_was_given() -> None:
+    document: dict[str, Any] = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
+    before = json.dumps(document)
+    Plan.from_document(document, "test", ["tasks.threads=3", "phases.w.stop.time=1s"])
+    assert json.dumps(document) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "value"),
+    [
+        ("a.b=4KiB", ["a", "b"], "4KiB"),
+        ("a=4", ["a"], 4),
+        ("a=4.5", ["a"], 4.5),
+        ("a=true", ["a"], True),
+        ("a=null", ["a"], None),
+        ('a="4"', ["a"], "4"),
+        ("a='4'", ["a"], "4"),
+        ("a=", ["a"], ""),
+        ("a=b=c", ["a"], "b=c"),
+        ('a={"x": 1}', ["a"], {"x": 1}),
+        ("a={x = 1}", ["a"], {"x": 1}),
+        ("a=[1, 2]", ["a"], [1, 2]),
+        ("a=NaN", ["a"], "NaN"),
+    ],
+)
+def test_values_of_settings(setting: str, path: list[str], value: Any) -> None:
+    assert read_setting(setting) == (path, value)
+
+
+def test_settings_reach_phases_by_id_and_by_number() -> None:
+    document: dict[str, Any] = {"phases": [{"id": "w"}, {"id": "r", "before": [{"kind": "sync"}]}]}
+    apply_settings(document, ["phases.r.stop.time=5s", "phases.0.op=write", "phases.r.before.0.kind=fadvise"])
+    assert document == {
+        "phases": [{"id": "w", "op": "write"}, {"id": "r", "before": [{"kind": "fadvise"}], "stop": {"time": "5s"}}]
+    }
+
+
+def test_an_id_that_is_a_number_wins_over_a_position() -> None:
+    document: dict[str, Any] = {"phases": [{"id": "1"}, {"id": "0"}]}
+    apply_settings(document, ["phases.1.op=read"])
+    assert document["phases"][0] == {"id": "1", "op": "read"}
+
+
+def test_setting_one_of_segments_and_volume_replaces_the_other() -> None:
+    plan = plan_of({"data": {"access": {"segments": 3}}}, "data.access.volume=1GiB")
+    assert plan.document["data"]["access"] == {"volume": "1GiB"}
+
+
+def test_removing_a_phase() -> None:
+    plan = plan_of({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}, "phases.r=null")
+    assert [phase["id"] for phase in plan.phases] == ["w"]
+
+
+@given(st.text(max_size=30))
+def test_no_setting_does_anything_but_work_or_say_what_is_wrong(text: str) -> None:
+    assert "\n" not in complaint(lambda: plan_of({}, text))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+known_names = st.sampled_from(["target", "tasks", "data", "phases", "observe", "limits", "title", "id", "schema"])
+
+
+@given(st.dictionaries(known_names, json_values, max_size=5))
+def test_any_tree_is_a_plan_or_one_sentence(document: dict[str, Any]) -> None:
+    assert "\n" not in complaint(lambda: Plan.from_document(document, "test"))
+
+
+@given(
+    st.sampled_from(["access", "io", "files", "payload", "paced", "stop", "before", "lanes", "volume", "op", "shift"]),
+    json_values,
+)
+def test_any_value_inside_a_phase_or_the_data_is_a_plan_or_one_sentence(name: str, value: Any) -> None:
+    for document in (
+        {"data": {name: value}},
+        {"data": {"access": {name: value}}},
+        {"phases": [{"id": "w", "op": "write", name: value}]},
+    ):
+        assert "\n" not in complaint(lambda document=document: plan_of(document))  # type: ignore[misc]
+
+
+def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(TOML)
+    write, small = phase_volumes(Plan.read(str(file)), tasks=4)
+    assert (write.segments, write.bytes, write.operations, write.files) == (2, 4 * 32 << 20, 128, 4)
+    assert (small.segments, small.bytes, small.operations) == (256, 4 << 20, 1024)
+    assert written_bytes([write, small]) == 4 * 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("volume", "per_task"),
+    [
+        ("10MiB", 10 << 20),
+        ({"of": "bytes", "bytes": "8MiB", "per": "total"}, 2 << 20),
+        ({"of": "bytes", "bytes": "8MiB", "per": "node"}, 4 << 20),
+        ({"of": "node_memory", "x": 0.5, "per": "node"}, 256 << 20),
+        ({"of": "node_memory", "x": 2, "per": "total"}, 512 << 20),
+        ("1000kB", 1 << 20),  # rounded up to whole blocks
+    ],
+)
+def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
+    plan = plan_of({"data": {"access": {"transfer": "1MiB", "volume": volume}}})
+    (one,) = phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
+    assert one.bytes == 4 * per_task
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        ({"mapping": "shared"}, 1),
+        ({"mapping": "per_task"}, 6),
+        ({"mapping": "per_node"}, 2),
+        ({"mapping": "per_group", "group_size": 4}, 2),
+        ({"mapping": "many", "count": 10}, 60),
+    ],
+)
+def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
+    (one,) = phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
+    assert one.files == count
+
+
+def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
+    names = ready_made()
+    assert {"quick", "shared-file", "small-files", "sustained", "known-answer"} <= names.keys()
+    for name, file in names.items():
+        plan = Plan.read(str(file), ["target.path=/x"])
+        assert plan.id == name
+        assert plan_source(name) == str(file)
+
+
+def test_a_file_in_the_way_of_a_ready_made_name_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quick").write_text(TOML)
+    assert plan_source("quick") == "quick"

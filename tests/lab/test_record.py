@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records: whole, cut off anywhere, with lines nobody knows, from several stages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from sonde.model import lines
+from sonde.model.decode import LINE_TYPES, parse_line
+from sonde.model.errors import RecordError
+from sonde.model.lines import Other, PhaseEnd, SeriesLine
+from sonde.model.record import RecordReader, join_stages, read_record
+from sonde.model.schemas import schema_text
+
+FAKE = Path(__file__).with_name("fake_engine.py")
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A whole record of the fake engine."""
+    folder = tmp_path_factory.mktemp("record")
+    plan = {
+        "id": "p",
+        "target": {"path": "/x"},
+        "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+        "phases": [
+            {"id": "write", "op": "write"},
+            {"id": "read", "op": "read", "before": [{"kind": "sync"}]},
+        ],
+    }
+    (folder / "plan.json").write_text(json.dumps(plan))
+    command = [
+        sys.executable,
+        str(FAKE),
+        "run",
+        str(folder / "plan.json"),
+        "--record",
+        str(folder / "r"),
+        "--run-id",
+        "x",
+    ]
+    environment = {**os.environ, "FAKE_MODE": "ok", "FAKE_SECONDS": "0.1"}
+    subprocess.run(command, check=True, env=environment)
+    return (folder / "r").read_bytes()
+
+
+def test_a_whole_record(record: bytes) -> None:
+    reader = RecordReader()
+    found = reader.feed(record) + reader.finish()
+    assert len(found) == record.count(b"\n")
+    assert reader.status == "done"
+    assert reader.problems == []
+    assert list(reader.phases) == ["write", "read"]
+    read = reader.phases["read"]
+    assert read.treatments[0].kind == "sync"
+    assert read.end is not None
+    assert read.end.rates.total is not None
+    assert read.end.rates.total.bytes_per_s == pytest.approx(1e9)
+    assert read.end.latency["read"].p99_ns == 9000
+    assert read.end.rates.stonewall is None, "absent is not zero"
+    assert read.whole_series is not None
+    assert sum(read.whole_series.bytes) > 0
+    assert reader.machines[0].file_system.type == "ext4"
+
+
+def test_the_fake_engine_writes_what_the_schema_says(record: bytes) -> None:
+    """The other tests are worth nothing if the fake speaks another language."""
+    validator = Draft202012Validator(json.loads(schema_text("record/record.schema.json")))
+    for line in record.splitlines():
+        assert [error.message for error in validator.iter_errors(json.loads(line))] == []
+
+
+def test_every_type_of_line_in_the_schema_is_known_here() -> None:
+    schema = json.loads(schema_text("record/record.schema.json"))
+    named = {name.removeprefix("line_") for name in schema["$defs"] if name.startswith("line_")}
+    assert named == set(LINE_TYPES)
+
+
+def test_every_member_in_the_schema_is_known_here() -> None:
+    """A member of the record that the lab does not read is lost in silence."""
+    schema = json.loads(schema_text("record/record.schema.json"))
+    # told apart by hand, read elsewhere, or of no use to the lab
+    left_out = {"phase_end": {"index", "op"}, "series": {"index", "op"}}
+    for name, cls in LINE_TYPES.items():
+        members = set(schema["$defs"][f"line_{name}"].get("properties", {}))
+        known = {one.name for one in fields(cls)} | left_out.get(name, set()) | {"type", "t"}
+        assert members <= known, f"{name}: {members - known}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=st.integers(0, 10**9), pieces=st.integers(1, 9))
+def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int, pieces: int) -> None:
+    part = record[: cut % (len(record) + 1)]
+    reader = RecordReader()
+    step = max(1, len(part) // pieces)
+    seen = 0
+    for start in range(0, len(part), step):
+        seen += len(reader.feed(part[start : start + step]))
+    seen += len(reader.finish())
+    whole = part.count(b"\n")
+    assert seen in (whole, whole + 1)  # the last line may be whole without its end of line
+    assert reader.status == ("done" if seen == record.count(b"\n") else "lost")
+    torn = part.rpartition(b"\n")[2]
+    assert len(reader.problems) == (1 if torn.strip() and seen == whole else 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b"3",
+        b'{"t": 1}',
+        b'{"type": 3}',
+        b'{"type":"series","slice_s":"x"}',
+        b"\xff\xfe",
+        b'{"type":"end","exit_code":NaN}',
+    ],
+)
+def test_a_line_that_means_nothing_is_skipped_and_named(record: bytes, line: bytes) -> None:
+    first, _, rest = record.partition(b"\n")
+    reader = RecordReader()
+    reader.feed(first + b"\n" + line + b"\n" + rest)
+    reader.finish()
+    assert reader.status == "done"
+    assert len(reader.problems) == 1
+    assert reader.problems[0].startswith("Line 2 of the record")
+
+
+def test_unknown_types_and_members_are_ignored() -> None:
+    kind, line = parse_line('{"type":"weather","t":2,"sun":true}')
+    assert kind == "weather"
+    assert line == Other(t=2.0, type="weather")
+    _, end = parse_line('{"type":"end","t":1,"status":"done","mood":"good","exit_code":0.0,"text":null}')
+    assert end == lines.End(t=1.0, status="done", exit_code=0, text="")
+
+
+def test_numbers_may_be_whole_or_not() -> None:
+    _, line = parse_line('{"type":"series","slice_s":1,"bytes":[1.0,2],"task_rate":{"p50":[null,3]}}')
+    assert isinstance(line, SeriesLine)
+    assert (line.slice_s, line.bytes, line.task_rate.p50) == (1.0, (1, 2), (None, 3.0))
+    with pytest.raises(RecordError, match="bytes"):
+        parse_line('{"type":"series","bytes":[1.5]}')
+    with pytest.raises(RecordError, match="measured"):
+        parse_line('{"type":"phase_begin","measured":1}')
+
+
+def test_lines_of_a_phase_that_never_began_are_a_problem_not_a_crash() -> None:
+    reader = RecordReader()
+    reader.feed(
+        b'{"type":"phase_end","t":1,"phase":"ghost"}\n{"type":"finding","t":1,"phase":"ghost","id":"x","text":"y"}\n'
+    )
+    assert len(reader.problems) == 1
+    assert [one.id for one in reader.findings] == ["x"]
+
+
+def test_treatments_before_a_phase_belong_to_it() -> None:
+    reader = RecordReader()
+    reader.feed(
+        b'{"type":"treatment","t":1,"phase":"r","kind":"sync"}\n{"type":"phase_begin","t":2,"phase":"r","op":"read"}\n'
+    )
+    assert [one.kind for one in reader.phases["r"].treatments] == ["sync"]
+    assert reader.current is reader.phases["r"]
+
+
+def test_stages_become_one_record(record: bytes) -> None:
+    second = record.replace(b'"phase": "write"', b'"phase": "write2"').replace(b'"phase": "read"', b'"phase": "read2"')
+    joined = join_stages([record, second + b'{"torn'], [0.0, 100.0])
+    reader = RecordReader()
+    reader.feed(joined)
+    assert reader.problems == []
+    assert list(reader.phases) == ["write", "read", "write2", "read2"]
+    kinds = [json.loads(line)["type"] for line in joined.splitlines()]
+    assert kinds.count("run") == kinds.count("end") == kinds.count("node") == 1
+    assert kinds[0] == "run"
+    assert kinds[-1] == "end"
+    assert reader.phases["write2"].begin.t >= 100
+    assert reader.end is not None
+    assert reader.end.t >= 100
+
+
+def test_a_stage_without_an_end_leaves_the_end_of_the_one_before(record: bytes) -> None:
+    cut = b"\n".join(record.split(b"\n")[:4]) + b"\n"
+    joined = join_stages([record, cut], [0.0, 1.0])
+    assert joined.count(b'"type":"end"') == 1
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5))
+def test_garbage_never_raises(pieces: list[bytes]) -> None:
+    reader = RecordReader()
+    for piece in pieces:
+        reader.feed(piece)
+    reader.finish()
+    assert reader.status == "lost"
+
+
+def test_a_file_is_read_in_pieces(record: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "record.ndjson"
+    file.write_bytes(record * 1)
+    reader = read_record(file)
+    end: Any = reader.phases["write"].end
+    assert isinstance(end, PhaseEnd)
+    assert reader.status == "done"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics against answers known beforehand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.stats.bins import rebin, trim
+from sonde.stats.levels import levels
+
+
+@given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
+def test_rebinning_loses_nothing(values: list[float], bins: int) -> None:
+    found = rebin(values, bins)
+    assert len(found) == min(bins, len(values))
+    assert math.isclose(sum(found), sum(values), rel_tol=1e-9, abs_tol=1e-6)
+
+
+def test_rebinning_divides_a_slice_on_a_border() -> None:
+    assert rebin([1.0, 1.0, 1.0], 2) == pytest.approx([1.5, 1.5])
+    assert rebin([6.0, 0.0, 0.0], 2) == pytest.approx([6.0, 0.0])
+
+
+def test_rebinning_into_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        rebin([1.0], 0)
+
+
+@pytest.mark.parametrize(
+    ("active", "window"),
+    [([0, 1, 2, 2, 1, 0], (2, 4)), ([2, 2, 2], (0, 3)), ([1, 2, 1, 2, 1], (1, 4)), ([0, 0], (0, 2)), ([], (0, 5))],
+)
+def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tuple[int, int]) -> None:
+    assert trim([1.0] * (len(active) or 5), active) == window
+
+
+def test_a_steady_noisy_rate_does_not_move() -> None:
+    random = np.random.default_rng(1)
+    alarms = sum(len(levels(1e9 * np.exp(random.normal(0, 0.2, 60)))) > 1 for _ in range(300))
+    assert alarms <= 1
+
+
+def test_a_step_is_found_where_it_is() -> None:
+    random = np.random.default_rng(2)
+    found = 0
+    for _ in range(200):
+        cut = int(random.integers(12, 48))
+        values = np.exp(random.normal(0, 0.15, 60))
+        values[cut:] *= 0.6
+        parts = levels(values)
+        found += len(parts) == 2 and abs(parts[0].end - cut) <= 2
+    assert found >= 190
+
+
+def test_a_stall_in_the_middle_is_two_moves() -> None:
+    values = [10.0] * 20 + [1.0] * 20 + [10.0] * 20
+    assert [(part.first, part.end, part.median) for part in levels(values)] == [
+        (0, 20, 10.0),
+        (20, 40, 1.0),
+        (40, 60, 10.0),
+    ]
+
+
+def test_single_outliers_are_no_level() -> None:
+    values = [10.0 + 0.1 * (i % 3) for i in range(60)]
+    for position in (7, 23, 40, 55):
+        values[position] = 0.5
+    assert len(levels(values)) == 1
+
+
+def test_a_change_too_small_to_matter_is_none() -> None:
+    assert len(levels([100.0] * 30 + [85.0] * 30)) == 1
+
+
+@pytest.mark.parametrize("values", [[], [1.0] * 11])
+def test_too_few_values_say_nothing(values: list[float]) -> None:
+    assert levels(values) == []
+
+
+@given(st.lists(st.floats(0, 1e15), max_size=120))
+def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
+    parts = levels(values)
+    if parts:
+        assert parts[0].first == 0
+        assert parts[-1].end == len(values)
+        assert all(a.end == b.first for a, b in itertools.pairwise(parts))

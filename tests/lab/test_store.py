@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The archive: runs appear whole or not at all, what died is kept, what is not ours is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+from sonde.experiments.conduct import Setup, conduct
+from sonde.launch.engine import find_engine
+from sonde.model.errors import MachineError, UserError
+from sonde.model.plan import Plan
+from sonde.model.record import read_record
+from sonde.store import owner
+from sonde.store.archive import Archive, new_id
+
+Fake = Callable[..., Path]
+
+PLAN: dict[str, Any] = {
+    "id": "p",
+    "title": "A plan",
+    "target": {"path": "/x"},
+    "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+
+
+@pytest.fixture
+def store(archive: Path) -> Archive:
+    return Archive(archive)
+
+
+def kept(store: Archive, **facts: Any) -> Path:
+    """A run of the fake engine in the archive."""
+    plan = Plan.from_document(PLAN, "test")
+    return conduct(plan, Setup(find_engine(), store), lambda kind, line: None, facts=facts).folder
+
+
+def test_ids_sort_by_time_and_say_what_ran() -> None:
+    first = new_id("a plan/with: odd *signs")
+    assert first[8] == "T"
+    assert first[15:17] == "Z-"
+    assert "a-plan-with-odd-signs" in first
+    assert len({new_id("x") for _ in range(20)}) > 15
+    assert len(new_id("y" * 500)) < 80
+    assert new_id("///").split("-")[1] == "run"
+
+
+def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
+    folder = kept(store)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"record.ndjson", "plan.json", "run.json", "phases.parquet", "series.parquet", "tasks.parquet"}
+    assert [path.name for path in store.root.iterdir()] == [folder.name]
+    summary = json.loads((folder / "run.json").read_text())
+    assert summary["id"] == folder.name
+    assert summary["status"] == "done"
+    assert summary["plan"] == {"id": "p", "title": "A plan"}
+    assert [phase["phase"] for phase in summary["phases"]] == ["write", "read"]
+    assert summary["phases"][0]["bytes_per_s"] == pytest.approx(1e9)
+
+
+def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
+    folder = kept(store)
+    record = read_record(folder / "record.ndjson")
+    phases = parquet.read_table(folder / "phases.parquet").to_pylist()
+    assert [row["phase"] for row in phases] == ["write", "read"]
+    assert phases[1]["read_p99_ns"] == 9000
+    assert phases[1]["total_bytes_per_s"] == pytest.approx(1e9)
+    assert phases[0]["stonewall_bytes_per_s"] is None, "absent is not zero"
+    assert {row["run"] for row in phases} == {folder.name}
+    series = parquet.read_table(folder / "series.parquet").to_pylist()
+    whole = record.phases["write"].whole_series
+    assert whole is not None
+    assert sum(row["bytes"] for row in series if row["phase"] == "write") == sum(whole.bytes)
+    assert series[1]["start_s"] == pytest.approx(whole.slice_s)
+    tasks = parquet.read_table(folder / "tasks.parquet").to_pylist()
+    assert tasks[0]["task"] == 0
+    assert tasks[0]["bytes"] == 64 << 20
+
+
+def test_tables_of_many_runs_can_be_read_as_one(fake: Fake, store: Archive) -> None:
+    kept(store)
+    fake("enospc")
+    kept(store)
+    files = sorted(store.root.glob("*/phases.parquet"))
+    schemas = {str(parquet.read_schema(file).remove_metadata()) for file in files}
+    assert len(files) == 2
+    assert len(schemas) == 1, "columns must not depend on what a run did"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "phases"),
+    [
+        ("enospc", "failed", 1),
+        ("crash", "failed", 1),
+        ("torn", "failed", 1),
+        ("no-end", "failed", 2),
+        ("mismatch", "mismatch", 2),
+    ],
+)
+def test_a_run_that_did_not_end_well_is_kept_with_its_finished_phases(
+    fake: Fake, store: Archive, mode: str, status: str, phases: int
+) -> None:
+    fake(mode)
+    folder = kept(store)
+    summary = json.loads((folder / "run.json").read_text())
+    assert summary["status"] == status
+    assert summary["text"]
+    assert sum(phase["done"] for phase in summary["phases"]) == phases
+    assert parquet.read_table(folder / "phases.parquet").num_rows >= phases
+
+
+@pytest.mark.parametrize("mode", ["refuse", "environment", "silent"])
+def test_a_run_that_never_began_leaves_nothing(fake: Fake, store: Archive, mode: str) -> None:
+    fake(mode)
+    with pytest.raises(UserError):
+        kept(store)
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_writer_that_died_leaves_a_run_that_the_next_command_finishes(fake: Fake, store: Archive) -> None:
+    source = kept(store)
+    draft = store.begin("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
+    cut = (source / "record.ndjson").read_bytes()
+    (draft.folder / "record.ndjson").write_bytes(cut[: len(cut) // 2])
+    assert store.recover() == [], "its writer, this process, is alive"
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (draft.folder / "owner.json").write_text(
+        json.dumps({"host": socket.gethostname(), "processes": [{"pid": dead.pid, "start": "1"}]})
+    )
+    (folder,) = store.recover()
+    assert folder.name == draft.id
+    runs, complaints = store.runs()
+    assert complaints == []
+    assert {run.id: run.status for run in runs}[draft.id] == "lost"
+    assert store.recover() == []
+
+
+def test_a_process_with_the_same_number_but_another_start_is_somebody_else(tmp_path: Path) -> None:
+    owner.claim(tmp_path, [os.getpid()])
+    assert owner.alive(tmp_path)
+    claimed = json.loads((tmp_path / "owner.json").read_text())
+    claimed["processes"][0]["start"] = "1"
+    (tmp_path / "owner.json").write_text(json.dumps(claimed))
+    assert not owner.alive(tmp_path)
+
+
+def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path) -> None:
+    (tmp_path / "owner.json").write_text(json.dumps({"host": "elsewhere", "processes": [{"pid": 1, "start": "1"}]}))
+    assert owner.alive(tmp_path)
+    old = time.time() - 7 * 3600
+    for path in (tmp_path / "owner.json", tmp_path):
+        os.utime(path, (old, old))
+    assert not owner.alive(tmp_path)
+
+
+def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
+    record = (kept(store) / "record.ndjson").read_bytes()
+    draft = store.begin("stages", json.dumps(PLAN), {})
+    (draft.folder / "stage-0.ndjson").write_bytes(record)
+    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    (folder,) = store.recover()
+    assert read_record(folder / "record.ndjson").status == "done"
+
+
+def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake, store: Archive) -> None:
+    good = kept(store)
+    (store.root / "holiday-photos").mkdir()
+    (store.root / "half").mkdir()
+    (store.root / "half" / "run.json").write_text('{"schema": "sonde-ru')
+    (store.root / "other").mkdir()
+    (store.root / "other" / "run.json").write_text('{"schema": "something/1"}')
+    (store.root / "list").mkdir()
+    (store.root / "list" / "run.json").write_text("[]")
+    (store.root / "notes.txt").write_text("mine")
+    (store.root / "reports").mkdir()
+    runs, complaints = store.runs()
+    assert [run.folder for run in runs] == [good]
+    assert len(complaints) == 4
+    assert all("skipped" in complaint for complaint in complaints)
+
+
+def test_listing_reads_no_records(fake: Fake, store: Archive) -> None:
+    folder = kept(store)
+    (folder / "record.ndjson").unlink()
+    runs, _ = store.runs()
+    assert [run.id for run in runs] == [folder.name]
+
+
+def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive) -> None:
+    one = kept(store, group=None)
+    time.sleep(1.1)  # ids sort by seconds
+    two = kept(store, group="20991231T000000Z-check-aaaa", role="check")
+    three = kept(store, group="20991231T000000Z-check-aaaa", role="calibration")
+    assert store.find(one.name) == [one]
+    assert store.find(str(one)) == [one]
+    assert store.find("20991231T000000Z-check-aaaa") == [two], "calibrations are no part of what a check found"
+    assert store.find("20991231") == [two]
+    assert store.find("last") == [two]
+    with pytest.raises(UserError, match="could mean"):
+        store.find(one.name[:6])
+    with pytest.raises(UserError, match="no run"):
+        store.find("1999")
+    assert three.exists()
+
+
+def test_an_archive_that_cannot_be_written_is_one_sentence(fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="--archive"):
+        kept(Archive(tmp_path / "file" / "archive"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_archive_without_permission_is_one_sentence(fake: Fake, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(MachineError, match="--archive"):
+        kept(Archive(locked))
+
+
+def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) -> None:
+    seen: list[int] = []
+
+    def watch(kind: str, line: object) -> None:
+        seen.append(len(store.runs()[0]))
+
+    plan = Plan.from_document(PLAN, "test")
+    conduct(plan, Setup(find_engine(), store), watch)
+    assert seen
+    assert set(seen) == {0}
+    assert len(store.runs()[0]) == 1
+
+
+def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks into the folder of a run finds all of it: nothing is written after the rename."""
+    renamed: list[set[str]] = []
+    original = Path.rename
+
+    def rename(self: Path, to: Path) -> Path:
+        renamed.append({path.name for path in self.iterdir()})
+        return original(self, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    folder = kept(store)
+    assert renamed == [{path.name for path in folder.iterdir()}]

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes, durations and rates: what is accepted, what is refused and with which remedy, and how numbers are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.model.errors import UnitError
+from sonde.model.schemas import plan_schema
+from sonde.model.units import (
+    BYTE_UNITS,
+    DURATION_UNITS,
+    exact_bytes,
+    format_bytes,
+    format_latency,
+    format_ops,
+    format_rate,
+    format_seconds,
+    format_wait,
+    parse_bytes,
+    parse_duration,
+    parse_rate,
+    significant,
+)
+
+
+def complaint(parse: Callable[[str], float], text: str) -> str:
+    """What `parse` says against `text`; empty when it takes it."""
+    try:
+        parse(text)
+    except UnitError as reason:
+        return str(reason)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", None),
+        ("4KiB", 4096),
+        ("4 kB", 4000),
+        ("1.5MiB", 1572864),
+        ("10MB", 10**7),
+        ("2TiB", 2**41),
+        ("7B", 7),
+        (9, 9),
+    ],
+)
+def test_sizes(text: str | int, size: int | None) -> None:
+    if size is None:
+        with pytest.raises(UnitError, match="no unit"):
+            parse_bytes(text)
+    else:
+        assert parse_bytes(text) == size
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_the_shortest_text_of_a_size_means_that_size(size: int) -> None:
+    assert parse_bytes(exact_bytes(size)) == size
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(BYTE_UNITS)), st.sampled_from(["", " ", "  "]))
+def test_whole_numbers_with_a_unit(number: int, unit: str, gap: str) -> None:
+    if number * BYTE_UNITS[unit] < 2**63:
+        assert parse_bytes(f"{number}{gap}{unit}") == number * BYTE_UNITS[unit]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(DURATION_UNITS)))
+def test_durations_with_a_unit(number: int, unit: str) -> None:
+    assert parse_duration(f"{number}{unit}") == pytest.approx(number * float(DURATION_UNITS[unit]), rel=1e-12)
+
+
+@given(st.integers(1, 10**6), st.sampled_from(sorted(BYTE_UNITS)))
+def test_rates_with_a_unit(number: int, unit: str) -> None:
+    assert parse_rate(f"{number}{unit}/s") == pytest.approx(number * BYTE_UNITS[unit], rel=1e-15)
+
+
+@given(st.text(max_size=20))
+def test_no_text_does_anything_but_parse_or_say_what_is_wrong(text: str) -> None:
+    for parse in (parse_bytes, parse_duration, parse_rate):
+        said = complaint(parse, text)
+        assert said == "" or said.endswith(".")
+
+
+@given(st.text(alphabet="0123456789.kKMGTPiBns uh/mine ", max_size=12))
+def test_texts_that_the_schema_takes_are_those_that_parse(text: str) -> None:
+    """The pattern in the schema and the parser must not drift apart."""
+    for name, parse in (("bytes", parse_bytes), ("duration", parse_duration), ("rate", parse_rate)):
+        pattern = next(one["pattern"] for one in plan_schema()["$defs"][name]["anyOf"] if "pattern" in one)
+        if re.search(pattern, text) is None:
+            continue
+        said = complaint(parse, text)
+        assert not said or re.search("whole number|more than a file|zero", said), f"{name} {text!r}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("4k", ["4KiB", "4kB", "4,096", "4,000"]),
+        ("4K", ["4KiB", "4kB"]),
+        ("1M", ["1MiB", "1MB"]),
+        ("2g", ["2GiB", "2GB"]),
+        ("4kb", ["4KiB", "4kB"]),
+        ("4kib", ["4KiB"]),
+        ("3mib", ["3MiB"]),
+        ("10", ["10B", "10KiB"]),
+        ("10XB", ["XB", "KiB"]),
+        ("-4KiB", ["negative"]),
+        ("", ["number and a unit"]),
+        ("KiB", ["number and a unit"]),
+        ("1e3MB", ["number and a unit"]),
+        ("1,5GiB", ["number and a unit"]),
+        ("0.3B", ["whole number"]),
+        ("99999999PiB", ["more than a file"]),
+    ],
+)
+def test_a_refused_size_comes_with_a_remedy(text: str, words: list[str]) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_bytes(text)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("10", "10s"),
+        ("10m", "min"),
+        ("3sec", "write s"),
+        ("5d", "write h"),
+        ("-1s", "negative"),
+        ("soon", "number"),
+        ("1S", "ends?"),
+    ],
+)
+def test_a_refused_duration_comes_with_a_remedy(text: str, word: str) -> None:
+    with pytest.raises(UnitError, match=word.replace("ends?", "duration")):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("100MB", "/s"), ("10M/s", "10MiB/s"), ("0MB/s", "larger than 0"), ("5Mbit/s", "unknown unit")]
+)
+def test_a_refused_rate_comes_with_a_remedy(text: str, word: str) -> None:
+    with pytest.raises(UnitError, match=re.escape(word)):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_truth_values_are_no_quantities(value: bool) -> None:
+    for parse in (parse_bytes, parse_duration, parse_rate):
+        with pytest.raises(UnitError):
+            parse(value)
+
+
+@pytest.mark.parametrize("value", [-1, 2**63])
+def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
+    with pytest.raises(UnitError, match="between 0"):
+        parse_bytes(value)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (format_bytes(0), "0 B"),
+        (format_bytes(4096), "4 KiB"),
+        (format_bytes(1.5 * 2**30), "1.50 GiB"),
+        (format_bytes(1023), "1023 B"),
+        (format_bytes(1024**2 - 1), "1.00 MiB"),
+        (format_rate(0), "0 B/s"),
+        (format_rate(1.234e9), "1.23 GB/s"),
+        (format_rate(999.6e6), "1.00 GB/s"),
+        (format_rate(12.34e6), "12.3 MB/s"),
+        (format_ops(815.4), "815 op/s"),
+        (format_ops(85_234), "85,200 op/s"),
+        (format_ops(1_234_567), "1.23 million op/s"),
+        (format_ops(0.123), "0.123 op/s"),
+        (format_latency(830), "830 ns"),
+        (format_latency(83_100), "83.1 µs"),
+        (format_latency(2.5e9), "2.50 s"),
+        (format_seconds(0), "0 s"),
+        (format_seconds(1e-4), "100 µs"),
+        (format_seconds(3.42), "3.42 s"),
+        (format_seconds(65), "1 min 05 s"),
+        (format_seconds(7380), "2 h 03 min"),
+        (format_wait(0.44), "0.4 s"),
+        (format_wait(12.4), "12 s"),
+        (significant(0), "0"),
+        (significant(0.00123), "0.00123"),
+    ],
+)
+def test_numbers_for_people(shown: str, text: str) -> None:
+    assert shown == text
+
+
+@given(st.floats(1, 1e17))
+def test_a_shown_rate_is_the_rate_to_three_digits(rate: float) -> None:
+    number, unit = format_rate(rate).removesuffix("/s").split(" ")
+    assert float(number) * BYTE_UNITS[unit] == pytest.approx(rate, rel=0.006)
+    assert "e" not in number
+
+
+@given(st.floats(1, 1e15))
+def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> None:
+    number, unit = format_latency(nanoseconds).split(" ")
+    factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert float(number) * factor == pytest.approx(nanoseconds, rel=0.006)

@@ -18,6 +18,7 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["extensions"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+smartquotes = False  # "--full" must stay two hyphens
 
 html_theme = "furo"
 html_title = f"Sonde {version}"

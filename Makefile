@@ -54,7 +54,7 @@ demo: build  ## measures the disk this folder is on and writes a report
 test: build $(VENV)/.done-test $(DONE)/dev  ## all tests; the last line counts them
 	@$(BIN)/python tools/test.py build/dev $(PYTEST)
 
-bench: build  ## what Sonde itself costs, beside raw system calls
+bench: $(VENV)/.done-build $(DONE)/dev  ## what Sonde itself costs, beside raw system calls
 	@for bench in bench/*.py; do $(BIN)/python $$bench; done
 
 docs: $(VENV)/.done-docs  ## the documentation as a site in build/docs
@@ -80,7 +80,7 @@ types: $(VENV)/.done-dev  ## mypy --strict
 # A build tree of a preset. Configuring says where each library came from: of interest only when it fails.
 TREE = cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log; exit 1; }; \
 	cmake --build --preset $(1)
-$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine)
+$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/fuzz bench)
 	@mkdir -p $(@D)
 	@$(call TREE,$*)
 	@touch $@

@@ -28,6 +28,9 @@ def pieces() -> Iterator[tuple[str, str]]:
     """(place, TOML text) of every example; a part of a plan is completed to a whole one."""
     for path in sorted((ROOT / "docs").rglob("*.toml")):
         yield path.name, path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "experiments").glob("*.toml")):  # the target comes from --on
+        text = path.read_text(encoding="utf-8")
+        yield path.name, text if "target" in tomllib.loads(text) else 'target = { path = "/tmp" }\n' + text
     for page in pages():
         for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
             whole = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)

@@ -16,9 +16,10 @@ Pointing at a chart shows values (style sheet only), and the numbers behind ever
 Color tells one thing only: blue is a number about storage, gray is a number about something else (page cache, memory, a
 synthetic backend), vermilion is wrong or failed. Each is also said in words.
 
-``write_report`` is all that other parts of the lab need. Files: `reading` (record -> values), `verdicts` and `movement`
-(what a number means, in words), `profile` (series -> arrays), `axes`, `plot` (how a chart is framed), `over_time` and
-`distributions` (the charts), `facts` and `page` (everything the page says), `templates/` (how it is laid out).
+``write_report`` is all that other parts of the lab need. Files: `reading` (a run folder -> values), `standing` (what a
+number is about), `verdicts` and `movement` (that, and how the rate moved, in words), `profile` (series -> arrays),
+`members` (who was slow), `axes` and `plot` (how a chart is framed), `over_time` and `distributions` (the charts),
+`facts`, `figures` and `page` (everything the page says), `templates/` (how it is laid out).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | 
     """One histogram; None when it counted too few operations for a shape."""
     kind = one_line(line.kind, 40)
     buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in line.buckets if len(b) == 3 and b[2] > 0]
-    if not buckets or line.count < FEWEST_DRAWN:
+    if not buckets or line.count < FEWEST_DRAWN or not line.max_ns:
         return None
     known = percentiles(phase, line.kind)
     low = buckets[0][0] if line.min_ns is None else line.min_ns

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from sonde.report import quantities
 from sonde.report.reading import Run, items, number, text
-from sonde.report.verdicts import file_system
+from sonde.report.standing import file_system
 from sonde.report.visible import block, one_line
 
 MOST_NODES = 16
@@ -62,10 +62,14 @@ def same_machines(one: Run, other: Run) -> bool:
     return identity(one) == identity(other)
 
 
+def target(run: Run) -> str:
+    """The directory under test."""
+    return one_line(text(run.plan, "target", "path") or text(run.notes, "target"), 200)
+
+
 def _where(run: Run) -> str:
     system = file_system(run)
-    target = one_line(text(run.plan, "target", "path") or text(run.notes, "target"), 200)
-    parts = [target] if target else []
+    parts = [target(run)] if target(run) else []
     kind, source = one_line(system.type, 40), one_line(system.source, 120)
     if kind:
         parts.append(f"{kind} on {source}" if source and source != kind else kind)

@@ -14,7 +14,8 @@ from sonde.report.axes import Axis, amount_axis, members_axis, time_axis
 from sonde.report.plot import WIDTH, Chart, Panel, Tip, fixed, table
 from sonde.report.profile import Profile
 from sonde.report.reading import Run
-from sonde.report.verdicts import Judged, Standing, Verdict, rate_words
+from sonde.report.standing import Standing
+from sonde.report.verdicts import Judged, Verdict, rate_words
 
 MOST_TIPS = 80
 # Quartiles and a median of fewer tasks only repeat the slowest and the fastest.
@@ -249,7 +250,8 @@ def _run_rates(known: Sequence[Timed], axis: Axis) -> Panel | None:
     scale = amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"All tasks together, {scale.unit}")
     for one, start, stop in known:
-        if one.profile is None:
+        # A backend with a clock of its own (paced) has slices that the run's time does not know.
+        if one.profile is None or one.profile.edges[-1] > 1.5 * (stop - start):
             continue
         # Slices count from the common start, a little after phase_begin was written; the end is known better.
         elapsed = one.phase.end.seconds.elapsed if one.phase.end else None
@@ -274,7 +276,8 @@ def _run_phases(known: Sequence[Timed], axis: Axis) -> Panel:
         _bar(panel, f"span {tone(found.standing)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
         room = axis.at(stop) - axis.at(start)
         if room > 0.025:
-            panel.name_bar(start, stop, f"{place} {phase.id}" if room > 0.12 else f"{place}")
+            css = "on" if phase.begin.measured else "on prepare"
+            panel.name_bar(css, start, stop, f"{place} {phase.id}" if room > 0.12 else f"{place}")
         rate = f"{found.rate}\n" if found.rate else ""
         tips.append(Tip(axis.at(start), axis.at(stop), f"{place} {phase.id}\n{rate}{quantities.seconds(stop - start)}"))
     panel.tips = tips

@@ -17,7 +17,8 @@ from sonde.report.figures import Four
 from sonde.report.members import nodes_of, tasks_of
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
 from sonde.report.reading import Run
-from sonde.report.verdicts import Judged, Standing, Verdict, error_words, judge, sentence
+from sonde.report.standing import Standing, error_words, unfinished
+from sonde.report.verdicts import Judged, Verdict, judge, sentence
 from sonde.report.visible import one_line
 
 _DOT = " · "
@@ -145,7 +146,7 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
         rows += _rows(run, judged, at, several)
     groups = _grouped(rows)
     return PageView(
-        title=title or views[0].title,
+        title=title or _title(runs),
         lead=_lead(groups),
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
@@ -156,6 +157,14 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
         several=several,
         typed=tuple(dict.fromkeys(words for run in runs if (words := facts.typed_command(run)))),
     )
+
+
+def _title(runs: Sequence[Run]) -> str:
+    """What a report is called that nobody named."""
+    if len(runs) == 1:
+        return one_line(runs[0].title, 200)
+    targets = list(dict.fromkeys(facts.target(run) for run in runs))
+    return f"{len(runs)} runs on {targets[0]}" if len(targets) == 1 and targets[0] else f"{len(runs)} runs"
 
 
 def _lead(groups: Sequence[SummaryGroup]) -> str:
@@ -194,11 +203,11 @@ def _alarms(run: Run) -> Iterable[str]:
         said = one_line(run.end.text, 600)
         yield sentence(f"{opening}: {said}" if said else opening)
     yield from (one_line(one, 400) for one in run.damage)
-    unfinished = [one_line(phase.id, 60) for phase in run.phases if phase.end is None]
-    if unfinished:
-        finished = len(run.phases) - len(unfinished)
+    names = [one_line(phase.id, 60) for phase in run.phases if unfinished(phase)]
+    if names:
+        finished = len(run.phases) - len(names)
         kept = {0: "", 1: "; the phase before it stands"}.get(finished, f"; the {finished} phases before it stand")
-        yield f"Not finished: {', '.join(unfinished)}{kept}."
+        yield f"Not finished: {', '.join(names)}{kept}."
     if run.end.files_left:
         yield f"{quantities.plural(run.end.files_left, 'file')} left behind: sonde clean on the target removes them."
 
@@ -281,6 +290,8 @@ def _charts(run: Run, one: Judged) -> tuple[tuple[Markup, ...], ...]:
     """Charts for the wide column, for the narrow one beside it, and small ones below."""
     css = tone(one.verdict.standing)
     over_time = rate_chart(run, one)
+    if not one.phase.begin.measured:
+        return ((over_time.render(),) if over_time else (), (), ())
     latencies = [chart for line in one.phase.histograms if (chart := latency_chart(one.phase, line, css))]
     # Reads and writes are what the phase is about; opening, flushing and closing stand below.
     first = [chart for chart in latencies if chart.about in ("read", "write")]

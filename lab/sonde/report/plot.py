@@ -83,12 +83,12 @@ class Panel:
         right = WIDTH if x1 is None else self.px(x1)
         self.path(css, f"M{fixed(left)} {fixed(self.py(value))}H{fixed(right)}")
 
-    def name_bar(self, start: float, stop: float, words: str) -> None:
+    def name_bar(self, css: str, start: float, stop: float, words: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
         at = self.x.at(start)
         self.labels.append(
-            Markup('<span class="lb on" style="left:{};width:{}">{}</span>').format(
-                share(at), share(self.x.at(stop) - at), one_line(words)
+            Markup('<span class="lb {}" style="left:{};width:{}">{}</span>').format(
+                css, share(at), share(self.x.at(stop) - at), one_line(words)
             )
         )
 

@@ -58,16 +58,6 @@ def profile_of(phase: PhaseRecord) -> Profile | None:
     return _profile(line, ops[:used], active[:used], used, phase) if used else None
 
 
-def node_rates(phase: PhaseRecord, points: int = 60) -> dict[int, tuple[float, ...]]:
-    """Bytes per second over time by node, joined to at most `points` intervals."""
-    found: dict[int, tuple[float, ...]] = {}
-    for line in phase.series:
-        if line.scope == "node" and line.node is not None and line.slice_s > 0:
-            group = max(1, -(-len(line.bytes) // points))
-            found[line.node] = tuple(sum(part) / (len(part) * line.slice_s) for part in _groups(line.bytes, group))
-    return found
-
-
 def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: int, phase: PhaseRecord) -> Profile:
     width = line.slice_s
     joined = max(1, -(-used // MOST_DRAWN))

@@ -17,7 +17,8 @@ from sonde.report.movement import describe, movement
 from sonde.report.plot import Panel
 from sonde.report.profile import profile_of
 from sonde.report.reading import read_run
-from sonde.report.verdicts import Standing, judge
+from sonde.report.standing import Standing
+from sonde.report.verdicts import judge
 from sonde.report.visible import block, one_line
 
 
@@ -185,3 +186,14 @@ def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
         profile = profile_of(run.phases[0])
         if profile is not None:
             assert all(math.isfinite(value) for value in profile.bytes_per_s)
+
+
+@pytest.mark.parametrize("reason", ["error", "interrupt"])
+def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Path, reason: str) -> None:
+    folder = write_run(tmp_path / "run", Scene(works=[Work(seconds=2.0)]))
+    record = folder / "record.ndjson"
+    record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{reason}"'))
+    run = read_run(folder)
+    found = judge(run, run.phases[0]).verdict
+    assert found.standing is Standing.FAILED
+    assert found.rate is not None  # what was done until then is told all the same

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a number is about: storage, a cache, memory, nothing at all.
+
+The most common mistake in storage measurement is to take the speed of memory for the speed of storage. The standing of
+a number is decided from what the engine measured (residency, flags, findings, durations), never from the rate itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sonde.model.lines import ErrorLine, FileSystem
+from sonde.model.record import PhaseRecord
+from sonde.report import quantities
+from sonde.report.reading import Run
+from sonde.report.visible import one_line
+
+SYNTHETIC = frozenset({"null", "paced"})
+MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
+# Shorter than this, start and end weigh more than the storage; shorter than that, caches of devices may carry it.
+SHORTEST_S, SUSTAINED_S = 1.0, 50.0
+
+
+class Standing(Enum):
+    """What a number is about. The value is the heading it is listed under."""
+
+    STORAGE = "Storage"
+    BURST = "Storage, for seconds only: bursts that may have ended in caches of devices or servers"
+    SHORT = "Too short to trust"
+    CACHE = "Page cache: not storage numbers"
+    MEMORY = "Memory: no storage is involved"
+    SYNTHETIC = "Synthetic backend: no storage is involved"
+    UNKNOWN = "Not decided: storage or cache"
+    INVALID = "Not valid"
+    FAILED = "Not finished"
+
+
+def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
+    """What the number is about, and the sentence that says so."""
+    if phase.end is None or unfinished(phase):
+        return Standing.FAILED, unfinished_words(run, phase)
+    invalid = next((one for one in phase.findings if one.severity == "invalid"), None)
+    if invalid is not None:
+        return Standing.INVALID, one_line(invalid.text, 300).rstrip(".")
+    if phase.begin.backend in SYNTHETIC:
+        return Standing.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
+    if memory_backed(run):
+        kind = one_line(file_system(run).type, 40)
+        return Standing.MEMORY, f"files on {kind} live in memory: not a storage number"
+    if not phase.end.bytes.moved and not phase.end.ops.done:
+        return Standing.UNKNOWN, "nothing was moved"
+    if phase.begin.op in ("write", "rewrite"):
+        return _lasted(phase, *_write_standing(run, phase))
+    return _lasted(phase, *_read_standing(phase, _resident(phase)))
+
+
+def _resident(phase: PhaseRecord) -> float | None:
+    """Share of the data in the page cache before the phase: measured then, or after the last treatment."""
+    if phase.end is not None and phase.end.resident is not None:
+        return phase.end.resident
+    after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
+    return after[-1] if after else None
+
+
+def _lasted(phase: PhaseRecord, standing: Standing, because: str) -> tuple[Standing, str]:
+    """A storage number that lasted too short to be one, or that only shows what storage does for a moment."""
+    total = phase.end.rates.total if phase.end else None
+    if standing is not Standing.STORAGE or total is None or total.seconds >= SUSTAINED_S:
+        return standing, because
+    if total.seconds < SHORTEST_S:
+        return Standing.SHORT, f"over in {quantities.seconds(total.seconds)}: {because}"
+    return Standing.BURST, because
+
+
+def _suspect(phase: PhaseRecord) -> bool:
+    return any(one.id == "cache_suspect" for one in phase.findings)
+
+
+def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing, str]:
+    cache = phase.begin.cache
+    if phase.begin.direct or cache == "direct":
+        return Standing.STORAGE, "from storage: direct I/O"
+    warm = _suspect(phase) or cache == "warm"
+    if resident is not None and (warm or resident > 0.01):
+        if resident >= 0.95:
+            return Standing.CACHE, "served from page cache: not a storage number"
+        share = quantities.percent(resident)
+        return Standing.CACHE, f"partly served from page cache ({share} of the data was there): not a storage number"
+    if warm:
+        return Standing.CACHE, "may have been served from page cache: not a storage number"
+    if cache == "cold" or resident is not None:
+        share = quantities.percent(resident or 0.0)
+        return Standing.STORAGE, f"from storage: {share} of the data was in the page cache"
+    return Standing.UNKNOWN, "how much of it came from the page cache is not known"
+
+
+def _write_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
+    flush = flush_words(run, phase)
+    if flush and not _suspect(phase):
+        return Standing.STORAGE, f"to storage: {flush}"
+    if phase.begin.direct:
+        return Standing.STORAGE, "to storage: direct I/O, not flushed"
+    return Standing.CACHE, "into page cache, not made durable: not a storage number"
+
+
+def unfinished(phase: PhaseRecord) -> bool:
+    """True when the phase has no result, or one of a part that an error or a signal cut off."""
+    return phase.end is None or phase.end.stopped_by in ("error", "interrupt")
+
+
+def unfinished_words(run: Run, phase: PhaseRecord) -> str:
+    """Why a phase has no result, and how far it had come."""
+    last, end = phase.progress, phase.end
+    far = f" after {quantities.volume(last.bytes)} in {quantities.seconds(last.phase_s)}" if last else ""
+    if end is not None:
+        far = f" after {quantities.volume(end.bytes.moved)}"
+    if phase.errors:
+        return f"stopped by an error{far}: {error_words(phase.errors[0]).rstrip('.')}"
+    if run.status == "interrupted":
+        return f"interrupted{far}"
+    return f"it did not end; last heard of{far}" if far else "it did not end"
+
+
+def flush_words(run: Run, phase: PhaseRecord) -> str:
+    """How written data was made durable inside the timed interval; empty when it was not."""
+    if phase.begin.op not in ("write", "rewrite", "mixed", "duplex"):
+        return ""
+    sync = {"dsync": "O_DSYNC", "sync": "O_SYNC"}.get(str(run.setting(phase.id, "io", "sync")), "")
+    fsync = {
+        "per_op": "fsync after every write",
+        "end": "fsync at the end",
+        "end_timed_separately": "fsync at the end",
+    }
+    return sync or fsync.get(str(run.setting(phase.id, "io", "fsync")), "")
+
+
+def error_words(line: ErrorLine) -> str:
+    """The record's own sentence, or one put together from its members."""
+    if line.text:
+        return one_line(line.text, 600)
+    where = f" of {one_line(line.path, 300)}" if line.path else ""
+    host = f" on {one_line(line.host, 80)}" if line.host else ""
+    reason = one_line(line.name, 40) or (f"errno {line.errno}" if line.errno is not None else "no reason recorded")
+    return f"{one_line(line.what, 40) or 'operation'}{where} failed{host}: {reason}"
+
+
+def file_system(run: Run) -> FileSystem:
+    """The file system under test as the first node saw it."""
+    return run.nodes[0].file_system if run.nodes else FileSystem()
+
+
+def memory_backed(run: Run) -> bool:
+    """True when the files under test lived in memory."""
+    found = file_system(run)
+    return found.memory_backed is True or found.type in MEMORY_FILE_SYSTEMS

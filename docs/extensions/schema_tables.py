@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the reference of a format from its JSON Schema, so that nothing is said twice.
+"""Writes reference pages from the files they are about, so that nothing is said twice.
 
-A page asks for it by a line of its own, ``<!-- members of PATH -->``, where PATH names a schema below the root of the
-repository. The line becomes one section for each object in the schema, with a table of its members.
+A page asks by a line of its own. ``<!-- members of PATH -->``, where PATH names a schema below the root of the
+repository, becomes one section for each object in the schema, with a table of its members. ``<!-- experiments -->``
+becomes a section for each ready-made experiment: its title, the words at its head, its text.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"^<!-- members of (\S+) -->$", re.MULTILINE)
+EXPERIMENTS = re.compile(r"^<!-- experiments -->$", re.MULTILINE)
 SIZES = {"bytes": "size", "duration": "duration", "rate": "rate", "amount": "size or amount"}
 
 
@@ -112,7 +115,25 @@ def expand(app: Sphinx, _name: str, source: list[str]) -> None:
         schema = json.loads((ROOT / found[1]).read_text(encoding="utf-8"))
         return "\n".join(sections(schema, schema, schema["title"].split()[1].strip(",").lower(), {}))
 
-    source[0] = PLACE.sub(tables, source[0])
+    def experiments(_found: re.Match[str]) -> str:
+        files = sorted((ROOT / "experiments").glob("*.toml"))
+        for path in files:
+            app.env.note_dependency(str(path))
+        return "\n".join(experiment(path) for path in files)
+
+    source[0] = EXPERIMENTS.sub(experiments, PLACE.sub(tables, source[0]))
+
+
+def experiment(path: Path) -> str:
+    """Markdown of one ready-made experiment."""
+    text = path.read_text(encoding="utf-8")
+    head, _, body = text.partition("\nschema =")
+    words = [line.removeprefix("#").strip() for line in head.splitlines() if "SPDX" not in line]
+    command = [f"```shell\n{line}\n```" for line in words if line.startswith("sonde ")]
+    words = [line for line in words if not line.startswith("sonde ")]
+    title = tomllib.loads(text)["title"]
+    plan = f"```toml\nschema ={body}```"
+    return "\n\n".join([f"## {path.stem}", f"*{plain(title)}*", plain(" ".join(words)), *command, plan, ""])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

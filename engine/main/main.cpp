@@ -2,8 +2,39 @@
 // The command line of the engine: the thinnest layer.
 #include "main/commands.hpp"
 #include "phases/run.hpp"
+#include "records/text.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace {
+
+constexpr const char* commands = "use run, touched, backends, clean or probe";
+
+/// What is wrong with the command line, in one sentence that says where to read on.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+    const std::vector<CLI::App*> parsed = app.get_subcommands();
+    const std::string command = parsed.empty() ? std::string() : parsed.front()->get_name();
+    const std::vector<std::string> unknown = app.remaining(true);
+    std::string what = error.what();
+    if (command.empty() && !unknown.empty()) {
+        what = "there is no command " + unknown.front() + ": " + commands;
+    } else if (command.empty()) {
+        what = std::string("a command is missing: ") + commands;
+    } else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
+        const bool option = unknown.front().starts_with("-") && unknown.front() != "-";
+        what = command + (option ? " has no option " : " takes no further argument ") + unknown.front();
+    } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+        what = command + ": " + what;
+    } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+        what = command + ": " + what.substr(0, what.find(':')) + " needs a value after it";
+    }
+    return what + "; `sonde-engine " + (command.empty() ? "" : command + " ") + "--help` explains";
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{"sonde-engine runs one plan, times it, and writes one record (NDJSON).", "sonde-engine"};
@@ -23,13 +54,23 @@ int main(int argc, char** argv) {
                 !id.empty() && id.size() <= 200 && id[0] != '.' &&
                 id.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
                     std::string::npos;
-            return plain ? std::string() : std::string("must be letters, digits, '_', '.' or '-'");
+            return plain ? std::string()
+                         : "is " + id +
+                               ", but must be 1 to 200 letters, digits, '_', '.' or '-', not beginning with a dot";
         });
     run_command
         ->add_option("--stage", run.stage, "run only this stage; stages begin at phases with process = \"separate\"")
-        ->check(CLI::Range(0, 10000));
+        ->check([](const std::string& text) {
+            const bool number =
+                !text.empty() && text.size() <= 4 && text.find_first_not_of("0123456789") == std::string::npos;
+            return number ? std::string() : text + " is not the number of a stage, counted from 0";
+        });
     run_command->add_option("--launch", run.launch, "how the processes come together")
-        ->check(CLI::IsMember({"auto", "single", "forked", "node", "mpi"}));
+        ->check([](const std::string& text) {
+            constexpr std::array known{"auto", "single", "forked", "node", "mpi"};
+            const bool good = std::find(known.begin(), known.end(), text) != known.end();
+            return good ? std::string() : text + " is not known: use auto, single, forked, node or mpi";
+        });
     run_command->add_option("--mpi-module", run.mpi_module, "MPI module to load instead of the one beside the engine");
     run_command->add_flag("--dry-run", run.dry_run, "check the plan and say what it would do");
 
@@ -58,7 +99,11 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? sonde::phases::exit_done : sonde::phases::exit_plan;
+        if (error.get_exit_code() == 0) {
+            return app.exit(error);  // --help, --version
+        }
+        sonde::records::complain(explain(app, error));
+        return sonde::phases::exit_plan;
     }
     if (run_command->parsed()) {
         return sonde::command_run(run);

@@ -9,10 +9,13 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -77,29 +80,55 @@ int dry_run(const plan::Plan& plan) {
     return phases::exit_done;
 }
 
+/// Waits for the process of a stage; passes on what people and launchers send to this one. The signals are blocked, so
+/// that one which comes between two stages waits for the next stage, which then ends in good order.
+int wait_for_stage(pid_t child, const sigset_t& awaited) {
+    for (;;) {
+        int status = 0;
+        const pid_t ended = waitpid(child, &status, WNOHANG);
+        if (ended == child) {
+            return status;
+        }
+        siginfo_t info{};
+        const int number = sigwaitinfo(&awaited, &info);
+        // What is typed at the terminal (SI_KERNEL) reaches the whole process group by itself.
+        if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) {
+            kill(child, number);
+        }
+    }
+}
+
 /// Forks one process for each stage, so that a later stage has nothing of the earlier one's memory or open files.
 int run_stages(const RunArguments& arguments, int stages) {
+    const sigset_t awaited = stop_signals(true);
+    sigprocmask(SIG_BLOCK, &awaited, nullptr);
+    const pid_t parent = getpid();
     for (int stage = 0; stage < stages; ++stage) {
         std::fflush(nullptr);
         const pid_t child = fork();
         if (child < 0) {
-            std::fprintf(stderr, "sonde-engine: cannot start a process for stage %d\n", stage);
+            records::complain("cannot start a process for stage " + std::to_string(stage) + ": " +
+                              std::strerror(errno) + "; check `ulimit -u`");
             return phases::exit_environment;
         }
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would start the next stage: end in good order
+            if (getppid() != parent) {
+                _exit(phases::exit_interrupted);
+            }
             RunArguments own = arguments;
             own.stage = stage;
             std::exit(command_run(own));
         }
-        // Interrupts reach the whole process group; this process only waits for the stage to end in good order.
-        std::signal(SIGINT, SIG_IGN);
-        std::signal(SIGTERM, SIG_IGN);
-        int status = 0;
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        const int status = wait_for_stage(child, awaited);
+        if (WIFSIGNALED(status)) {
+            records::complain("stage " + std::to_string(stage) + " was killed by signal " +
+                              std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
+                              "); finished phases are kept, and `sonde clean` removes what it left on the target");
+            return phases::exit_failed;
         }
-        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(phases::exit_failed);
-        if (code != phases::exit_done || stage + 1 == stages) {
-            return code;
+        if (WEXITSTATUS(status) != phases::exit_done) {
+            return WEXITSTATUS(status);
         }
     }
     return phases::exit_done;
@@ -145,12 +174,23 @@ int run(RunArguments arguments) {
         request.need_mpi = request.need_mpi || phase.data.backend == "mpiio";
     }
     const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
-    install_signals(team->control());
+    const bool root = team->place().root();
+    install_signals(team->control(), root);
     phases::RunOptions options{arguments.record, arguments.run_id, arguments.command, arguments.stage};
-    // All processes agree on the id: the directory is named after it.
-    options.run_id = team->broadcast(options.run_id);
-    const int code = phases::execute(plan, options, *team);
-    if (team->control().stop.load() == ranks::NodeControl::quit_peer_lost) {
+    int code = phases::exit_failed;
+    try {
+        // All processes agree on the id: the directory is named after it.
+        options.run_id = team->broadcast(options.run_id);
+        code = phases::execute(plan, options, *team);
+    } catch (const ranks::TeamError&) {
+        // When a peer is gone the root says so for all, or, when it was the root, who started it.
+        const ranks::NodeControl& control = team->control();
+        const bool lost = control.stop.load() == ranks::NodeControl::quit_peer_lost || control.lost_process.load() >= 0;
+        if (root || !lost) {
+            throw;
+        }
+    }
+    if (!team->all(true)) {
         std::fflush(nullptr);
         _exit(code);  // nobody may wait for a peer that is gone
     }
@@ -164,10 +204,10 @@ int command_run(const RunArguments& arguments) {
     try {
         return run(arguments);
     } catch (const plan::PlanError& error) {
-        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        records::complain(error.what());
         return phases::exit_plan;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        records::complain(error.what());
         return phases::exit_environment;
     }
 }
@@ -201,7 +241,7 @@ int command_touched(const std::string& plan_file) {
         }
         return phases::exit_done;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "sonde-engine: %s\n", error.what());
+        records::complain(error.what());
         return phases::exit_plan;
     }
 }

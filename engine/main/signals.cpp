@@ -1,30 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/signals.hpp"
 
+#include <time.h>
 #include <unistd.h>
-#include <csignal>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 namespace sonde {
 namespace {
 
 ranks::NodeControl* shared_control = nullptr;
-volatile std::sig_atomic_t seen = 0;
+bool speaker = false;
+std::atomic<std::int64_t> first_request{0};  // CLOCK_MONOTONIC ns
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
+// Only what may be called inside a signal handler.
 void on_signal(int number) {
-    if (number != SIGALRM && seen != 0) {
+    constexpr std::int64_t echo_ns = 333'000'000;
+    const int error = errno;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const std::int64_t at = static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+    std::int64_t first = 0;
+    if (number != SIGALRM && !first_request.compare_exchange_strong(first, at) && at - first > echo_ns) {
+        constexpr std::string_view sentence =
+            "sonde-engine: ended at once by a second signal; `sonde clean` removes what is left on the target\n";
+        if (speaker && ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) {
+            _exit(5);
+        }
         _exit(5);
     }
-    seen = number != SIGALRM ? 1 : static_cast<int>(seen);
     std::uint32_t running = 0;
     shared_control->stop.compare_exchange_strong(
         running, number == SIGALRM ? ranks::NodeControl::quit_time_limit : ranks::NodeControl::quit_interrupt);
+    errno = error;
 }
 
 }  // namespace
 
-void install_signals(ranks::NodeControl& control) {
+sigset_t stop_signals(bool children) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&set, number);
+    }
+    if (children) {
+        sigaddset(&set, SIGCHLD);
+    }
+    return set;
+}
+
+void install_signals(ranks::NodeControl& control, bool speaks) {
     shared_control = &control;
+    speaker = speaks;
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
@@ -34,6 +65,9 @@ void install_signals(ranks::NodeControl& control) {
     }
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
+    // A stage was started with these blocked, so that none could end it before it could end in good order.
+    const sigset_t set = stop_signals(true);
+    sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 }  // namespace sonde

@@ -4,10 +4,17 @@
 
 #include "ranks/team.hpp"
 
+#include <csignal>
+
 namespace sonde {
 
+/// The signals that ask a run to end: SIGINT, SIGTERM and SIGHUP; with `children` also SIGCHLD.
+sigset_t stop_signals(bool children);
+
 /// SIGINT, SIGTERM and SIGHUP ask the tasks to stop; SIGALRM is the run's time limit; SIGPIPE and SIGXFSZ are ignored
-/// (the call that caused them returns an error). A second SIGINT or SIGTERM ends the process at once.
-void install_signals(ranks::NodeControl& control);
+/// (the call that caused them returns an error). A second request ends the process at once, and the process that
+/// `speaks` says so; one within a third of a second is taken for an echo of the first, because shells, launchers and
+/// `timeout` send theirs to a process and to its group. Unblocks what stop_signals() names.
+void install_signals(ranks::NodeControl& control, bool speaks);
 
 }  // namespace sonde

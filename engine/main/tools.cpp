@@ -43,7 +43,7 @@ int command_backends(bool json, const std::string& directory) {
 int command_probe(const std::string& directory) {
     std::error_code failure;
     if (!std::filesystem::is_directory(directory, failure)) {
-        std::fprintf(stderr, "sonde-engine: %s is not a directory\n", directory.c_str());
+        records::complain(directory + " is not a directory: name one on the file system to describe");
         return phases::exit_plan;
     }
     ordered_json out(records::describe_node(directory));
@@ -129,8 +129,7 @@ int command_clean(const CleanArguments& arguments) {
     namespace fs = std::filesystem;
     std::error_code failure;
     if (!fs::is_directory(arguments.directory, failure)) {
-        std::fprintf(stderr, "sonde-engine: %s is not a directory: name the target of the runs\n",
-                     records::json_text(arguments.directory).c_str());
+        records::complain(arguments.directory + " is not a directory: name the target of the runs");
         return phases::exit_plan;
     }
     std::vector<std::string> candidates{arguments.directory};
@@ -142,8 +141,7 @@ int command_clean(const CleanArguments& arguments) {
         }
     }
     if (failure) {
-        std::fprintf(stderr, "sonde-engine: %s cannot be listed: %s\n", records::json_text(arguments.directory).c_str(),
-                     failure.message().c_str());
+        records::complain(arguments.directory + " cannot be listed: " + failure.message());
         return phases::exit_environment;
     }
     std::sort(candidates.begin() + 1, candidates.end());

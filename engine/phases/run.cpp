@@ -71,7 +71,6 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
         facts["directory"] = made.path;
         manifest.found = made.found;
     }
-    facts["found"] = manifest.found;
     manifest.run = options.run_id;
     manifest.files = plan.data.files;
     manifest.tasks = tasks;

@@ -86,10 +86,13 @@ class Parent {
             return;
         }
         const int signal = WTERMSIG(status);
-        codes_[local] = signal == passed_ ? 5 : 3;
+        codes_[local] = signal == passed_ ? 5 : 1;
         // The root speaks for the team; when it is the one that died, nobody else would.
         if (local == 0 && signal != passed_) {
-            std::fprintf(stderr, "sonde-engine: process 0 was killed by signal %d (%s)\n", signal, strsignal(signal));
+            std::fprintf(stderr,
+                         "sonde-engine: process 0 was killed by signal %d (%s); finished phases are kept, and `sonde "
+                         "clean` removes what it left on the target\n",
+                         signal, strsignal(signal));
         }
     }
 

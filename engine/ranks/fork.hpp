@@ -14,7 +14,8 @@ namespace sonde::ranks {
 std::unique_ptr<Team> fork_team(int processes);
 
 /// The exit code that stands for several: 2 (bad plan) before 3 (environment) before 1 (a measurement failed) before
-/// 4 (verification) before 5 (interrupted) before 0. Any code that the engine does not use counts as 3.
+/// 4 (verification) before 5 (interrupted) before 0. Any code that the engine does not use counts as 3; a worker that
+/// was killed counts as 1, a measurement that failed.
 int worst_status(std::span<const int> codes);
 
 }  // namespace sonde::ranks

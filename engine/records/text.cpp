@@ -2,8 +2,10 @@
 // Knows UTF-8 as Unicode defines it (table 3-7, well-formed byte sequences).
 #include "records/text.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 namespace sonde::records {
 
@@ -104,6 +106,18 @@ std::string bytes_of(std::string_view text) {
         ++at;
     }
     return out;
+}
+
+std::string one_line(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    return text;
+}
+
+void complain(const std::string& sentence) {
+    const std::string line = "sonde-engine: " + one_line(sentence) + "\n";
+    std::fflush(stdout);  // in the order in which a reader of both streams would want them
+    std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 }  // namespace sonde::records

@@ -18,4 +18,12 @@ std::string json_text(std::string_view bytes);
 /// The bytes that json_text() was given.
 std::string bytes_of(std::string_view text);
 
+/// Text in which names of files or words of the user are quoted, on one line: control characters, which could begin a
+/// second one or drive the terminal, become '?'.
+std::string one_line(std::string text);
+
+/// Says one sentence to the user: one line on standard error, in one system call, so that those of several processes
+/// do not mix.
+void complain(const std::string& sentence);
+
 }  // namespace sonde::records

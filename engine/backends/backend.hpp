@@ -91,6 +91,10 @@ class Channel {
     /// Waits for at least one completion and returns all that are there (at most done.size()). 0 = nothing in flight.
     virtual std::size_t reap(std::span<Completion> /*done*/) noexcept { return 0; }
 
+    /// Operations on whole files by name; the defaults are stat(2) and unlink(2). 0 or -errno.
+    virtual int stat(const char* path) noexcept;
+    virtual int remove(const char* path) noexcept;
+
     /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
     virtual bool agree(bool stop) noexcept { return stop; }
 

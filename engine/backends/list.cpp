@@ -3,6 +3,9 @@
 #include "backends/backend.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace sonde::backends {
 
@@ -12,6 +15,13 @@ extern const Backend mmap_backend;
 extern const Backend mpiio_backend;
 extern const Backend null_backend;
 extern const Backend paced_backend;
+
+int Channel::stat(const char* path) noexcept {
+    struct stat facts {};
+    return ::stat(path, &facts) == 0 ? 0 : -errno;
+}
+
+int Channel::remove(const char* path) noexcept { return ::unlink(path) == 0 ? 0 : -errno; }
 
 std::span<const Backend* const> list() {
     static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,

@@ -21,6 +21,10 @@ class NullChannel final : public Channel {
     int fsync(std::uint16_t /*file*/) override { return 0; }
     int close(std::uint16_t /*file*/) override { return 0; }
 
+    // Only for storage without POSIX names: the defaults call stat(2) and unlink(2).
+    int stat(const char* /*path*/) noexcept override { return 0; }
+    int remove(const char* /*path*/) noexcept override { return 0; }
+
     // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
     // file, and an error is -errno.
     std::int64_t transfer(const Operation& operation) noexcept override { return operation.length; }

@@ -72,6 +72,8 @@ class PacedChannel final : public Channel {
     int open(std::uint16_t /*file*/, const OpenRequest& /*request*/) override { return 0; }
     int fsync(std::uint16_t /*file*/) override { return 0; }
     int close(std::uint16_t /*file*/) override { return 0; }
+    int stat(const char* /*path*/) noexcept override { return on_file(); }
+    int remove(const char* /*path*/) noexcept override { return on_file(); }
 
     void begin() noexcept override {
         begin_ns_ = meters::Clock::monotonic_ns();
@@ -117,6 +119,12 @@ class PacedChannel final : public Channel {
         const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
         return {server_free_ + static_cast<double>(paced_.latency), operation.slot,
                 fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
+    }
+    /// An operation without data takes the latency.
+    int on_file() noexcept {
+        const Pending done = schedule(Operation{});
+        wait_for(done.at);
+        return static_cast<int>(std::min<std::int64_t>(0, done.result));
     }
     void wait_for(double at) noexcept {
         now_ = std::max(now_, at);

@@ -13,7 +13,7 @@
 
 namespace sonde::meters {
 
-enum Kind : unsigned { kind_read, kind_write, kind_open, kind_fsync, kind_close, kinds };
+enum Kind : unsigned { kind_read, kind_write, kind_open, kind_fsync, kind_close, kind_stat, kind_remove, kinds };
 enum Part : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
 
 /// From the first start to the last end of one kind of work, and the time really spent in it.
@@ -39,6 +39,7 @@ struct StreamMeter {
     int task = -1;
     int lane = 0;
     std::uint64_t bytes[2] = {};  ///< by kind_read, kind_write
+    std::uint64_t file_operations = 0;  ///< stat, remove
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
     std::uint64_t short_operations = 0, failed = 0;

@@ -152,6 +152,9 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.max_slices = context.plan.observe.max_slices;
     job.slice_ns = context.plan.observe.slice;
     job.mpi = context.team.mpi();
+    job.name = [&layout, files, owner](std::uint64_t n, std::string& path) {
+        path = layout.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
+    };
     job.file = FileSource{context,
                           phase,
                           layout,

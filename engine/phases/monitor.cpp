@@ -58,9 +58,9 @@ void write_progress(records::Writer& record, Board& board, ranks::Team& team, co
         line["ops_per_s"] = static_cast<double>(now.operations - operations_before) / interval;
     }
     const std::uint64_t planned =
-        board.planned_bytes.load() * static_cast<std::uint64_t>(std::max(1, team.place().nodes));
+        board.planned_operations.load() * static_cast<std::uint64_t>(std::max(1, team.place().nodes));
     const std::int64_t limit = board.time_limit_ns.load();
-    double share = planned > 0 ? static_cast<double>(now.bytes) / static_cast<double>(planned) : 0.0;
+    double share = planned > 0 ? static_cast<double>(now.operations) / static_cast<double>(planned) : 0.0;
     share = limit > 0 ? std::max(share, static_cast<double>(now.at_ns) / static_cast<double>(limit)) : share;
     if (planned > 0 || limit > 0) {
         line["percent"] = std::min(100.0, 100.0 * share);

@@ -20,7 +20,7 @@ struct Board {
     meters::Clock clock;
     std::atomic<int> phase{-1};                   ///< number of the phase that is being timed, -1 = none
     std::atomic<std::int64_t> start_ns{0};        ///< of its timed part, node clock
-    std::atomic<std::uint64_t> planned_bytes{0};  ///< of this node's tasks; 0 = a time decides
+    std::atomic<std::uint64_t> planned_operations{0};  ///< of this node's tasks; 0 = a time decides
     std::atomic<std::int64_t> time_limit_ns{0};   ///< the phase ends then at the latest; 0 = none
     std::atomic<int> streams{0};                  ///< meters in use on this node
     std::atomic<int> finished{0};                 ///< the run wrote its last line

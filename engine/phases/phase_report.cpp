@@ -92,8 +92,8 @@ std::string PhaseRun::stop_word(const Totals& totals) const {
     if (totals.walls > 0) {
         return "stonewall";
     }
-    const std::uint64_t moved = totals.bytes[0] + totals.bytes[1];
-    return phase_.stop.first_done && moved < totals.planned_bytes ? "first_done" : "volume";
+    const std::uint64_t done = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    return phase_.stop.first_done && done < totals.planned_operations ? "first_done" : "volume";
 }
 
 void PhaseRun::say(const Totals& totals) {
@@ -182,7 +182,9 @@ void PhaseRun::say(const Totals& totals) {
 
 /// What later phases must know about the data.
 void PhaseRun::remember(const Totals& totals) {
-    if (plan::writes(phase_.op)) {
+    if (phase_.op == plan::Op::remove) {
+        context_.manifest.data = Dataset{};
+    } else if (plan::writes(phase_.op)) {
         DataState state;
         state.phase = phase_.id;
         state.generation = index_ + 1;

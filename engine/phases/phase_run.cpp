@@ -175,6 +175,12 @@ bool PhaseRun::set_up(bool verification) {
             new (&meter) StreamMeter;
             meter.task = places[i].task;
             meter.lane = places[i].lane;
+            if (plan::on_files(phase_.op)) {
+                meter.planned_operations = phase_.stop.time || phase_.stop.min_time ? 0 : jobs_[i].files;
+                streams_.push_back(
+                    workloads::Stream::make(jobs_[i], *base_, context_.team, context_.board->clock, meter));
+                continue;
+            }
             // All files of a task are alike, so the first one stands for them; it throws when there is nothing to read.
             const workloads::FileJob first = jobs_[i].file(0);
             if (!phase_.stop.time && !phase_.stop.min_time && !verification) {
@@ -227,7 +233,7 @@ void PhaseRun::announce() {
             planned += context_.board->meter(i).planned_bytes;
             operations += context_.board->meter(i).planned_operations;
         }
-        context_.board->planned_bytes.store(planned);
+        context_.board->planned_operations.store(operations);
         context_.board->time_limit_ns.store(phase_.stop.time.value_or(phase_.stop.stonewall.value_or(0)));
     }
     const std::string sums = context_.team.reduce(std::to_string(planned) + " " + std::to_string(operations),
@@ -248,7 +254,7 @@ void PhaseRun::announce() {
                     : !plan::reads(phase_.op) || !known ? "unknown"
                     : residency_.share() <= 0.01        ? "cold"
                                                         : "warm";
-    if (planned > 0) {
+    if (operations > 0) {
         line["planned_bytes"] = planned;
         line["planned_ops"] = operations;
     }

@@ -80,7 +80,7 @@ ordered_json rate_json(const RateValue& rate) {
             {"ops_per_s", static_cast<double>(rate.operations) / rate.seconds}};
 }
 
-constexpr const char* kind_names[meters::kinds] = {"read", "write", "open", "fsync", "close"};
+constexpr const char* kind_names[meters::kinds] = {"read", "write", "open", "fsync", "close", "stat", "remove"};
 
 ordered_json latency_json(const Histogram& h) {
     const std::uint64_t count = h.count();
@@ -165,7 +165,7 @@ ordered_json lanes_json(const Totals& totals) {
 std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts) {
     std::map<std::string, RateValue> rates;
     const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
-    const std::uint64_t operations = totals.operations[0] + totals.operations[1];
+    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
     const auto put = [&rates](const char* name, const RateValue& value) {
         if (value.seconds > 0) {
             rates[name] = value;
@@ -206,7 +206,7 @@ std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts
             put("first_done", first);
         }
     }
-    if (own > 0) {
+    if (own_operations > 0) {
         // Rates of tasks add up; stated over one second, because each task has its own interval.
         put("task_sum", {static_cast<std::uint64_t>(std::llround(own)),
                          static_cast<std::uint64_t>(std::llround(own_operations)), 1.0});
@@ -218,14 +218,14 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     ordered_json line;
     line["stopped_by"] = facts.stopped_by;
     const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
-    const std::uint64_t operations = totals.operations[0] + totals.operations[1];
+    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
     line["bytes"] = {{"moved", bytes}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
     line["ops"] = {{"done", operations},
                    {"read", totals.operations[0]},
                    {"written", totals.operations[1]},
                    {"short", totals.short_operations},
                    {"failed", totals.failed}};
-    if (totals.planned_bytes > 0) {
+    if (totals.planned_operations > 0) {
         line["bytes"]["planned"] = totals.planned_bytes;
         line["ops"]["planned"] = totals.planned_operations;
     }

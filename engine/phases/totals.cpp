@@ -29,7 +29,7 @@ TaskRow row_of(const meters::StreamMeter& meter, int node, std::int64_t offset) 
     row.lane = meter.lane;
     row.node = node;
     row.bytes = meter.bytes[0] + meter.bytes[1];
-    row.operations = meter.operations[0] + meter.operations[1];
+    row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
     Interval whole;
     for (const Interval& part : meter.part) {
         widen(whole, part, offset);
@@ -77,6 +77,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     checked_bytes += meter.checked_bytes;
     mismatches += meter.mismatches;
     walls += meter.wall_passed ? 1U : 0U;
+    file_operations += meter.file_operations;
     verify_ns = std::max(verify_ns, meter.verify_ns);
     stonewall_bytes += meter.stonewall_bytes;
     stonewall_operations += meter.stonewall_operations;
@@ -134,6 +135,7 @@ void Totals::join(const Totals& other) {
     checked_bytes += other.checked_bytes;
     mismatches += other.mismatches;
     walls += other.walls;
+    file_operations += other.file_operations;
     verify_ns = std::max(verify_ns, other.verify_ns);
     stonewall_bytes += other.stonewall_bytes;
     stonewall_operations += other.stonewall_operations;
@@ -149,9 +151,9 @@ void Totals::join(const Totals& other) {
 
 std::string Totals::pack() const {
     json out;
-    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],      operations[0],
-                operations[1],   short_operations,     failed,   checked_bytes, mismatches,
-                stonewall_bytes, stonewall_operations, walls};
+    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],       operations[0],
+                operations[1],   short_operations,     failed,   checked_bytes,  mismatches,
+                stonewall_bytes, stonewall_operations, walls,    file_operations};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
     for (const Interval& interval : part) {
@@ -202,6 +204,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.stonewall_bytes = n.at(10);
     totals.stonewall_operations = n.at(11);
     totals.walls = n.at(12);
+    totals.file_operations = n.at(13);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {

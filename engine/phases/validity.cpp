@@ -102,14 +102,14 @@ void judge_duration(Findings& findings, const Totals& totals, const Circumstance
                          number(", less than %.3g s: start and end weigh in the rate", wanted),
                      "give it more volume, or stop.time", {{"elapsed_s", seconds}, {"wanted_s", wanted}});
     }
-    const std::uint64_t moved = totals.bytes[0] + totals.bytes[1];
-    if (totals.planned_bytes > moved && facts.stopped_by != "time") {
+    const std::uint64_t done = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    if (totals.planned_operations > done && facts.stopped_by != "time") {
         findings.add("coverage", "info",
-                     number("%.1f %% of the planned volume was moved",
-                            100.0 * static_cast<double>(moved) / static_cast<double>(totals.planned_bytes)) +
+                     number("%.1f %% of the planned operations were done",
+                            100.0 * static_cast<double>(done) / static_cast<double>(totals.planned_operations)) +
                          " (stopped by " + facts.stopped_by + ")",
                      "rates use what was done; allow more time for the whole volume",
-                     {{"moved_bytes", moved}, {"planned_bytes", totals.planned_bytes}});
+                     {{"done_ops", done}, {"planned_ops", totals.planned_operations}});
     }
 }
 

@@ -199,7 +199,7 @@ void check_phase(const Plan& plan, std::size_t index) {
     if (source == nullptr && !phase.data_of.empty()) {
         refuse(where + ".data_of", "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
     }
-    const bool needs_data = reads(phase.op) || phase.op == Op::rewrite;
+    const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
     const bool stores = phase.data.backend != "null" && phase.data.backend != "paced";
     if (needs_data && source == nullptr && stores && !plan.target.use_existing) {
         refuse(where + ".op", std::string("is \"") + text(phase.op) +
@@ -223,6 +223,14 @@ void check_phase(const Plan& plan, std::size_t index) {
             refuse(where + ".files", "names file " + std::to_string(file) + ", but files.count is " +
                                          std::to_string(phase.data.files.count));
         }
+    }
+    if (on_files(phase.op) && phase.data.files.mapping != Mapping::many &&
+        phase.data.files.mapping != Mapping::per_task) {
+        refuse(where + ".op", std::string("= \"") + text(phase.op) +
+                                  "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
+    }
+    if (phase.op == Op::remove && phase.shift.by == ShiftBy::random) {
+        refuse(where + ".shift", "= \"random\" lets two tasks remove the same file: use permute");
     }
     if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
         refuse(where + ".shift", "is for reads: a task always writes its own data");

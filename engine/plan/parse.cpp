@@ -37,7 +37,7 @@ constexpr Choice<Verify> verifications[] = {
     {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
 constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite},     {"read", Op::read},
                               {"reread", Op::reread}, {"read_only", Op::read_only}, {"mixed", Op::mixed},
-                              {"duplex", Op::duplex}};
+                              {"duplex", Op::duplex}, {"stat", Op::stat},           {"remove", Op::remove}};
 constexpr Choice<Open> opens[] = {
     {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
 constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},
@@ -454,7 +454,11 @@ bool writes(Op op) {
     return op == Op::write || op == Op::rewrite || op == Op::mixed || op == Op::duplex;
 }
 bool reads(Op op) {
-    return !(op == Op::write || op == Op::rewrite);
+    return !on_files(op) && op != Op::write && op != Op::rewrite;
+}
+
+bool on_files(Op op) {
+    return op == Op::stat || op == Op::remove;
 }
 
 }  // namespace sonde::plan

@@ -28,7 +28,8 @@ const char* text(Op op);
 const char* text(Mapping mapping);
 const char* text(Order order);
 
-bool writes(Op op);  ///< write, rewrite, mixed, duplex
-bool reads(Op op);   ///< read, reread, read_only, mixed, duplex
+bool writes(Op op);    ///< write, rewrite, mixed, duplex
+bool reads(Op op);     ///< read, reread, read_only, mixed, duplex
+bool on_files(Op op);  ///< stat, remove: one operation a file, by name
 
 }  // namespace sonde::plan

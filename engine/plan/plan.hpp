@@ -116,7 +116,7 @@ struct Data {
     Paced paced;
 };
 
-enum class Op { write, rewrite, read, reread, read_only, mixed, duplex };
+enum class Op { write, rewrite, read, reread, read_only, mixed, duplex, stat, remove };
 enum class Open { truncate, overwrite, exclusive };
 enum class ShiftBy { none, tasks, nodes, random, permute };
 enum class Barrier { none, phase, intra };

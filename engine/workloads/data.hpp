@@ -47,6 +47,8 @@ struct StreamJob {
     std::uint64_t generation = 0;  ///< of what is written
     std::uint64_t files = 0;
     std::function<FileJob(std::uint64_t)> file;
+    /// Path of the k-th file into a string that is used again and again (operations by name).
+    std::function<void(std::uint64_t, std::string&)> name;
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's way through its files: open, move, make durable, close.
+#include "workloads/data_stream.hpp"
+
+namespace sonde::workloads {
+
+/// One pass over all files of the stream. False when the stream is to end.
+template <class Time>
+bool DataStream<Time>::run_pass(std::uint64_t pass) {
+    for (std::uint64_t k = 0; k < job_.files; ++k) {
+        try {
+            if (!run_file(job_.file(k), pass)) {
+                return false;
+            }
+        } catch (const std::exception& error) {
+            this->fail_in_words(error.what());
+            return false;
+        }
+    }
+    return true;
+}
+
+template <class Time>
+bool DataStream<Time>::run_file(const FileJob& file, std::uint64_t pass) {
+    const bool reopen = job_.files > 1;
+    if ((pass == 0 || reopen) && !open(file, pass)) {
+        return false;
+    }
+    if (!this->meet_between()) {
+        return false;
+    }
+    const bool whole = move(file, pass);
+    const bool more = whole && !reopen && this->another_pass();
+    if (!more && !this->meet_between()) {
+        return false;
+    }
+    const bool closed = sync_and_close(file, more);
+    if (whole && closed && pass == 0) {
+        ++meter_.files_done;
+    }
+    return whole && closed;
+}
+
+template <class Time>
+bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
+    backends::OpenRequest request;
+    request.path = file.path;
+    request.write = job_.writes;
+    request.read = job_.reads;
+    request.create = file.create;
+    request.truncate = file.truncate && pass == 0;
+    request.exclusive = file.exclusive && pass == 0;
+    request.size = file.size;
+    request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
+    const std::uint64_t from = now();
+    const int result = channel_->open(0, request);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
+    if (result < 0) {
+        fail(file.path, "open", -result, 0);
+        return false;
+    }
+    meter_.histogram[meters::kind_open].add(time_.duration_ns(to - from));
+    if (job_.writes) {
+        buffers_->set_origin({file.number, job_.generation});
+    }
+    return true;
+}
+
+/// The operations of one file. True when all that were asked are done.
+template <class Time>
+bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
+    const std::uint64_t from = now();
+    std::uint64_t next = 0;
+    End end = End::finished;
+    while (next < file.operations) {
+        const std::uint64_t before = done_;
+        const std::uint64_t to = next + std::min(file.operations - next, target_ - done_);
+        end = depth_ > 1 ? move_queued(file, next, to, pass) : move_one_by_one(file, next, to, pass);
+        next += done_ - before;
+        if (end == End::limit && this->wears_out()) {
+            this->after_stonewall();
+            end = End::finished;
+        }
+        if (end != End::finished || done_ >= target_) {
+            break;
+        }
+    }
+    if (pass == 0) {
+        meter_.next_operation += next;
+    }
+    if (job_.writes && job_.phase->data.io.fsync == plan::Fsync::end && !failed_) {
+        const std::uint64_t sync_from = now();
+        const int result = channel_->fsync(0);
+        meter_.histogram[meters::kind_fsync].add(time_.duration_ns(now() - sync_from));
+        if (result < 0) {
+            fail(file.path, "fsync", -result, 0);
+        }
+    }
+    meter_.part[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
+    return end == End::finished && next == file.operations && !failed_;
+}
+
+template <class Time>
+bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
+    if (more) {
+        return true;
+    }
+    bool good = true;
+    if (job_.writes && job_.phase->data.io.fsync == plan::Fsync::end_timed_separately && !failed_) {
+        const std::uint64_t from = now();
+        const int result = channel_->fsync(0);
+        const std::uint64_t to = now();
+        meter_.part[meters::part_fsync].add(phase_ns(from), phase_ns(to));
+        meter_.histogram[meters::kind_fsync].add(time_.duration_ns(to - from));
+        if (result < 0) {
+            fail(file.path, "fsync", -result, 0);
+            good = false;
+        }
+    }
+    const std::uint64_t from = now();
+    const int result = channel_->close(0);
+    const std::uint64_t to = now();
+    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
+    meter_.histogram[meters::kind_close].add(time_.duration_ns(to - from));
+    if (result < 0) {
+        fail(file.path, "close", -result, 0);
+        good = false;
+    }
+    return good;
+}
+
+template class DataStream<MachineTime>;
+template class DataStream<ChannelTime>;
+
+}  // namespace sonde::workloads

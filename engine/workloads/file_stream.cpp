@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/file_stream.hpp"
+
+#include <array>
+
+namespace sonde::workloads {
+
+/// Operations `next` … to-1, in batches whose names are made outside the latencies. False when the stream is to end.
+template <class Time>
+bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
+    const bool removes = this->job_.phase->op == plan::Op::remove;
+    const unsigned kind = removes ? meters::kind_remove : meters::kind_stat;
+    std::array<std::string, 64> names;
+    while (next < to) {
+        const std::size_t count = std::min<std::uint64_t>(names.size(), to - next);
+        for (std::size_t k = 0; k < count; ++k) {
+            this->job_.name(next + k, names[k]);
+        }
+        std::uint64_t last = this->now();
+        for (std::size_t k = 0; k < count; ++k) {
+            const int result =
+                removes ? this->channel_->remove(names[k].c_str()) : this->channel_->stat(names[k].c_str());
+            const std::uint64_t end = this->now();
+            if (result < 0) [[unlikely]] {
+                this->fail(names[k], removes ? "remove" : "stat", -result, 0);
+                return false;
+            }
+            this->meter_.histogram[kind].add(this->time_.duration_ns(end - last));
+            ++this->meter_.file_operations;
+            ++this->done_;
+            ++next;
+            this->meter_.live.operations.store(this->done_, std::memory_order_relaxed);
+            const bool passed = this->place(last, end, 0);
+            last = end;
+            if (passed || this->told_to_stop()) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+template <class Time>
+bool FileStream<Time>::run_pass(std::uint64_t pass) {
+    const std::uint64_t from = this->now();
+    std::uint64_t next = 0;
+    bool good = true;
+    while (good && next < this->job_.files && this->done_ < this->target_) {
+        const std::uint64_t left = this->target_ - this->done_;
+        good = run_some(next, next + std::min(this->job_.files - next, left));
+        if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
+            this->after_stonewall();
+            good = true;
+        }
+    }
+    if (pass == 0) {
+        this->meter_.next_operation = next;
+        this->meter_.files_done = next;
+    }
+    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    return good && next == this->job_.files;
+}
+
+template class FileStream<MachineTime>;
+template class FileStream<ChannelTime>;
+
+}  // namespace sonde::workloads

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hot loops: one clock reading an operation, no allocation, no lock, no formatted text.
+#include "workloads/data_stream.hpp"
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace sonde::workloads {
+
+using backends::Operation;
+using patterns::Entry;
+
+template <class Time>
+void DataStream<Time>::choose(std::span<Entry> batch, std::uint64_t first, std::uint64_t pass) const noexcept {
+    if (!job_.reads || !job_.writes) {
+        for (Entry& entry : batch) {
+            entry.write = job_.writes;
+        }
+        return;
+    }
+    const auto threshold = static_cast<std::uint64_t>(job_.read_ratio * 0x1p53);
+    const std::uint64_t key = patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
+                              patterns::mix64(static_cast<std::uint64_t>(job_.task));
+    for (std::size_t k = 0; k < batch.size(); ++k) {
+        batch[k].write = (patterns::mix64(key + first + k) >> 11U) >= threshold;
+    }
+}
+
+template <class Time>
+inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to) noexcept {
+    const unsigned kind = write ? meters::kind_write : meters::kind_read;
+    meter_.histogram[kind].add(time_.duration_ns(to - from));
+    meter_.bytes[kind] += length_;
+    ++meter_.operations[kind];
+    bytes_ += length_;
+    ++done_;
+    meter_.live.bytes.store(bytes_, std::memory_order_relaxed);
+    meter_.live.operations.store(done_, std::memory_order_relaxed);
+}
+
+template <class Time>
+typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
+                                                                 std::uint64_t to, std::uint64_t pass) {
+    std::array<Entry, 256> entries;
+    const bool collective = job_.phase->data.io.collective;
+    Operation operation;
+    operation.length = length_;
+    for (std::uint64_t next = from; next < to;) {
+        const std::span<Entry> batch(entries.data(), std::min<std::uint64_t>(entries.size(), to - next));
+        file.geometry.fill(next, pass, batch);
+        choose(batch, next, pass);
+        std::uint64_t last = now();
+        for (const Entry& entry : batch) {
+            operation.offset = entry.offset;
+            operation.write = entry.write;
+            operation.buffer = entry.write ? buffers_->image(0).at(entry.offset, length_) : buffers_->read_buffer(0);
+            std::int64_t moved = channel_->transfer(operation);
+            if (moved != length_) [[unlikely]] {
+                // A second try of a collective call would find nobody to call with.
+                moved = collective ? moved : finish_short(operation, moved);
+                if (moved < 0 || (moved < length_ && !job_.verify)) {
+                    fail(file.path, entry.write ? "write" : "read", moved < 0 ? static_cast<int>(-moved) : ENODATA,
+                         entry.offset);
+                    if (collective) {
+                        channel_->agree(true);
+                    }
+                    return End::stop;
+                }
+            }
+            const std::uint64_t end = now();
+            account(entry.write, last, end);
+            const bool passed = place(last, end, length_);
+            if (job_.verify && !entry.write) {
+                verify(file, next + static_cast<std::uint64_t>(&entry - batch.data()), operation, moved);
+            }
+            last = end;
+            const bool leave = passed || told_to_stop();
+            if (collective ? channel_->agree(leave) : leave) [[unlikely]] {
+                return told_to_stop() || failed_ ? End::stop : End::limit;
+            }
+        }
+        next += batch.size();
+    }
+    return End::finished;
+}
+
+template <class Time>
+typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to,
+                                                             std::uint64_t pass) {
+    struct Slot {
+        Operation operation;
+        std::uint64_t start = 0, index = 0;
+    };
+    std::vector<Slot> slots(depth_);
+    std::vector<std::uint32_t> free(depth_);
+    std::vector<backends::Completion> done(depth_);
+    for (std::size_t i = 0; i < depth_; ++i) {
+        free[i] = static_cast<std::uint32_t>(depth_ - 1 - i);
+    }
+    std::array<Entry, 64> entries;
+    std::span<Entry> batch;
+    std::size_t used = 0;
+    End end = End::finished;
+    std::uint64_t next = from;
+    std::size_t in_flight = 0;
+    while (next < to || in_flight > 0) {
+        const std::uint64_t submitted = now();
+        while (end == End::finished && next < to && !free.empty()) {
+            if (used == batch.size()) {
+                batch = {entries.data(), std::min<std::uint64_t>(entries.size(), to - next)};
+                file.geometry.fill(next, pass, batch);
+                choose(batch, next, pass);
+                used = 0;
+            }
+            const Entry& entry = batch[used++];
+            Slot& slot = slots[free.back()];
+            slot.operation = {.offset = entry.offset,
+                              .buffer = nullptr,
+                              .length = length_,
+                              .file = 0,
+                              .write = entry.write,
+                              .reserved = 0,
+                              .slot = free.back()};
+            slot.operation.buffer = entry.write ? buffers_->image(free.back()).at(entry.offset, length_)
+                                                : buffers_->read_buffer(free.back());
+            slot.start = submitted;
+            slot.index = next++;
+            if (!channel_->submit(slot.operation)) {
+                fail(file.path, "submit", EAGAIN, entry.offset);
+                return End::stop;
+            }
+            free.pop_back();
+            ++in_flight;
+        }
+        if (in_flight == 0) {
+            break;
+        }
+        const std::size_t count = channel_->reap(done);
+        if (count == 0) {
+            fail(file.path, "wait for completions", EIO, 0);
+            return End::stop;
+        }
+        const std::uint64_t ended = now();
+        for (std::size_t k = 0; k < count; ++k) {
+            const Slot& slot = slots[done[k].slot];
+            std::int64_t moved = done[k].result;
+            free.push_back(done[k].slot);
+            --in_flight;
+            if (failed_) {
+                continue;  // drained, not counted
+            }
+            if (moved != length_) [[unlikely]] {
+                moved = finish_short(slot.operation, moved);
+                if (moved < 0 || (moved < length_ && !job_.verify)) {
+                    fail(file.path, slot.operation.write ? "write" : "read",
+                         moved < 0 ? static_cast<int>(-moved) : ENODATA, slot.operation.offset);
+                    end = End::stop;
+                    continue;
+                }
+            }
+            account(slot.operation.write, slot.start, ended);
+            if (place(slot.start, ended, length_)) {
+                end = End::limit;
+            }
+            if (job_.verify && !slot.operation.write) {
+                verify(file, slot.index, slot.operation, moved);
+            }
+        }
+        if (end == End::finished && told_to_stop()) {
+            end = End::stop;
+        }
+    }
+    return end;
+}
+
+/// Continues a call that moved less than asked. Bytes moved in all (short only at the end of the file), or -errno.
+template <class Time>
+std::int64_t DataStream<Time>::finish_short(Operation operation, std::int64_t moved) noexcept {
+    std::int64_t total = 0;
+    while (moved > 0 && total + moved < length_) {
+        ++meter_.short_operations;
+        total += moved;
+        operation.offset += static_cast<std::uint64_t>(moved);
+        operation.buffer += moved;
+        operation.length -= static_cast<std::uint32_t>(moved);
+        moved = channel_->transfer(operation);
+    }
+    return moved < 0 ? moved : total + moved;
+}
+
+template <class Time>
+void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Operation& operation, std::int64_t got) {
+    const std::uint64_t from = time_.raw();
+    std::uint64_t generation = 0;
+    for (const Written& written : file.written) {
+        if (index < written.operations) {
+            generation = written.generation;
+            break;
+        }
+    }
+    payload::Image& expected = buffers_->expected();
+    expected.set_origin({file.number, generation});
+    meter_.checked_bytes += operation.length;
+    const auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length,
+                                        static_cast<std::uint64_t>(std::max<std::int64_t>(0, got)));
+    if (wrong) {
+        ++meter_.mismatches;
+        report(file.path, "verify", 0, wrong->offset,
+               std::string(payload::text(wrong->kind)) + ": " + wrong->text + " (expected: written by task " +
+                   std::to_string(job_.writer) + ", generation " + std::to_string(generation) + ")");
+    }
+    const std::uint64_t spent = time_.raw() - from;
+    paused_ += spent;
+    meter_.verify_ns += static_cast<std::int64_t>(time_.duration_ns(spent));
+}
+
+template class DataStream<MachineTime>;
+template class DataStream<ChannelTime>;
+
+}  // namespace sonde::workloads

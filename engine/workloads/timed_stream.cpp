@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/timed_stream.hpp"
+
+#include <cstdio>
+
+namespace sonde::workloads {
+
+template <class Time>
+void TimedStream<Time>::begin() {
+    channel_->begin();
+    origin_ = time_.origin();
+    const plan::Stop& stop = job_.phase->stop;
+    if (job_.timed) {
+        const auto at = [this](plan::Nanoseconds ns) {
+            return origin_ + time_.ticks_of(static_cast<std::uint64_t>(ns));
+        };
+        limit_ = stop.time ? at(*stop.time) : stop.stonewall ? at(*stop.stonewall) : never;
+        min_time_ = stop.min_time ? at(*stop.min_time) : 0;
+        first_done_ = stop.first_done;
+    }
+    slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices),
+                  static_cast<std::uint32_t>(job_.max_slices), origin_,
+                  time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
+    event_ = std::min(limit_, slices_.end_tick());
+}
+
+template <class Time>
+void TimedStream<Time>::run() {
+    begin();
+    const meters::CpuTime before = meters::thread_cpu();
+    meter_.live.active.store(1, std::memory_order_relaxed);
+    std::uint64_t pass = 0;
+    while (run_pass(pass) && another_pass()) {
+        ++pass;
+    }
+    if (wears_out()) {
+        after_stonewall();  // the others wait for this task's count
+    }
+    while (job_.intra_barriers && met_ < 2 && meet_between()) {
+    }
+    const meters::CpuTime after = meters::thread_cpu();
+    meter_.user_ns = after.user_ns - before.user_ns;
+    meter_.system_ns = after.system_ns - before.system_ns;
+    meter_.finished_ns = phase_ns(now());
+    meter_.live.active.store(0, std::memory_order_relaxed);
+    if (first_done_ && !failed_) {
+        control_.first_done.store(1, std::memory_order_relaxed);
+    }
+    if (!wall_passed_) {
+        meter_.stonewall_bytes = bytes_;
+        meter_.stonewall_operations = done_;
+    }
+    meter_.wall_passed = wall_passed_;
+    meter_.slices_used = slices_.used();
+    meter_.slices_doublings = slices_.doublings();
+}
+
+template <class Time>
+bool TimedStream<Time>::another_pass() const {
+    if (failed_ || told_to_stop() || !job_.timed || wall_passed_ || done_ == 0) {
+        return false;
+    }
+    return job_.phase->stop.time.has_value() || now() < min_time_;
+}
+
+template <class Time>
+void TimedStream<Time>::after_stonewall() {
+    worn_out_ = true;
+    std::uint64_t seen = control_.wearout_target.load();
+    while (seen < done_ && !control_.wearout_target.compare_exchange_weak(seen, done_)) {
+    }
+    if (!team_.meet(job_.stream)) {
+        return;
+    }
+    if (job_.stream == 0) {
+        const std::uint64_t most = team_.maximum(control_.wearout_target.load());
+        if (team_.place().leader()) {
+            control_.wearout_target.store(most);
+        }
+    }
+    if (!team_.meet(job_.stream)) {
+        return;
+    }
+    target_ = std::max(control_.wearout_target.load(), done_);
+    limit_ = never;
+    event_ = slices_.end_tick();
+}
+
+/// An operation ended at or after the end of the slice or the deadline. True when the deadline has passed.
+template <class Time>
+bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
+    slices_.add(from, to, length);
+    event_ = std::min(limit_, slices_.end_tick());
+    if (to < limit_ || wall_passed_) {
+        return false;
+    }
+    wall_passed_ = true;
+    // The operation that spans the deadline counts in proportion: known to a fraction of one operation.
+    const std::uint64_t before = limit_ > from ? limit_ - from : 0;
+    const auto part = to > from ? static_cast<std::uint64_t>(static_cast<uint128>(length) * before / (to - from)) : 0;
+    meter_.stonewall_bytes = bytes_ - length + part;
+    meter_.stonewall_operations = done_ - 1 + (to == limit_ ? 1U : 0U);
+    return true;
+}
+
+template <class Time>
+void TimedStream<Time>::fail(const std::string& path, const char* what, int code, std::uint64_t offset) noexcept {
+    failed_ = true;
+    ++meter_.failed;
+    report(path, what, code, offset, {});
+    std::uint32_t running = 0;
+    control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
+}
+
+template <class Time>
+void TimedStream<Time>::fail_in_words(const char* sentence) noexcept {
+    failed_ = true;
+    ++meter_.failed;
+    report({}, "prepare", 0, 0, sentence);
+    std::uint32_t running = 0;
+    control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
+}
+
+template <class Time>
+void TimedStream<Time>::report(const std::string& path, const char* what, int code, std::uint64_t offset,
+                               const std::string& text) noexcept {
+    const std::uint32_t place = control_.error_count.fetch_add(1);
+    if (place >= ranks::NodeControl::max_errors) {
+        return;
+    }
+    ranks::ErrorSlot& slot = control_.errors[place];
+    slot.state.store(1);
+    slot.task = job_.task;
+    slot.code = code;
+    slot.offset = offset;
+    slot.at_ns = phase_ns(now());
+    std::snprintf(slot.what, sizeof slot.what, "%s", what);
+    std::snprintf(slot.path, sizeof slot.path, "%s", path.c_str());
+    std::snprintf(slot.text, sizeof slot.text, "%s", text.c_str());
+    slot.state.store(2);
+}
+
+template class TimedStream<MachineTime>;
+template class TimedStream<ChannelTime>;
+
+}  // namespace sonde::workloads

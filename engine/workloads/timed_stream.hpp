@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every stream has in common whatever it does: its clock, its slices, when it must stop, and how it says that
+// something failed. The clock is a template parameter, so that the hot loops contain no choice of clocks.
+#pragma once
+
+#include "meters/cpu.hpp"
+#include "plan/wide.hpp"
+#include "workloads/data.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace sonde::workloads {
+
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+/// The machine's clock in counter ticks.
+class MachineTime {
+ public:
+    static MachineTime of(const meters::Clock& clock, const ranks::NodeControl& control, const backends::Channel&) {
+        return {clock, control};
+    }
+    MachineTime(const meters::Clock& clock, const ranks::NodeControl& control) : clock_(clock), control_(control) {}
+    std::uint64_t raw() const noexcept { return clock_.ticks(); }
+    std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
+    std::uint64_t ticks_of(std::uint64_t ns) const noexcept { return clock_.ticks_of(ns); }
+    /// Reading at the common start of the phase.
+    std::uint64_t origin() const noexcept {
+        const std::int64_t start = control_.phase_start_ns.load(std::memory_order_relaxed);
+        return clock_.base_ticks +
+               clock_.ticks_of(static_cast<std::uint64_t>(std::max<std::int64_t>(0, start - clock_.base_ns)));
+    }
+
+ private:
+    const meters::Clock& clock_;
+    const ranks::NodeControl& control_;
+};
+
+/// The clock of a channel that keeps its own: one tick is one nanosecond.
+class ChannelTime {
+ public:
+    static ChannelTime of(const meters::Clock&, const ranks::NodeControl&, const backends::Channel& channel) {
+        return ChannelTime(channel);
+    }
+    explicit ChannelTime(const backends::Channel& channel) : channel_(channel) {}
+    std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.now()); }
+    static std::uint64_t duration_ns(std::uint64_t ticks) noexcept { return ticks; }
+    static std::uint64_t ticks_of(std::uint64_t ns) noexcept { return ns; }
+    static std::uint64_t origin() noexcept { return 0; }
+
+ private:
+    const backends::Channel& channel_;
+};
+
+template <class Time>
+class TimedStream : public Stream {
+ public:
+    void run() final;
+
+ protected:
+    TimedStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,
+                std::unique_ptr<backends::Channel> channel)
+        : job_(job),
+          team_(team),
+          control_(team.control()),
+          meter_(meter),
+          channel_(std::move(channel)),
+          time_(Time::of(clock, control_, *channel_)) {
+        meter_.task = job.task;
+    }
+
+    /// One pass over the stream's files. False when the stream is to end.
+    virtual bool run_pass(std::uint64_t pass) = 0;
+
+    /// Time without what verification took: that is never part of a rate.
+    std::uint64_t now() const noexcept { return time_.raw() - paused_; }
+    std::int64_t phase_ns(std::uint64_t tick) const noexcept {
+        return tick <= origin_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - origin_));
+    }
+    bool another_pass() const;
+    /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it.
+    void after_stonewall();
+    bool wears_out() const { return job_.phase->stop.wearout && job_.timed && !worn_out_; }
+    /// Barrier between open, transfer and close (barrier = "intra"): exactly two a stream, also when it failed.
+    bool meet_between() {
+        if (!job_.intra_barriers || met_ == 2) {
+            return true;
+        }
+        ++met_;
+        return team_.meet(job_.stream);
+    }
+    /// An operation of `length` bytes ended: into its slice. True when the deadline has passed with it.
+    bool place(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
+        if (to < event_ && from >= slices_.start_tick()) [[likely]] {
+            slices_.add_inside(length);
+            return false;
+        }
+        return event(from, to, length);
+    }
+    bool told_to_stop() const noexcept {
+        return control_.stop.load(std::memory_order_relaxed) != 0 ||
+               (first_done_ && control_.first_done.load(std::memory_order_relaxed) != 0);
+    }
+    void fail(const std::string& path, const char* what, int code, std::uint64_t offset) noexcept;
+    void fail_in_words(const char* sentence) noexcept;
+    void report(const std::string& path, const char* what, int code, std::uint64_t offset,
+                const std::string& text) noexcept;
+
+    const StreamJob& job_;
+    ranks::Team& team_;
+    ranks::NodeControl& control_;
+    meters::StreamMeter& meter_;
+    std::unique_ptr<backends::Channel> channel_;
+    Time time_;
+    meters::Slices slices_;
+    std::uint64_t paused_ = 0;
+    std::uint64_t done_ = 0;  ///< operations, all passes and files
+    std::uint64_t bytes_ = 0;
+    std::uint64_t target_ = never;  ///< operations to reach after the stonewall
+    bool failed_ = false;
+
+ private:
+    void begin();
+    bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
+
+    std::uint64_t origin_ = 0, limit_ = never, event_ = never, min_time_ = 0;
+    bool wall_passed_ = false, worn_out_ = false, first_done_ = false;
+    int met_ = 0;
+};
+
+extern template class TimedStream<MachineTime>;
+extern template class TimedStream<ChannelTime>;
+
+}  // namespace sonde::workloads

@@ -116,7 +116,7 @@ def shown(raw: io.BytesIO, encoding: str = "utf-8") -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", raw.getvalue().decode(encoding))
 
 
-@pytest.mark.parametrize(("encoding", "mark", "blocks"), [("utf-8", "✓", "▄█"), ("ascii", "-", "=#")])
+@pytest.mark.parametrize(("encoding", "mark", "blocks"), [("utf-8", "✓", "▅█"), ("ascii", "-", "=#")])
 def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
     console, raw = terminal(encoding)
     display = LiveDisplay(console)

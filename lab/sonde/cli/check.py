@@ -54,9 +54,9 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
       sonde check /scratch --json > check.json
     """
     target = existing_directory(directory)
-    setup = Setup(find_engine(), archive)
-    archive.recover()
     display = make_display(messages(), quiet)
+    setup = Setup(find_engine(), archive, stopping=display.stopping)
+    archive.recover()
     try:
         result = Check(target, setup, full, _watcher(display, full)).run()
     finally:
@@ -100,7 +100,7 @@ def _print_result(console: Console, result: CheckResult, page: Path | None) -> N
     head = Text(f"{result.target}", style="bold")
     head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
     console.print(head)
-    console.print(headline(result.figures, result.machine), soft_wrap=True)
+    console.print(headline(result.figures, result.machine))
     console.print()
     console.print(_table(result.figures, console.width >= _ROOMY))
     console.print()

@@ -63,6 +63,8 @@ class Follower:
                 self.begin = None
                 self._finished += 1
                 self._wait_for_next()
+                if line.stopped_by in ("error", "interrupt"):
+                    self.waiting = "ending in good order, removing our files"
             case End():
                 self.waiting = "done"
             case _:
@@ -131,6 +133,10 @@ class Display:
     def say(self, text: str) -> None:
         """A remark of ours."""
 
+    def stopping(self) -> None:
+        """A signal was passed on to the engine."""
+        self.say("Stopping in good order: finished phases are kept. A second Ctrl-C ends it within seconds.")
+
     def close(self) -> None:
         """No more comes."""
 
@@ -146,11 +152,17 @@ class PlainDisplay(Display):
         self._console = console
         self._follower = Follower()
         self._shown = time.monotonic()
+        self._preparing = self._prepared = False
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._follower.start(plan)
         self._shown = time.monotonic()
-        self.say(_heading(title, number, count))
+        self._preparing = count == 0
+        if count:
+            self.say(_heading(title, number, count))
+        elif not self._prepared:
+            self._prepared = True
+            self.say("Finding volumes that fit")
 
     def say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)
@@ -158,7 +170,7 @@ class PlainDisplay(Display):
     def line(self, kind: str, line: Line) -> None:
         self._follower.take(line)
         match line:
-            case PhaseEnd():
+            case PhaseEnd() if not self._preparing:
                 self.say(f"  {line.phase}: {rate_words(line)}, {phase_words(line)}")
             case ErrorLine():
                 self.say(f"  error: {line.text}")
@@ -191,6 +203,7 @@ class LiveDisplay(Display):
         self._follower = Follower()
         self._width = 12
         self._placed = False  # said once where the files are
+        self._preparing = False
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
         self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
 
@@ -202,18 +215,18 @@ class LiveDisplay(Display):
             heading.append(f"  {number} of {count}", style="dim")
         if not self._live.is_started:
             self._live.start()
+        self._preparing = count == 0
         if count:
             self._above(heading)
 
     def line(self, kind: str, line: Line) -> None:
         self._follower.take(line)
-        quiet = self._follower.plan is not None and self._follower.plan.id.startswith("check-calibration")
         match line:
-            case PhaseEnd() if not quiet:
+            case PhaseEnd() if not self._preparing:
                 self._above(self._finished(line))
             case ErrorLine():
                 self._above(Text(f"  {line.text}", style="red"))
-            case NodeLine() if line.node == 0 and not quiet and not self._placed:
+            case NodeLine() if line.node == 0 and not self._preparing and not self._placed:
                 self._placed = True
                 self._above(Text(_place_words(line), style="dim"))
             case _:

@@ -67,9 +67,9 @@ def command(
     """
     checked = load_plan(plan, settings, target)
     checked, ranks = spread(checked, launcher, tasks, processes)
-    setup = Setup(find_engine(), archive, make_launcher(launcher, ranks, launcher_args), mpi_module)
-    archive.recover()
     display = make_display(messages(), quiet)
+    setup = Setup(find_engine(), archive, make_launcher(launcher, ranks, launcher_args), mpi_module, display.stopping)
+    archive.recover()
     display.begin(checked.title, 1, 1, checked)
     try:
         result = conduct(checked, setup, display.line)

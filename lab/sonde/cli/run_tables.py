@@ -11,6 +11,7 @@ from rich.text import Text
 
 from sonde.cli.phase_words import phase_words
 from sonde.cli.screen import plain_table
+from sonde.model.errors import sentence
 from sonde.model.lines import Finding, PhaseEnd, Rate
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
@@ -166,15 +167,10 @@ def _finding(finding: Finding) -> Text:
     text = Text(f"{mark} ", style=style)
     if finding.phase:
         text.append(f"{finding.phase}: ", style="default")
-    text.append(_sentence(finding.text), style="default")
+    text.append(sentence(finding.text), style="default")
     if finding.advice:
-        text.append(f" {_sentence(finding.advice)}", style="dim")
+        text.append(f" {sentence(finding.advice)}", style="dim")
     return text
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _end(phase: PhaseRecord) -> PhaseEnd:

@@ -130,6 +130,10 @@ class Check:
         system = facts.get("file_system") or {}
         if system.get("read_only"):
             raise MachineError(f"{self._target} is on a file system that is mounted read-only.")
+        if (system.get("block_device") or {}).get("kind") == "loop":
+            self._notes.append(
+                "The file system is in a file (loop device): what counts as storage here may be memory of this machine."
+            )
         backends = {str(one.get("name")): one for one in self._setup.engine.backends(self._target)}
         uring = backends.get("io_uring", {})
         return Machine(

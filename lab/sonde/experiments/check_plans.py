@@ -23,7 +23,7 @@ QUICK_S, FULL_S = 2.5, 60.0
 _TIMED_S, _CACHED_S, _REMOVAL_S, _FILE_REMOVAL_S = 2.0, 1.0, 3.0, 6.0
 _READ_S = 1.3
 # Small files of a quick check over all tasks: enough samples, and removed in seconds also where that is slow.
-_QUICK_FILES, _QUICK_FILES_DISCARD = 20_000, 4_000
+_QUICK_FILES, _QUICK_FILES_DISCARD = 10_000, 4_000
 # In full mode buffered data must exceed memory by this, so that a read cannot come from the page cache.
 OVER_MEMORY = 1.5
 _FLUSH_S = 20.0

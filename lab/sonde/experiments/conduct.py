@@ -41,6 +41,7 @@ class Setup:
     archive: Archive
     launcher: Launcher = field(default_factory=LocalLauncher)
     mpi_module: Path | None = None
+    stopping: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def conduct(
     draft = setup.archive.begin(name or plan.id, plan.to_json(), known)
     job = Job(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, plan.stages, setup.mpi_module)
     try:
-        outcome = Session(job, observer, started=lambda pid: draft.claim(pid)).run()
+        outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
     except UserError:
         setup.archive.discard(draft)
         raise

@@ -71,9 +71,10 @@ class Row:
 _RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
-def rows(cpus: int, queued: bool) -> list[Row]:
+def rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[Row]:
     """All figures there may be, in the order they are shown; a phase that was not run has none."""
-    found = _sequential_rows("1", "1 task") + _sequential_rows("all", f"{cpus} tasks")
+    sequential = _memory_rows if memory_backed else _sequential_rows
+    found = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
     for op in ("read", "write"):
         for depth in (1, QUEUE_DEPTH):
             crowd = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
@@ -96,17 +97,26 @@ def _sequential_rows(suffix: str, crowd: str) -> list[Row]:
             part, "write", f"write-cached-{suffix}", section, "write, into page cache", cached=True, interval="transfer"
         ),
         Row(part, "write", f"write-storage-{suffix}", section, "write, until on storage"),
-        Row(part, "write-direct", f"write-direct-{suffix}", section, "write, direct"),
+        Row(part, "write-direct", f"write-direct-{suffix}", section, "rewrite, direct"),
         Row(part, "read-cached", f"read-cached-{suffix}", section, "read, just written", cached=True),
         Row(part, "read-storage", f"read-storage-{suffix}", section, "read, cache emptied"),
         Row(part, "read-direct", f"read-direct-{suffix}", section, "read, direct"),
     ]
 
 
+def _memory_rows(suffix: str, crowd: str) -> list[Row]:
+    """Where files live in memory there is nothing to tell apart."""
+    part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
+    return [
+        Row(part, "write", f"write-{suffix}", section, "write"),
+        Row(part, "read-cached", f"read-{suffix}", section, "read"),
+    ]
+
+
 def figures(records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool) -> list[Figure]:
     """The figures of all parts that were run: `records` maps the key of a part to the id and record of its run."""
     found = []
-    for row in rows(machine.cpus, queued):
+    for row in rows(machine.cpus, queued, machine.memory_backed):
         if row.part not in records:
             continue
         run, record = records[row.part]
@@ -134,13 +144,18 @@ def _figure(row: Row, phase: PhaseRecord, machine: Machine, run: str) -> Figure:
         bytes=end.bytes.moved,
         p50_ns=latency.p50_ns,
         p99_ns=latency.p99_ns,
-        moved=movement(phase.whole_series) if row.unit == "bytes_per_s" and not row.cached else "",
+        moved=movement(phase.whole_series) if trust in (STORAGE, BURST, MEMORY) and row.unit == "bytes_per_s" else "",
     )
 
 
 def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: Machine) -> tuple[str, str]:
     """How far the figure can be trusted, and that in plain words."""
     writes = bool(end.bytes.written)
+    if end.stopped_by in ("error", "interrupt"):
+        return (
+            FAILED,
+            f"{'ended by an error' if end.stopped_by == 'error' else 'interrupted'} after {format_seconds(seconds)}",
+        )
     if machine.memory_backed:
         return MEMORY, f"{machine.file_system} keeps files in memory: not a storage number"
     if row.cached:
@@ -229,8 +244,10 @@ def headline(found: Sequence[Figure], machine: Machine) -> str:
         fitting = [one for one in trusted if one.key.startswith(beginning)]
         return max(fitting, key=lambda one: one.value or 0, default=None)
 
-    write, read, iops = best("write-"), best("read-"), best("random-read")
-    words = [f"writes {format_rate(write.value or 0)}"] if write else []
+    # New data first: writing over blocks that are there already can be much faster.
+    write, read, iops = best("write-storage") or best("write-direct"), best("read-"), best("random-read")
+    verb = "writes" if write and write.key.startswith("write-storage") else "rewrites"
+    words = [f"{verb} {format_rate(write.value or 0)}"] if write else []
     words += [f"reads {format_rate(read.value or 0)}"] if read else []
     words += [f"{format_ops(iops.value or 0).replace(' op/s', '')} random 4 KiB reads a second"] if iops else []
     if not words:

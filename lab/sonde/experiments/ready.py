@@ -16,7 +16,7 @@ def _folders() -> list[Traversable]:
     """In the installed package; in the source tree that this module is part of."""
     source = Path(__file__).resolve().parents[3]
     in_source = source / "experiments"
-    packaged = resources.files("sonde").joinpath("ready")
+    packaged = resources.files("sonde").joinpath("experiments")
     return [packaged, in_source] if (source / "schema").is_dir() else [packaged]
 
 

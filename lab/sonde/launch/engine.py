@@ -24,6 +24,7 @@ from sonde.model.errors import (
     RunFailedError,
     StoppedError,
     UserError,
+    sentence,
 )
 
 VARIABLE = "SONDE_ENGINE"
@@ -108,10 +109,9 @@ def last_sentence(messages: str) -> str:
     return chosen.removeprefix(f"{NAME}:").strip()
 
 
-def engine_error(returncode: int, sentence: str) -> UserError:
+def engine_error(returncode: int, said: str) -> UserError:
     """The error for an engine that ended with `returncode`."""
-    text = sentence[:1].upper() + sentence[1:]
-    text = f"{text}." if text and not text.endswith((".", "!", "?")) else text
+    text = sentence(said)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
         return RunFailedError(" ".join(f"The engine was ended by {_signal_name(-returncode)}. {text}{hint}".split()))

@@ -12,7 +12,7 @@ from sonde.launch.child import Child, SignalWatch
 from sonde.launch.engine import Engine, engine_error, last_sentence
 from sonde.launch.follow import Follower
 from sonde.launch.launchers import Launcher
-from sonde.model.errors import DONE, FAILED, INTERRUPTED
+from sonde.model.errors import DONE, FAILED, INTERRUPTED, sentence
 from sonde.model.lines import Line, RunLine
 from sonde.model.record import RecordReader, join_stages
 
@@ -56,10 +56,17 @@ class Outcome:
 class Session:
     """Runs a job. The observer sees every line of the record soon after it was written, and only whole lines."""
 
-    def __init__(self, job: Job, observer: Observer, started: Callable[[int], None] = lambda pid: None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        observer: Observer,
+        started: Callable[[int], None] = lambda pid: None,
+        stopping: Callable[[], None] = lambda: None,
+    ) -> None:
         self._job = job
         self._observer = observer
         self._started = started  # told the process id of each child
+        self._stopping = stopping  # told once when a signal was passed on
         self._reader = RecordReader()
         self._complaint = ""
 
@@ -102,7 +109,11 @@ class Session:
                     child.stop()
                 self._observer(kind, line)
 
-        status = child.watch(signals, self._job.launcher.relayed, look)
+        def relayed(number: int) -> int:
+            self._stopping()
+            return self._job.launcher.relayed(number)
+
+        status = child.watch(signals, relayed, look)
         for kind, line in self._reader.finish():
             self._observer(kind, line)
         follower.close()
@@ -121,14 +132,14 @@ class Session:
         return False
 
     def _outcome(self, status: int, messages: str) -> Outcome:
-        end, sentence = self._reader.end, last_sentence(messages)
+        end, said = self._reader.end, last_sentence(messages)
         if self._complaint:
             return Outcome(3, self._complaint, self._reader)
         if end is not None and not (end.exit_code == DONE and status != DONE):
-            text = "" if end.exit_code == DONE else end.text or str(engine_error(end.exit_code, sentence))
+            text = "" if end.exit_code == DONE else sentence(end.text) or str(engine_error(end.exit_code, said))
             return Outcome(end.exit_code, text, self._reader)
         if status == DONE:
             return Outcome(FAILED, "The engine ended without completing its record.", self._reader)
-        error = engine_error(status, sentence)
+        error = engine_error(status, said)
         code = INTERRUPTED if status in (-2, -15, 130, 143) else error.exit_code
         return Outcome(code, str(error), self._reader)

@@ -86,6 +86,13 @@ def visible(text: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
 
 
+def sentence(text: str) -> str:
+    """`text` with a capital at its start and a period at its end; empty stays empty."""
+    text = text.strip()
+    text = text[:1].upper() + text[1:]
+    return f"{text}." if text and not text.endswith((".", "!", "?")) else text
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """``' Did you mean "direct"?'`` when a known word is close to `word`, else an empty text."""
     candidates = list(known)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab together with the real engine: small runs, the whole chain. Skipped with a reason where it is not built."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.launch.engine import Engine
+from sonde.launch.launchers import find_mpiexec
+from sonde.model.errors import UserError
+from sonde.model.record import read_record
+
+pytestmark = pytest.mark.engine
+
+SMALL = ["--set", "data.access.volume=8MiB", "--no-report"]
+
+
+@pytest.fixture(autouse=True)
+def real(engine: Engine) -> Engine:
+    return engine
+
+
+@pytest.fixture
+def mpi(engine: Engine) -> None:
+    """Skips where MPI ranks cannot be started."""
+    if not list(engine.path.parent.glob("sonde-mpi-*.so")):
+        pytest.skip("no MPI module was built beside the engine")
+    try:
+        find_mpiexec()
+    except UserError as reason:
+        pytest.skip(str(reason))
+
+
+def left_behind(target: Path) -> list[str]:
+    return [str(path) for path in target.rglob("*")]
+
+
+def test_known_rates_come_out_exactly(sonde: Any, target: Path) -> None:
+    """1 GB/s a task for one second, then half: 2 GB a task take 3 s, which 4 tasks do at 2.667 GB/s."""
+    said = sonde("run", "known-answer", "--on", target, "--json", "--no-report")
+    assert said.code == 0, said.err
+    for phase in said.json["phases"]:
+        assert phase["bytes_per_s"] == pytest.approx(4 * 2e9 / 3, rel=1e-3)
+    assert said.json["tasks"] == 4
+
+
+def test_a_run_leaves_numbers_and_no_files(sonde: Any, target: Path, archive: Path) -> None:
+    said = sonde("run", "quick", "--on", target, "--json", *SMALL)
+    assert said.code == 0, said.err
+    assert [phase["phase"] for phase in said.json["phases"]] == ["write", "read", "random-read"]
+    assert all(phase["bytes"] > 0 for phase in said.json["phases"])
+    assert left_behind(target) == []
+    record = read_record(Path(said.json["folder"]) / "record.ndjson")
+    assert record.problems == []
+    assert record.phases["read"].end is not None
+    assert record.phases["read"].end.verify is not None
+    assert record.phases["read"].end.verify.checked_bytes == 16 << 20
+    for phase in record.phases.values():
+        assert phase.end is not None
+        assert phase.whole_series is not None
+        assert sum(phase.whole_series.bytes) == phase.end.bytes.moved
+
+
+def test_every_ready_made_experiment_runs(sonde: Any, target: Path) -> None:
+    settings = {
+        "quick": SMALL,
+        "shared-file": ["--set", "data.access.segments=1", "--set", "data.access.block=1MiB", "--no-report"],
+        "small-files": ["--set", "data.files.count=20", "--no-report"],
+        "sustained": ["--set", "data.access.volume=8MiB", "--no-report"],
+        "known-answer": ["--no-report"],
+    }
+    for name, arguments in settings.items():
+        said = sonde("run", name, "--on", target, "--json", *arguments)
+        assert said.code == 0, f"{name}: {said.err}"
+        assert said.json["status"] == "done"
+    assert left_behind(target) == []
+
+
+def test_what_only_the_engine_can_refuse_names_our_plan(sonde: Any, target: Path, archive: Path) -> None:
+    for setting in (
+        "phases.write.op=mixed",
+        "data.io.collective=true",
+        "phases.read.data_of=nobody",
+        "data.backend=tape",
+    ):
+        for verb in ("run", "plan"):
+            said = sonde(verb, "quick", "--on", target, "--set", setting)
+            assert said.code == 2, said.err
+            assert len(said.sentences) == 1
+            assert said.sentences[0].startswith("sonde: quick: ")
+    assert not archive.exists() or list(archive.iterdir()) == []
+
+
+def test_stages_in_processes_of_their_own(sonde: Any, target: Path) -> None:
+    said = sonde("run", "quick", "--on", target, "--json", *SMALL, "--set", "phases.read.process=separate")
+    assert said.code == 0, said.err
+    lines = [json.loads(line) for line in (Path(said.json["folder"]) / "record.ndjson").read_text().splitlines()]
+    kinds = [line["type"] for line in lines]
+    assert kinds.count("run") == kinds.count("end") == kinds.count("node") == 1
+    assert [line["phase"] for line in lines if line["type"] == "phase_end"] == ["write", "read", "random-read"]
+    assert [line["t"] for line in lines if line["type"] == "phase_end"] == sorted(
+        line["t"] for line in lines if line["type"] == "phase_end"
+    )
+    assert left_behind(target) == []
+
+
+def start(arguments: list[str], archive: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sonde", *arguments],
+        env={**os.environ, "SONDE_ARCHIVE": str(archive)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture
+def running(target: Path, archive: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run that would take a minute, in the middle of its second phase."""
+    with start(
+        [
+            "run",
+            "quick",
+            "--on",
+            str(target),
+            *SMALL,
+            "--set",
+            "phases.read.stop.time=60s",
+            "--set",
+            "data.verify=none",
+        ],
+        archive,
+    ) as process:
+        for _ in range(200):
+            records = list(archive.glob(".incoming-*/record.ndjson"))
+            if records and '"phase":"read"' in records[0].read_text() and "progress" in records[0].read_text():
+                break
+            time.sleep(0.05)
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_keeps_finished_phases_and_removes_the_files(
+    running: subprocess.Popen[str], target: Path, archive: Path, number: int
+) -> None:
+    running.send_signal(number)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 5
+    assert "Traceback" not in err
+    (folder,) = archive.glob("2*")
+    summary = json.loads((folder / "run.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert summary["phases"][0]["done"]
+    assert left_behind(target) == []
+
+
+def test_a_killed_lab_is_recovered_by_the_next_command(
+    running: subprocess.Popen[str], sonde: Any, target: Path, archive: Path
+) -> None:
+    (incoming,) = archive.glob(".incoming-*")
+    engine = json.loads((incoming / "owner.json").read_text())["processes"][-1]["pid"]
+    running.kill()
+    running.wait()
+    assert sonde("list", "--json").json == [], "its engine is still at work"
+    os.kill(engine, signal.SIGKILL)
+    for _ in range(100):
+        runs = sonde("list", "--json").json
+        if runs:
+            break
+        time.sleep(0.1)
+    assert [run["status"] for run in runs] == ["lost"]
+    assert runs[0]["phases"][0]["done"]
+    assert left_behind(target) != []
+    for _ in range(100):
+        said = sonde("clean", target, "--dry-run")
+        if "still going on" not in said.out:
+            break
+        time.sleep(0.1)  # killed, but not yet buried by its new parent
+    assert "would remove" in said.out
+    assert left_behind(target) != []
+    assert sonde("clean", target).code == 0
+    assert left_behind(target) == []
+
+
+def test_clean_touches_nothing_else(sonde: Any, target: Path) -> None:
+    (target / "mine").mkdir()
+    (target / "mine" / "thesis.tex").write_text("years of work")
+    said = sonde("clean", target)
+    assert said.code == 0
+    assert "Nothing to remove" in said.out
+    assert (target / "mine" / "thesis.tex").exists()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("arguments", [["--tasks", "4"], ["--tasks", "4", "--processes", "2"]])
+def test_ranks(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> None:
+    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL)
+    assert said.code == 0, said.err
+    assert said.json["tasks"] == 4
+    assert said.json["processes"] == (2 if "--processes" in arguments else 4)
+    assert said.json["phases"][0]["bytes"] == 4 * 8 << 20
+    assert left_behind(target) == []
+
+
+@pytest.mark.mpi
+def test_stages_of_ranks(sonde: Any, mpi: None, target: Path) -> None:
+    said = sonde(
+        *("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "2", "--json", *SMALL),
+        *("--set", "phases.read.process=separate"),
+    )
+    assert said.code == 0, said.err
+    assert [phase["done"] for phase in said.json["phases"]] == [True, True, True]
+    assert left_behind(target) == []
+
+
+def test_doctor_of_this_machine(sonde: Any, target: Path) -> None:
+    said = sonde("doctor", target, "--json")
+    assert said.code == 0
+    states = {fact["topic"]: fact["state"] for fact in said.json["facts"]}
+    assert states["engine"] == "yes"
+    assert states["backend posix"] == "yes"
+    assert states["target"] in ("yes", "partly")
+
+
+@pytest.mark.slow
+def test_a_whole_check_of_real_storage(sonde: Any, target: Path, archive: Path) -> None:
+    said = sonde("check", target, "--json")
+    assert said.code == 0, said.err
+    keys = {figure["key"]: figure for figure in said.json["figures"]}
+    for key in ("write-cached-1", "write-storage-1", "read-cached-1", "random-read-1", "create", "open-read-cached"):
+        assert keys[key]["value"] > 0, key
+    assert keys["read-cached-1"]["trust"] in ("cache", "memory")
+    assert Path(said.json["report"]).is_file()
+    assert left_behind(target) == []

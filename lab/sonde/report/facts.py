@@ -17,7 +17,7 @@ from sonde.report.standing import file_system
 from sonde.report.visible import block, one_line
 
 MOST_NODES = 16
-_DOT = " · "
+_DOT = quantities.DOT
 _IDENTITY = frozenset({"type", "t", "node", "host"})
 _SHELL_SAFE_LIMIT = 4000
 

@@ -114,7 +114,7 @@ def treatment(line: TreatmentLine) -> Four:
     said = one_line(line.text, 400)
     if line.resident_before is not None and line.resident_after is not None:
         before, after = quantities.percent(line.resident_before), quantities.percent(line.resident_after)
-        said = f"in page cache: {before} before, {after} after" + (f" · {said}" if said else "")
+        said = f"in page cache: {before} before, {after} after" + (f"{quantities.DOT}{said}" if said else "")
     took = "" if line.seconds is None else str(quantities.seconds(line.seconds))
     return one_line(line.kind, 60).replace("_", " "), one_line(line.outcome, 40), took, said
 

@@ -21,7 +21,6 @@ from sonde.report.standing import Standing, error_words, unfinished
 from sonde.report.verdicts import Judged, Verdict, judge, sentence
 from sonde.report.visible import one_line
 
-_DOT = " · "
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")
 _STATUS = {
@@ -34,10 +33,10 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One measured phase in the summary; when there are several runs, the name says how many tasks it had."""
+    """One measured phase in the summary."""
 
     anchor: str
-    name: str
+    tasks: str
     verdict: Verdict
     tone: str
     spark: Markup
@@ -71,6 +70,7 @@ class PhaseView:
     anchor: str
     place: int
     id: str
+    tasks: str
     verdict: Verdict
     tone: str
     measured: bool
@@ -143,7 +143,7 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
         own = tuple(pair for pair in facts.of_run(run) if pair not in shared)
         same = at > 1 and facts.same_machines(run, runs[0])
         views.append(_run_view(run, judged, at, own, () if same else facts.nodes(run)))
-        rows += _rows(run, judged, at, several)
+        rows += _rows(run, judged, at)
     groups = _grouped(rows)
     return PageView(
         title=title or _title(runs),
@@ -212,15 +212,13 @@ def _alarms(run: Run) -> Iterable[str]:
         yield f"{quantities.plural(run.end.files_left, 'file')} left behind: sonde clean on the target removes them."
 
 
-def _rows(run: Run, judged: Sequence[Judged], at: int, several: bool) -> Iterable[SummaryRow]:
+def _rows(run: Run, judged: Sequence[Judged], at: int) -> Iterable[SummaryRow]:
     for place, one in enumerate(judged, start=1):
         if one.phase.begin.measured:
             css = tone(one.verdict.standing)
             curve = spark(one.profile, one.operations, css) if one.profile else Markup("")
-            name = one.verdict.name
-            if several:
-                name += f", {quantities.plural(run.tasks, 'task')}"
-            yield SummaryRow(f"r{at}p{place}", name, one.verdict, css, curve)
+            tasks = quantities.plural(run.tasks, "task")
+            yield SummaryRow(f"r{at}p{place}", tasks, one.verdict, css, curve)
 
 
 def _grouped(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:
@@ -267,6 +265,7 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         anchor=f"r{at}p{place}",
         place=place,
         id=one_line(phase.id, 80),
+        tasks=quantities.plural(run.tasks, "task"),
         verdict=one.verdict,
         tone=tone(one.verdict.standing),
         measured=phase.begin.measured,

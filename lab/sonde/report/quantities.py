@@ -14,6 +14,8 @@ from sonde.model.units import format_bytes, format_latency, format_ops, format_r
 
 # A number and its unit stay on one line.
 GAP = "\N{NO-BREAK SPACE}"
+# Between facts on a line: the dot stays with what stands before it.
+DOT = f"{GAP}· "
 _DECIMAL = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 

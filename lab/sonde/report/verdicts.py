@@ -139,8 +139,8 @@ def transfer_bytes(run: Run, phase: PhaseRecord) -> float | None:
 
 
 def phase_detail(run: Run, phase: PhaseRecord) -> str:
-    """ "4 tasks · 1 MiB transfers · direct I/O · queue depth 32": how it was done, in one line."""
-    parts = [quantities.plural(run.tasks, "task")]
+    """ "1 MiB transfers · direct · queue depth 32": how each task did it, in one line."""
+    parts = []
     transfer = transfer_bytes(run, phase)
     if transfer:
         parts.append(f"{quantities.size(transfer)} transfers")
@@ -152,7 +152,7 @@ def phase_detail(run: Run, phase: PhaseRecord) -> str:
     depth = number({"v": run.setting(phase.id, "io", "queue_depth")}, "v")
     if depth and depth > 1:
         parts.append(f"queue depth {quantities.count(depth)}")
-    return " · ".join([*parts, flush_words(run, phase)] if flush_words(run, phase) else parts)
+    return quantities.DOT.join([*parts, flush_words(run, phase)] if flush_words(run, phase) else parts)
 
 
 def _rates(run: Run, phase: PhaseRecord, operations: bool) -> tuple[Quantity | None, str, str]:
@@ -182,7 +182,7 @@ def _before_fsync(phase: PhaseRecord) -> str:
     if end is None or phase.begin.direct or not end.rates.total or not end.rates.transfer or not end.bytes.written:
         return ""
     total, transfer = end.rates.total, end.rates.transfer
-    if not end.seconds.fsync or transfer.seconds > 0.95 * total.seconds:
+    if not end.seconds.fsync or 1.25 * transfer.seconds > total.seconds:
         return ""
     taken = quantities.byte_rate(transfer.bytes_per_s)
     return f"the page cache took it at {taken}, which is not a storage number"

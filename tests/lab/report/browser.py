@@ -129,13 +129,16 @@ class Page:
 
     def picture(self, path: Path, whole: bool = True, height: int | None = None) -> Path:
         """Saves a PNG of the whole page, of its first `height` CSS pixels, or of the window."""
-        clip: dict[str, Any] = {}
+        clip: dict[str, Any] = {"captureBeyondViewport": False}
         if whole or height:
             box = self.evaluate(
                 "[document.documentElement.clientWidth, document.documentElement.scrollHeight].join(' ')"
             ).split()
-            clip = {"clip": {"x": 0, "y": 0, "width": int(box[0]), "height": height or int(box[1]), "scale": 1}}
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, **clip)
+            clip = {
+                "captureBeyondViewport": True,
+                "clip": {"x": 0, "y": 0, "width": int(box[0]), "height": height or int(box[1]), "scale": 1},
+            }
+        shot = self.call("Page.captureScreenshot", format="png", **clip)
         path.write_bytes(base64.b64decode(shot["data"]))
         return path
 

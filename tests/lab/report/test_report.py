@@ -193,7 +193,7 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
     summary = words.text[: words.text.index("How far to trust")]
     assert "Check of /scratch" in summary
     assert summary.count("GB/s") >= 3
-    assert summary.index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
+    assert summary.replace("\N{NO-BREAK SPACE}", " ").index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
     anchors = {a["href"] for tag, a in words.elements if tag == "a" and (a.get("href") or "").startswith("#r")}
     ids = {f"#{a['id']}" for _, a in words.elements if a.get("id")}
     assert anchors == {"#r1p1", "#r2p1", "#r2p2"}

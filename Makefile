@@ -17,7 +17,9 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 # CMake and Ninja from PyPI where the system's are missing or too old; mpiexec and the MPI compiler of the same wheel.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-FIND = $(shell find $(1) \( -name __pycache__ -o -name '.*cache' \) -prune -o -print 2>/dev/null)
+# Files and folders below some folders; folders too, because their time changes when a file goes away. Not the folders
+# themselves: a folder may have the name of a target.
+FIND = $(shell find $(1) -mindepth 1 \( -name __pycache__ -o -name '.*cache' \) -prune -o -print 2>/dev/null)
 BUILD_FILES := CMakeLists.txt CMakePresets.json $(call FIND,cmake)
 ENGINE := $(BUILD_FILES) $(call FIND,engine schema experiments)
 PACKAGE := $(ENGINE) pyproject.toml README.md LICENSE $(call FIND,lab)

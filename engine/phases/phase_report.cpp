@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace sonde::phases {
 
@@ -170,6 +171,7 @@ void PhaseRun::say(const Totals& totals) {
     for (const ordered_json& finding : findings_of(totals, facts, about)) {
         record.line("finding", finding);
     }
+    say_notes();
     const auto rates = rates_of(totals, facts);
     if (const auto rate = rates.find("transfer"); rate != rates.end()) {
         const double value = static_cast<double>(rate->second.bytes) / rate->second.seconds;
@@ -177,6 +179,23 @@ void PhaseRun::say(const Totals& totals) {
             phase_.op == plan::Op::duplex || phase_.op == plan::Op::mixed
                 ? (plan::writes(phase_.op) ? half_.write : half_.read)
                 : value;
+    }
+}
+
+/// What the backend did without, as the root's own tasks saw it.
+void PhaseRun::say_notes() {
+    std::map<std::string, int> notes;
+    for (const auto& stream : streams_) {
+        for (const std::string& note : stream->notes()) {
+            ++notes[note];
+        }
+    }
+    for (const auto& [note, count] : notes) {
+        context_.record->line("finding", {{"id", "backend"},
+                                          {"phase", phase_.id},
+                                          {"severity", "info"},
+                                          {"text", note},
+                                          {"evidence", {{"tasks", count}}}});
     }
 }
 

@@ -50,6 +50,7 @@ class PhaseRun {
     bool read_back();
     void remember(const Totals& totals);
     void say(const Totals& totals);
+    void say_notes();
     void say_errors(const nlohmann::json& errors);
     nlohmann::json gather_errors();
     bool agree(const std::string& complaint, int code);

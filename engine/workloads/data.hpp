@@ -66,6 +66,8 @@ class Stream {
                                         const meters::Clock& clock, meters::StreamMeter& meter);
     virtual ~Stream() = default;
     virtual void run() = 0;
+    /// What the backend could not have but did without (Channel::notes).
+    virtual std::vector<std::string> notes() const = 0;
 };
 
 }  // namespace sonde::workloads

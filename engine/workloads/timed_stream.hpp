@@ -56,6 +56,7 @@ template <class Time>
 class TimedStream : public Stream {
  public:
     void run() final;
+    std::vector<std::string> notes() const final { return channel_->notes(); }
 
  protected:
     TimedStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,

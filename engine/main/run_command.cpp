@@ -6,6 +6,7 @@
 #include "phases/run.hpp"
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
+#include "ranks/launcher.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
@@ -201,13 +202,20 @@ int run(RunArguments arguments) {
 }  // namespace
 
 int command_run(const RunArguments& arguments) {
+    // Before the processes have met, each of a launcher's processes finds the same mistake: one of them says it. What
+    // may be wrong on one node only (a missing library, say) is said once a node.
+    const ranks::Launched how = ranks::launched();
     try {
         return run(arguments);
     } catch (const plan::PlanError& error) {
-        records::complain(error.what());
+        if (how.process == 0) {
+            records::complain(error.what());
+        }
         return phases::exit_plan;
     } catch (const std::exception& error) {
-        records::complain(error.what());
+        if (how.process == 0 || (how.local == 0 && !how.one_node())) {
+            records::complain(error.what());
+        }
         return phases::exit_environment;
     }
 }

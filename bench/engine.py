@@ -20,7 +20,7 @@ from pathlib import Path
 from overhead import instructions, scale
 from overhead.cells import CELLS, file_system_type
 from overhead.contestants import Contestant, Engine, Raw, RunError, peers
-from overhead.rounds import Result, play, tenth_percentile
+from overhead.rounds import Result, Rules, play, tenth_percentile
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY_TYPES = ("tmpfs", "ramfs")
@@ -37,6 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--max-others", type=float, default=0.5, help="processors that may be busy with something else in a round"
     )
+    parser.add_argument("--patience", type=float, default=0, help="seconds to wait for that before each round")
     parser.add_argument("--cells", default="*", help="only cells whose FILESYSTEM.NAME matches, e.g. 'tmpfs.read*'")
     parser.add_argument("--only", help="cells, instructions or ranks")
     parser.add_argument("--ranks", type=int, default=64, help="ranks of the start-to-end measurement")
@@ -83,13 +84,14 @@ def run_cells(
 ) -> list[str]:
     """All cells in all places; the promises that were broken."""
     broken: list[str] = []
+    rules = Rules(options.rounds, options.seconds, options.max_others, options.patience)
     say(f"ratio = engine's rate / the other's, median of {options.rounds} rounds (tenth percentile)", options)
     for base in bases:
         place = file_system_type(base)
         for cell in CELLS:
             if cell.memory != (place in MEMORY_TYPES) or not fnmatch.fnmatch(f"{place}.{cell.name}", options.cells):
                 continue
-            result = play(cell, place, all_of_them, base, options.rounds, options.seconds, options.max_others)
+            result = play(cell, place, all_of_them, base, rules)
             report_cell(result, figures, broken, options)
     return broken
 

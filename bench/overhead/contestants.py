@@ -277,17 +277,17 @@ class Elbencho:
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
         path = folder / "elbencho"
         results = folder / "elbencho.json"
-        base = [self.program, "-t", "1", "-b", str(cell.transfer), "-s", str(cell.size), "--nolive"]
-        if cell.fresh:
-            path.unlink(missing_ok=True)
-        else:
-            call([*base[:-1], "--nolive", "-w", str(path)], folder)
-            base += ["--infloop", "--timelimit", "1"]
+        base = [self.program, "-t", "1", "-s", str(cell.size), "--nolive", "--jsonfile", str(results)]
+        measured = [*base, "-b", str(cell.transfer), "-w" if cell.write else "-r"]
+        measured += ["--rand"] if cell.random else []
+        if not cell.fresh:
+            call([*base, "-b", str(MIB), "-w", str(path)], folder)
+            measured += ["--infloop", "--timelimit", "1"]  # whole seconds only
         results.unlink(missing_ok=True)
-        extra = ["--rand", "--randamount", str(cell.size)] if cell.random else []
-        call([*base, *extra, "-w" if cell.write else "-r", "--jsonfile", str(results), str(path)], folder)
+        call([*measured, str(path)], folder)
+        # One object a phase, numbers as text.
         last = json.loads(results.read_text(encoding="utf-8").strip().splitlines()[-1])
-        return Turn(float(last["IOPS [last]"] if "IOPS [last]" in last else last["iops"]))
+        return Turn(float(last["last_done"]["iops"]))
 
 
 def peers() -> list[Contestant]:

@@ -41,6 +41,9 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
             # The file is filled alike in both runs; only the measured phase differs.
             plan = engine_plan(cell, folder, None)
             plan["phases"][-1]["access"]["block"] = part.size
+            # Under callgrind an operation takes fifty times as long: with slices of a millisecond it would look as if
+            # every few operations a slice ended.
+            plan["observe"] = {"slice": "1s", "progress": 0}
             command, _ = engine.command(plan, folder)
             totals["engine"].append(count(command, folder))
         for who, (few, many) in totals.items():

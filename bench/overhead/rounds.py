@@ -83,11 +83,30 @@ def one_round(result: Result, able: list[Contestant], folder: Path, seconds: flo
     return turns
 
 
-def play(
-    cell: Cell, place: str, contestants: list[Contestant], base: Path, rounds: int, seconds: float, max_others: float
-) -> Result:
+def wait_for_quiet(max_others: float, patience_s: float) -> None:
+    """Until nobody keeps the processors busy, as far as the patience goes."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        busy, begin = busy_seconds(), time.monotonic()
+        time.sleep(0.3)
+        if (busy_seconds() - busy) / (time.monotonic() - begin) <= max_others:
+            return
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long, how often, and how quiet the machine should be."""
+
+    rounds: int
+    seconds: float  #: of a turn
+    max_others: float  #: processors that others may keep busy in a round that counts
+    patience_s: float  #: how long to wait for that before each round
+
+
+def play(cell: Cell, place: str, contestants: list[Contestant], base: Path, rules: Rules) -> Result:
     """All rounds of one cell. A round in which others kept more processors busy than allowed is played again, until
     three times as many have been played."""
+    rounds, seconds, max_others = rules.rounds, rules.seconds, rules.max_others
     result = Result(cell, place)
     able = [contestant for contestant in contestants if contestant.can(cell)]
     kept: list[dict[str, Turn]] = []
@@ -97,6 +116,7 @@ def play(
         for number in range(3 * rounds):
             if len(kept) == rounds or {"raw", "engine"} & result.failures.keys():
                 break
+            wait_for_quiet(max_others, rules.patience_s)
             begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
             # Another one begins each time: the first after a pause may be at an advantage.
             shift = number % len(able)

@@ -68,7 +68,7 @@ def _lasted(phase: PhaseRecord, standing: Standing, because: str) -> tuple[Stand
     if standing is not Standing.STORAGE or total is None or total.seconds >= SUSTAINED_S:
         return standing, because
     if total.seconds < SHORTEST_S:
-        return Standing.SHORT, f"over in {quantities.seconds(total.seconds)}: {because}"
+        return Standing.SHORT, f"{because}, but over in {quantities.seconds(total.seconds)}"
     return Standing.BURST, because
 
 

@@ -84,6 +84,18 @@ def test_the_page_has_no_script_and_no_address_outside_itself(page: Pages, name:
     assert "default-src 'none'" in (policy["content"] or "")
 
 
+def test_the_worked_example_of_the_format_gives_a_page(tmp_path: Path) -> None:
+    """It is a record of the real engine."""
+    example = FORMAT.with_name("example.ndjson").read_text(encoding="utf-8")
+    (tmp_path / "record.ndjson").write_text(example, encoding="utf-8")
+    text = Words(write_report([tmp_path], tmp_path / "report.html").read_text(encoding="utf-8")).text
+    ends = [json.loads(row) for row in example.splitlines() if '"phase_end"' in row]
+    assert ends
+    for end in ends:
+        assert f"{end['rates']['total']['bytes']:,}" in text or f"{end['rates']['total']['ops']:,}" in text
+    assert "The run has no end" not in text
+
+
 def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(page: Pages) -> None:
     scene = SCENES["typical"]
     rate = total(scene, "write")
@@ -190,10 +202,10 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
     write, read = Scene(works=[Work(curve=steady(300e6))], title="Writes"), Scene(works=[COLD, CACHED], title="Reads")
     html = page(write, read, title="Check of /scratch")
     words = Words(html)
-    summary = words.text[: words.text.index("How far to trust")]
+    summary = words.text[: words.text.index("How far to trust")].replace("\N{NO-BREAK SPACE}", " ")
     assert "Check of /scratch" in summary
     assert summary.count("GB/s") >= 3
-    assert summary.replace("\N{NO-BREAK SPACE}", " ").index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
+    assert summary.index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
     anchors = {a["href"] for tag, a in words.elements if tag == "a" and (a.get("href") or "").startswith("#r")}
     ids = {f"#{a['id']}" for _, a in words.elements if a.get("id")}
     assert anchors == {"#r1p1", "#r2p1", "#r2p2"}

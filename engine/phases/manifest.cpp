@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/manifest.hpp"
 
+#include "phases/descriptor.hpp"
 #include "records/text.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 
@@ -54,23 +53,6 @@ std::string pid_namespace() {
     return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
 }
 
-/// A descriptor that is closed when it is no longer needed; -1 = none.
-class Descriptor {
- public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() {
-        if (number_ >= 0) {
-            ::close(number_);
-        }
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int operator*() const { return number_; }
-
- private:
-    int number_;
-};
-
 /// The whole of a regular file, not through a symbolic link; empty when there is none.
 std::optional<std::string> read_plain_file(const std::string& path) {
     constexpr off_t longest = 1 << 28;
@@ -106,7 +88,11 @@ void write_all(const std::string& path, const std::string& text) {
         ::close(fd);
     }
     if (!good) {
-        throw std::runtime_error("cannot write the manifest " + path + ": " + std::strerror(code));
+        const std::string why = "cannot write the manifest " + path + ": " + std::strerror(code);
+        if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
+            throw NoSpace(why);
+        }
+        throw std::runtime_error(why);
     }
 }
 
@@ -155,7 +141,12 @@ void Manifest::save(const std::string& directory) const {
              {"data", data.to_json()}};
     const std::string path = directory + "/" + manifest_name;
     const std::string draft = path + ".new";
-    write_all(draft, out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    try {
+        write_all(draft, out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    } catch (...) {
+        ::unlink(draft.c_str());  // half a manifest says nothing, and the one before it still stands
+        throw;
+    }
     if (::rename(draft.c_str(), path.c_str()) != 0) {
         throw std::runtime_error("cannot rename the manifest " + path + ": " + std::strerror(errno));
     }
@@ -247,146 +238,8 @@ std::optional<Manifest> Manifest::load(const std::string& directory) {
     }
 }
 
-Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry) {
-    Removal removal;
-    const Layout layout(directory, manifest.files, manifest.tasks);
-    for (int task = first; task < last; ++task) {
-        if (!layout.first_of_file(task)) {
-            continue;
-        }
-        for (int k = 0; k < layout.files_per_task(); ++k) {
-            const std::string path = layout.path(task, k);
-            struct stat info {};
-            if (::lstat(path.c_str(), &info) != 0) {
-                continue;
-            }
-            if (!S_ISREG(info.st_mode)) {
-                removal.left.push_back(path + " is not a regular file: left alone");
-                continue;
-            }
-            if (!dry && ::unlink(path.c_str()) != 0) {
-                removal.left.push_back(path + " could not be removed: " + std::strerror(errno));
-                continue;
-            }
-            ++removal.files;
-            removal.bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
-        }
-    }
-    return removal;
-}
-
-namespace {
-
-struct CloseDirectory {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
-/// Removes the plan's files from one directory, which is held open, so that nothing that happens to its path leads
-/// elsewhere.
-class Sweep {
- public:
-    Sweep(const Layout& layout, bool dry, Removal& removal) : layout_(layout), dry_(dry), removal_(removal) {}
-
-    /// `folder`: name below the root, empty for the root itself. True when nothing but the manifest is left in it.
-    bool directory(int descriptor, const std::string& path, const std::string& folder) {
-        const std::unique_ptr<DIR, CloseDirectory> entries(::fdopendir(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)));
-        if (entries == nullptr) {
-            removal_.left.push_back(path + " cannot be listed: " + std::strerror(errno));
-            return false;
-        }
-        bool empty = true;
-        bool foreign = false;
-        ::rewinddir(entries.get());
-        while (const dirent* entry = ::readdir(entries.get())) {
-            const std::string name = entry->d_name;
-            if (name == "." || name == ".." || (folder.empty() && (name == manifest_name || name == draft_name()))) {
-                continue;
-            }
-            if (layout_.makes_file(folder, name)) {
-                empty = file(descriptor, path + "/" + name, name) && empty;
-            } else if (folder.empty() && layout_.makes_folder(name)) {
-                empty = subfolder(descriptor, path + "/" + name, name) && empty;
-            } else {
-                foreign = true;
-            }
-        }
-        if (foreign) {
-            removal_.left.push_back(path + " holds files that this run did not make: left alone");
-        }
-        return empty && !foreign;
-    }
-
-    static std::string draft_name() { return std::string(manifest_name) + ".new"; }
-
- private:
-    bool file(int parent, const std::string& path, const std::string& name) {
-        struct stat info {};
-        if (::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-            return errno == ENOENT;
-        }
-        if (!S_ISREG(info.st_mode)) {
-            removal_.left.push_back(path + " is not a regular file: left alone");
-            return false;
-        }
-        if (!dry_ && ::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT) {
-            removal_.left.push_back(path + " could not be removed: " + std::strerror(errno));
-            return false;
-        }
-        ++removal_.files;
-        removal_.bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
-        return true;
-    }
-
-    bool subfolder(int parent, const std::string& path, const std::string& name) {
-        const Descriptor inside(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (*inside < 0) {
-            removal_.left.push_back(path + (errno == ENOTDIR || errno == ELOOP
-                                                ? std::string(" is not a directory: left alone")
-                                                : std::string(" cannot be opened: ") + std::strerror(errno)));
-            return false;
-        }
-        if (!directory(*inside, path, name)) {
-            return false;
-        }
-        if (!dry_ && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-            removal_.left.push_back(path + " could not be removed: " + std::strerror(errno));
-            return false;
-        }
-        ++removal_.directories;
-        return true;
-    }
-
-    const Layout& layout_;
-    bool dry_;
-    Removal& removal_;
-};
-
-}  // namespace
-
-Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry) {
-    Removal removal;
-    const Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (*root < 0) {
-        if (errno != ENOENT) {
-            removal.left.push_back(directory + " cannot be opened: " + std::strerror(errno));
-        }
-        return removal;
-    }
-    const Layout layout(directory, manifest.files, manifest.tasks);
-    if (!Sweep(layout, dry, removal).directory(*root, directory, "")) {
-        return removal;
-    }
-    if (!dry) {
-        // The manifest goes last: until then a second attempt still knows what to remove.
-        ::unlinkat(*root, Sweep::draft_name().c_str(), 0);
-        ::unlinkat(*root, manifest_name, 0);
-        if (::rmdir(directory.c_str()) != 0 && errno != ENOENT) {
-            removal.left.push_back(directory + " could not be removed: " + std::strerror(errno));
-            return removal;
-        }
-    }
-    ++removal.directories;
-    return removal;
+void Manifest::remove(const std::string& directory) {
+    ::unlink((directory + "/" + manifest_name).c_str());
 }
 
 }  // namespace sonde::phases

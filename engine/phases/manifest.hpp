@@ -8,10 +8,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace sonde::phases {
+
+/// The manifest could not be written because the file system, a quota or a size limit is full. what() is one sentence.
+struct NoSpace : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 constexpr const char* manifest_name = ".sonde-manifest.json";
 
@@ -31,13 +37,16 @@ struct Manifest {
     bool found = false;         ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
 
-    /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws std::runtime_error with one sentence.
+    /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws NoSpace or another
+    /// std::runtime_error with one sentence; then the one before it still stands.
     void save(const std::string& directory) const;
     /// Empty when there is none; throws when there is one that cannot be read or that no run can have written.
     static std::optional<Manifest> load(const std::string& directory);
     /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
     Life life() const;
     void stamp_this_process();
+    /// Removes the manifest of a directory whose files stay.
+    static void remove(const std::string& directory);
 };
 
 struct Removal {

@@ -231,8 +231,6 @@ void PhaseRun::remember(const Totals& totals) {
         context_.team.broadcast(context_.root() ? context_.manifest.data.to_json().dump() : std::string());
     if (!context_.root()) {
         context_.manifest.data = Dataset::from_json(json::parse(text));
-    } else if (context_.makes_files) {
-        context_.manifest.save(context_.directory);
     }
 }
 
@@ -254,9 +252,7 @@ bool PhaseRun::conclude() {
             context_.outcome.set(exit_interrupted, "interrupted",
                                  "the time limit of the run ended phase " + phase_.id + "; finished phases are kept");
         } else if (stop_ == ranks::NodeControl::quit_peer_lost) {
-            context_.outcome.set(exit_failed, "failed",
-                                 "process " + std::to_string(context_.team.control().lost_process.load()) +
-                                     " died in phase " + phase_.id + "; finished phases are kept");
+            context_.outcome.set(exit_failed, "failed", lost_sentence(context_, "in phase " + phase_.id));
         } else if (stop_ != 0) {
             context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + " failed");
         }
@@ -265,7 +261,30 @@ bool PhaseRun::conclude() {
         return false;
     }
     remember(totals_);
-    return stop_ == 0;
+    return stop_ == 0 && context_.team.all(save_manifest());
+}
+
+/// Only a later stage needs what was added since the start: the names in the first manifest are enough for `clean`. So
+/// a full file system, the end of many a run, is no reason to fail here. False when the run must end.
+bool PhaseRun::save_manifest() {
+    if (!context_.root() || !context_.makes_files) {
+        return true;
+    }
+    try {
+        context_.manifest.save(context_.directory);
+        return true;
+    } catch (const NoSpace&) {
+        if (context_.options.stage < 0 || context_.options.stage == stages_of(context_.plan).back()) {
+            return true;
+        }
+        context_.outcome.set(
+            exit_failed, "failed",
+            "phase " + phase_.id + " is done, but " + context_.directory +
+                " has no space left for the manifest that the next stage needs: make the volume smaller");
+    } catch (const std::exception& error) {
+        context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + " is done, but " + error.what());
+    }
+    return false;
 }
 
 }  // namespace sonde::phases

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/phase_run.hpp"
 
+#include "phases/crew.hpp"
 #include "phases/prepare.hpp"
 #include "phases/treatments.hpp"
 #include "records/text.hpp"
@@ -11,7 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <thread>
+#include <system_error>
 
 namespace sonde::phases {
 
@@ -62,27 +63,32 @@ std::vector<std::string> PhaseRun::node_files() const {
 
 /// True when nobody has a complaint; otherwise the root takes the first one as the outcome.
 bool PhaseRun::agree(const std::string& complaint, int code) {
-    if (context_.team.all(complaint.empty())) {
+    ranks::Team& team = context_.team;
+    if (team.all(complaint.empty())) {
         return true;
     }
-    const json mine =
-        context_.team.place().leader() || !complaint.empty() ? json(records::json_text(complaint)) : json("");
     // Only leaders' texts travel: the others hand theirs over through the shared error slots.
-    if (!complaint.empty()) {
-        ranks::NodeControl& control = context_.team.control();
-        if (control.error_count.fetch_add(1) == 0) {
-            std::snprintf(control.errors[0].text, sizeof control.errors[0].text, "%s", complaint.c_str());
-            control.errors[0].code = code;
-            control.errors[0].state.store(2);
-        }
+    ranks::NodeControl& control = team.control();
+    if (!complaint.empty() && control.error_count.fetch_add(1) == 0) {
+        ranks::ErrorSlot& slot = control.errors[0];
+        std::snprintf(slot.text, sizeof slot.text, "%s", complaint.c_str());
+        slot.code = code;
+        slot.state.store(2);
     }
-    context_.team.all(true);
-    const std::string joined = context_.team.reduce(
-        context_.team.control().errors[0].state.load() == 2 ? std::string(context_.team.control().errors[0].text)
-                                                            : std::string(),
-        [](const std::string& a, const std::string& b) { return a.empty() ? b : a; });
-    if (context_.root()) {
-        context_.outcome.set(code, "failed", joined.empty() ? "phase " + phase_.id + " could not be prepared" : joined);
+    const bool whole = team.all(true);
+    const ranks::ErrorSlot& first = control.errors[0];
+    const std::string joined =
+        team.reduce(first.state.load() == 2 ? std::string(first.text) : std::string(),
+                    [](const std::string& a, const std::string& b) { return a.empty() ? b : a; });
+    if (!context_.root()) {
+        return false;
+    }
+    if (!joined.empty()) {
+        context_.outcome.set(code, "failed", joined);
+    } else if (!whole) {
+        context_.outcome.set(exit_failed, "failed", lost_sentence(context_, "before phase " + phase_.id));
+    } else {
+        context_.outcome.set(code, "failed", "phase " + phase_.id + " could not be prepared");
     }
     return false;
 }
@@ -117,7 +123,8 @@ bool PhaseRun::treat() {
         }
         const std::string all = context_.team.reduce(mine.dump(), [](const std::string& a, const std::string& b) {
             json joined = json::parse(a);
-            joined.insert(joined.end(), json::parse(b).begin(), json::parse(b).end());
+            const json more = json::parse(b);
+            joined.insert(joined.end(), more.begin(), more.end());
             return joined.dump();
         });
         std::string complaint;
@@ -130,8 +137,9 @@ bool PhaseRun::treat() {
                 }
             }
         }
-        if (context_.stopped()) {
-            return context_.team.all(true);
+        // Asked together: a signal may have reached only some of them yet.
+        if (context_.team.maximum(context_.team.control().stop.load()) != 0) {
+            return true;
         }
         if (!agree(complaint, exit_environment)) {
             return false;
@@ -210,19 +218,18 @@ bool PhaseRun::set_up(bool verification) {
     return good;
 }
 
-/// Empties what the last phase left in the shared control block.
+/// Empties what the last phase left in the shared control block, before anybody can write there again.
 void PhaseRun::reset() {
+    if (context_.team.place().leader()) {
+        ranks::NodeControl& control = context_.team.control();
+        control.first_done.store(0);
+        control.wearout_target.store(0);
+        control.error_count.store(0);
+        for (ranks::ErrorSlot& slot : control.errors) {
+            slot.state.store(0);
+        }
+    }
     context_.team.all(true);
-    if (!context_.team.place().leader()) {
-        return;
-    }
-    ranks::NodeControl& control = context_.team.control();
-    control.first_done.store(0);
-    control.wearout_target.store(0);
-    control.error_count.store(0);
-    for (ranks::ErrorSlot& slot : control.errors) {
-        slot.state.store(0);
-    }
 }
 
 void PhaseRun::announce() {
@@ -273,9 +280,22 @@ void PhaseRun::announce() {
     context_.record->line("phase_begin", tagged(line));
 }
 
-void PhaseRun::time_it() {
+/// False when the task threads could not be made; then nothing has run.
+bool PhaseRun::time_it() {
     ranks::Team& team = context_.team;
     Board& board = *context_.board;
+    Crew crew([&](std::size_t i) { work(i); });
+    std::string complaint;
+    try {
+        crew.enlist(streams_.size());
+    } catch (const std::system_error& error) {
+        complaint = "phase " + phase_.id + ": process " + std::to_string(team.place().process) + " cannot start " +
+                    std::to_string(streams_.size()) + " task threads (" + error.code().message() +
+                    "): ask for fewer tasks.threads or raise `ulimit -u`";
+    }
+    if (!agree(complaint, exit_environment)) {
+        return false;
+    }
     if (team.place().leader()) {
         drift_ns_ = board.clock.recalibrate();
         cpu_before_ = node_cpu_seconds();
@@ -290,33 +310,31 @@ void PhaseRun::time_it() {
         board.start_ns.store(here);
         board.phase.store(verification_ ? -1 : static_cast<int>(index_));
     }
-    const auto work = [&](std::size_t i) {
-        if (context_.plan.tasks.pin) {
-            cpu_set_t all;
-            CPU_ZERO(&all);
-            const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-            CPU_SET(static_cast<std::size_t>(jobs_[i].task) % static_cast<std::size_t>(cpus), &all);
-            pthread_setaffinity_np(pthread_self(), sizeof all, &all);
-        }
-        if (team.meet(static_cast<int>(i))) {
-            streams_[i]->run();
-        }
-    };
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < streams_.size(); ++i) {
-        threads.emplace_back(work, i);
-    }
+    crew.start();
     if (!streams_.empty()) {
         work(0);
     }
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
+    crew.join();
     stop_ = static_cast<std::uint32_t>(team.maximum(team.control().stop.load()));
     if (team.place().leader()) {
         board.phase.store(-1);
         other_cpu_ = node_cpu_seconds() - cpu_before_;
         drift_ns_ = board.clock.recalibrate();
+    }
+    return true;
+}
+
+/// What each thread does.
+void PhaseRun::work(std::size_t stream) {
+    if (context_.plan.tasks.pin) {
+        cpu_set_t all;
+        CPU_ZERO(&all);
+        const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+        CPU_SET(static_cast<std::size_t>(jobs_[stream].task) % static_cast<std::size_t>(cpus), &all);
+        pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+    }
+    if (context_.team.meet(static_cast<int>(stream))) {
+        streams_[stream]->run();
     }
 }
 
@@ -390,12 +408,11 @@ bool PhaseRun::read_back() {
                          context_.makes_files};
     HalfRates none;
     PhaseRun check(verification, index_, none);
-    if (!check.set_up(true)) {
+    check.reset();
+    if (!check.set_up(true) || !check.time_it()) {
         context_.outcome = verification.outcome;
         return false;
     }
-    check.reset();
-    check.time_it();
     check.collect();
     const json errors = check.gather_errors();
     if (context_.root()) {

@@ -25,12 +25,14 @@ class PhaseRun {
           half_(half) {}
 
     bool run() {
+        reset();
         if (!treat() || !prepare() || !set_up(false)) {
             return false;
         }
-        reset();
         announce();
-        time_it();
+        if (!time_it()) {
+            return false;
+        }
         collect();
         const bool good = conclude();
         held_.clear();
@@ -44,11 +46,13 @@ class PhaseRun {
     bool set_up(bool verification);
     void reset();
     void announce();
-    void time_it();
+    bool time_it();
+    void work(std::size_t stream);
     void collect();
     bool conclude();
     bool read_back();
     void remember(const Totals& totals);
+    bool save_manifest();
     void say(const Totals& totals);
     void say_notes();
     void say_errors(const nlohmann::json& errors);

@@ -133,12 +133,27 @@ void write_run_line(const Context& context, const std::string& started) {
     context.record->line("run", line);
 }
 
+/// The part of the removal that is the root's alone, and all of it when the others are gone.
+Removal remove_alone(const Context& context) {
+    const plan::Target& target = context.plan.target;
+    if (!context.makes_files || target.keep) {
+        return {};
+    }
+    if (!target.use_existing) {
+        return remove_run(context.directory, context.manifest, false);
+    }
+    if (context.manifest.found) {
+        Manifest::remove(context.directory);  // the data stays, and `clean` has nothing to do here
+    }
+    return {};
+}
+
 /// Removes what the run made, all processes together. The root says what is left.
 Removal clean_up(Context& context) {
-    Removal removal;
-    if (!context.makes_files) {
-        return removal;
+    if (!context.makes_files || context.plan.target.keep || context.plan.target.use_existing) {
+        return context.root() ? remove_alone(context) : Removal{};
     }
+    Removal removal;
     const ranks::Place& place = context.team.place();
     const int first = place.process * context.tasks.threads;
     context.board->files_removed.fetch_add(
@@ -148,10 +163,28 @@ Removal clean_up(Context& context) {
         std::to_string(context.board->files_removed.load()),
         [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
     if (context.root()) {
-        removal = remove_run(context.directory, context.manifest, false);
+        removal = remove_alone(context);
         removal.files += std::stoull(sum);
     }
     return removal;
+}
+
+/// The one line for the user, when there is anything to say.
+void speak(const Outcome& outcome, const Removal& removal, const std::string& trouble) {
+    std::string line = outcome.code == exit_done ? std::string() : outcome.text;
+    const auto add = [&line](const std::string& more) { line += (line.empty() ? "" : "; ") + more; };
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, removal.left.size()); ++i) {
+        add(removal.left[i]);
+    }
+    if (removal.left.size() > 2) {
+        add("and " + std::to_string(removal.left.size() - 2) + " more such, see the record");
+    }
+    if (!trouble.empty()) {
+        add(trouble);
+    }
+    if (!line.empty()) {
+        records::complain(line);
+    }
 }
 
 void arm_time_limit(const plan::Plan& plan) {
@@ -198,6 +231,19 @@ std::vector<int> stages_of(const plan::Plan& plan) {
     return stages;
 }
 
+std::string lost_sentence(const Context& context, const std::string& when) {
+    const int process = context.team.control().lost_process.load();
+    const auto& nodes = context.tasks.node_of_process;
+    std::string who = "a process of another node died or cannot be reached any more";
+    if (process >= 0 && process < static_cast<int>(nodes.size())) {
+        const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(process)]);
+        who = "process " + std::to_string(process) +
+              (node < context.hosts.size() ? " on " + records::json_text(context.hosts[node]) : std::string()) +
+              " died";
+    }
+    return who + " " + when + "; finished phases are kept";
+}
+
 int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team) {
     std::int64_t epoch = meters::Clock::monotonic_ns();
     const std::string started = utc_now();
@@ -234,7 +280,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     context.record = writer.get();
     if (facts.contains("error")) {
         if (team.place().root()) {
-            std::fprintf(stderr, "sonde-engine: %s\n", facts.at("error").get<std::string>().c_str());
+            records::complain(facts.at("error").get<std::string>());
             if (writer) {
                 writer->line("end",
                              {{"status", "failed"}, {"exit_code", facts.at("code")}, {"text", facts.at("error")}});
@@ -281,30 +327,23 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     }
     run_phases(context, stages);
 
-    const bool lost = team.control().stop.load() == ranks::NodeControl::quit_peer_lost;
+    const bool lost = !team.all(true);
     Outcome& outcome = context.outcome;
     Removal removal;
     const std::string verdict =
         lost ? std::string() : team.broadcast(team.place().root() ? std::to_string(outcome.code) : std::string());
     const int code = lost ? exit_failed : std::stoi(verdict);
-    const bool ends_here = last_stage || (code != exit_done && code != exit_mismatch);
-    if (ends_here && !plan.target.keep && !plan.target.use_existing && !lost) {
+    // Later stages are not started after anything but success, so nobody else would remove the files.
+    const bool ends_here = last_stage || code != exit_done;
+    if (ends_here && !lost) {
         removal = clean_up(context);
     }
     if (!team.place().root()) {
         return code;
     }
     if (lost) {
-        removal = plan.target.keep || plan.target.use_existing || !context.makes_files
-                      ? Removal{}
-                      : remove_run(context.directory, context.manifest, false);
-        outcome.set(exit_failed, "failed", "a process of the run died; finished phases are kept");
-    }
-    if (outcome.code != exit_done) {
-        std::fprintf(stderr, "sonde-engine: %s\n", outcome.text.c_str());
-    }
-    for (const std::string& left : removal.left) {
-        std::fprintf(stderr, "sonde-engine: %s\n", left.c_str());
+        removal = remove_alone(context);
+        outcome.set(exit_failed, "failed", lost_sentence(context, "at the end of the run"));
     }
     context.board->finished.store(1);
     if (ends_here) {
@@ -322,11 +361,8 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
         writer->line("end", end);
     }
     monitor.reset();
-    if (!writer->trouble().empty()) {
-        std::fprintf(stderr, "sonde-engine: %s\n", writer->trouble().c_str());
-        return outcome.code == exit_done ? exit_environment : outcome.code;
-    }
-    return outcome.code;
+    speak(outcome, removal, writer->trouble());
+    return outcome.code == exit_done && !writer->trouble().empty() ? exit_environment : outcome.code;
 }
 
 }  // namespace sonde::phases

@@ -70,6 +70,9 @@ struct Context {
     bool stopped() const { return team.control().stop.load() != 0; }
 };
 
+/// Which process is gone, and when ("in phase w"), in one sentence.
+std::string lost_sentence(const Context& context, const std::string& when);
+
 /// Runs the plan with an already formed team. Called by every process; returns the exit code (the same in all).
 int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team);
 

@@ -145,7 +145,7 @@ def _table(figures: list[Figure], roomy: bool) -> Table:
 def _latency(figure: Figure) -> str:
     if figure.p50_ns is None or figure.p99_ns is None:
         return ""
-    what = "open " if figure.unit == "files_per_s" else ""
+    what = "open " if figure.key.startswith(("create", "open")) else ""
     return f"{what}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} p99"
 
 

@@ -49,7 +49,8 @@ def rate_text(bytes_per_s: float, ops_per_s: float) -> str:
 def phase_words(end: PhaseEnd) -> str:
     """What was moved, in which time, and what of it deserves a word."""
     elapsed = end.seconds.elapsed
-    words = [f"{format_bytes(end.bytes.moved)} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
+    moved = f"{end.ops.done:,} operations" if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
+    words = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
     fsync = end.seconds.fsync
     if fsync and elapsed and fsync > 0.05 * elapsed:
         words.append(f"of which {format_seconds(fsync)} fsync")

@@ -96,7 +96,7 @@ def _parallel(phase: PhaseRecord) -> bool:
 
 
 def _rate(rate: Rate | None) -> str:
-    return format_rate(rate.bytes_per_s) if rate is not None else "-"
+    return format_rate(rate.bytes_per_s) if rate is not None and rate.bytes else "-"
 
 
 def _cache(phase: PhaseRecord) -> str:

@@ -145,6 +145,7 @@ class Check:
             direct=not system.get("memory_backed"),
             io_uring=bool(uring.get("usable", uring.get("yes", False))),
             evict=None if system.get("memory_backed") else "fadvise",
+            network=bool(system.get("network")),
             discard="discard" in str(system.get("options", "")).split(","),
         )
 
@@ -212,8 +213,9 @@ class Check:
         end = run.record.phases["create"].end if "create" in run.record.phases else None
         if run.exit_code == INTERRUPTED:
             raise StoppedError(run.text or "The check was interrupted.")
-        rate = end.rates.total if end else None
-        return rate.ops_per_s if rate else float(_FEW_FILES), _FEW_FILES / _removal_seconds(run)
+        removal = run.record.phases["remove"].end if "remove" in run.record.phases else None
+        created, removed = (one.rates.total if one else None for one in (end, removal))
+        return created.ops_per_s if created else float(_FEW_FILES), removed.ops_per_s if removed else float("inf")
 
 
 def _removal_seconds(run: Result) -> float:

@@ -42,6 +42,7 @@ class Machine:
     io_uring: bool
     evict: str | None  # the treatment that empties the page cache of our data; None when nothing does
     discard: bool = False  # freed blocks are trimmed at once, which makes removing files slow
+    network: bool = False  # servers answer for names, not the memory of this node
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,10 @@ def calibration(target: str, volume: int, evict: str, direct: bool) -> dict[str,
 
 
 def file_calibration(target: str, count: int) -> dict[str, Any]:
-    """Creates a few small files with one task."""
+    """Creates and removes a few small files with one task."""
     document = _many(target, count, "none")
     document |= {"id": "check-calibration-files", "title": "Calibration: how many small files the check needs"}
-    document["phases"] = [{"id": "create", "op": "write"}]
+    document["phases"] = [{"id": "create", "op": "write"}, {"id": "remove", "op": "remove"}]
     return document
 
 
@@ -226,9 +227,14 @@ def _small_files(target: str, machine: Machine, speed: Speed, lasting: float, du
         # Every file is made durable before the next: on some storage a hundred times slower, so time ends it.
         phases: list[dict[str, Any]] = [{"id": "create", "op": "write", "stop": {"stonewall": f"{lasting:g}s"}}]
     else:
-        phases = [{"id": "create", "op": "write"}, {"id": "open-read-cached", "op": "read"}]
+        phases = [
+            {"id": "create", "op": "write"},
+            {"id": "stat", "op": "stat"},
+            {"id": "open-read-cached", "op": "read"},
+        ]
         if machine.evict and not machine.memory_backed:
             phases.append({"id": "open-read", "op": "read", "before": _evicted(machine)})
+        phases.append({"id": "remove", "op": "remove"})
     document["phases"] = phases
     document["limits"] = _limit(lasting, len(phases))
     key = "small-files-durable" if durable else "small-files"

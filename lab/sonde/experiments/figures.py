@@ -66,6 +66,7 @@ class Row:
     cached: bool = False  # meant to be served by the page cache
     interval: str = "total"  # the rate that is shown
     latency: str = ""  # kind of operation whose latency belongs to it
+    names: bool = False  # an operation on a name, not on data
 
 
 _RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
@@ -85,8 +86,10 @@ def rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[Row]:
         *found,
         Row("small-files", "create", "create", label="create, write, close", **files),
         Row("small-files-durable", "create", "create-durable", label="the same with fsync", **files),
+        Row("small-files", "stat", "stat", _FILES, "stat", "files_per_s", latency="stat", names=True),
         Row("small-files", "open-read-cached", "open-read-cached", label="open, read, close", cached=True, **files),
         Row("small-files", "open-read", "open-read", label="the same, cache emptied", **files),
+        Row("small-files", "remove", "remove", _FILES, "remove", "files_per_s", latency="remove", names=True),
     ]
 
 
@@ -158,15 +161,17 @@ def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: 
         )
     if machine.memory_backed:
         return MEMORY, f"{machine.file_system} keeps files in memory: not a storage number"
+    if row.names and not machine.network:
+        return CACHE, "names in the memory of this node: not a storage number"
     if row.cached:
         return CACHE, f"{'into' if writes else 'from'} page cache: not a storage number"
     if end.ops.failed:
         return FAILED, f"{end.ops.failed} operations failed"
-    if not phase.begin.direct:
+    if not phase.begin.direct and not row.names:
         said = _through_cache(row, phase, end, writes)
         if said:
             return CACHE, said
-    place = "to storage" if writes else "from storage"
+    place = "from the servers" if row.names else "to storage" if writes else "from storage"
     if seconds < (_SHORTEST_FILES_S if row.section == _FILES else SHORTEST_S):
         return SHORT, f"{place}, but over in {format_seconds(seconds)}: too short to trust"
     if seconds < SUSTAINED_S:

@@ -15,7 +15,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 
 PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
-_KINDS = ("read", "write", "open", "fsync", "close")
+_KINDS = ("read", "write", "open", "fsync", "close", "stat", "remove")
 _PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
 _PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 _SPREAD = ("min", "p25", "p50", "p75", "max")
@@ -89,7 +89,8 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
             row |= {f"{name}_bytes_per_s": rate.bytes_per_s, f"{name}_ops_per_s": rate.ops_per_s}
             row[f"{name}_s"] = rate.seconds
     for kind, latency in end.latency.items():
-        row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
+        if kind in _KINDS:
+            row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
     row |= {"user_s": end.cpu.user_s, "system_s": end.cpu.system_s, "bytes_per_system_s": end.cpu.bytes_per_system_s}
     row |= {"max_over_mean": end.imbalance.max_over_mean, "tail_share": end.imbalance.tail_share}
     row |= {"wearout_ratio": end.wearout_ratio, "resident": end.resident}

@@ -73,8 +73,21 @@ int mode_of(const SondeMpiFileRequest& request) {
     return mode;
 }
 
+// With a handle of its own: in Open MPI 4.1, collective writes on the one that preallocated may crash or hang. And it
+// needs the right to read, because ROMIO claims space by writing back what it has read.
+int preallocate(MPI_Comm group, const SondeMpiFileRequest& request) {
+    MPI_File file = MPI_FILE_NULL;
+    if (const int code = MPI_File_open(group, request.path, MPI_MODE_RDWR, MPI_INFO_NULL, &file); code != MPI_SUCCESS) {
+        return code;
+    }
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    const int code = MPI_File_preallocate(file, static_cast<MPI_Offset>(request.preallocate));
+    const int closed = MPI_File_close(&file);
+    return code != MPI_SUCCESS ? code : closed;
+}
+
 // After the open: all of these are collective over those who opened.
-int prepare(SondeMpiFile& file, const SondeMpiFileRequest& request) {
+int prepare(SondeMpiFile& file, MPI_Comm group, const SondeMpiFileRequest& request) {
     int code = MPI_SUCCESS;
     if (request.truncate != 0) {
         code = MPI_File_set_size(file.handle, 0);
@@ -83,7 +96,7 @@ int prepare(SondeMpiFile& file, const SondeMpiFileRequest& request) {
         code = MPI_File_set_size(file.handle, static_cast<MPI_Offset>(request.size));
     }
     if (code == MPI_SUCCESS && request.preallocate > 0) {
-        code = MPI_File_preallocate(file.handle, static_cast<MPI_Offset>(request.preallocate));
+        code = preallocate(group, request);
     }
     if (code == MPI_SUCCESS && request.view != 0) {
         code = set_view(file, request);
@@ -137,7 +150,7 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
     }
     if (code == MPI_SUCCESS) {
         MPI_File_set_errhandler(file->handle, MPI_ERRORS_RETURN);
-        code = prepare(*file, *request);
+        code = prepare(*file, group, *request);
     }
     if (const int error = failed(code, "opening " + file->path); error != 0) {
         // Closing is collective, and so is every failure after the open: all close, or none has the file.

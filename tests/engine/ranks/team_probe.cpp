@@ -199,8 +199,9 @@ int stop(Team& team) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     const auto took = static_cast<std::uint64_t>(waited());
-    // Give the news of the last node time to come: progress is for people, and they look later too.
-    while (team.remote_progress().nodes < team.place().nodes - 1 && team.place().root() && waited() < 10'000) {
+    // The stop may come before the progress of every node has.
+    const auto moved = 1000 * static_cast<std::uint64_t>(team.place().processes - team.place().locals);
+    while (team.place().root() && team.remote_progress().bytes < moved && waited() < 10'000) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     const Team::Remote remote = team.remote_progress();

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Offsets between clocks, from journeys whose truth is known.
+#include "ranks/clock_alignment.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+using namespace sonde::ranks;
+
+namespace {
+
+/// A message there and back, given the true offset and the time of each way.
+Exchange journey(std::int64_t sent, std::int64_t offset, std::int64_t out, std::int64_t work, std::int64_t back) {
+    return {sent, sent + out + offset, sent + out + work + offset, sent + out + work + back};
+}
+
+}  // namespace
+
+TEST_CASE("equal ways give the offset itself, with half a round trip of doubt") {
+    const std::vector<Exchange> one{journey(1000, 5'000'000, 200, 50, 200)};
+    const ClockOffset found = offset_from(one);
+    CHECK(found.offset_ns == 5'000'000);
+    CHECK(found.error_ns == 200);
+}
+
+TEST_CASE("the time the other side takes to answer does not count") {
+    CHECK(offset_from(std::vector{journey(0, -70, 100, 1'000'000'000, 100)}).error_ns == 100);
+}
+
+TEST_CASE("a slow way in one direction shifts the answer by no more than the stated error") {
+    const ClockOffset found = offset_from(std::vector{journey(0, 0, 1000, 0, 10)});
+    CHECK(found.offset_ns == 495);
+    CHECK(found.error_ns == 505);
+}
+
+TEST_CASE("the fastest way out and the fastest way back need not be one journey") {
+    // Neither journey alone is better than 505; together they pin the offset to 10 both ways.
+    const std::vector<Exchange> both{journey(0, 123, 1000, 0, 10), journey(5000, 123, 10, 0, 1000)};
+    const ClockOffset found = offset_from(both);
+    CHECK(found.offset_ns == 123);
+    CHECK(found.error_ns == 10);
+}
+
+TEST_CASE("odd widths are rounded so that the interval covers both ends") {
+    const ClockOffset found = offset_from(std::vector{journey(0, 0, 0, 0, 3)});
+    CHECK(found.offset_ns - found.error_ns <= -3);
+    CHECK(found.offset_ns + found.error_ns >= 0);
+}
+
+TEST_CASE("the truth is inside the stated error, whatever the delays") {
+    std::mt19937_64 random(7);
+    for (int trial = 0; trial < 2000; ++trial) {
+        const auto up_to = [&](std::int64_t most) { return static_cast<std::int64_t>(random() % (most + 1)); };
+        const std::int64_t truth = up_to(2'000'000'000'000) - 1'000'000'000'000;
+        std::vector<Exchange> exchanges;
+        std::int64_t at = up_to(1'000'000'000);
+        for (std::int64_t count = 1 + up_to(31); count > 0; --count) {
+            exchanges.push_back(journey(at, truth, up_to(100'000), up_to(1000), up_to(3000)));
+            at += 200'000;
+        }
+        const ClockOffset found = offset_from(exchanges);
+        REQUIRE(std::abs(found.offset_ns - truth) <= found.error_ns);
+        REQUIRE(found.error_ns <= 51'500);
+    }
+}
+
+TEST_CASE("clocks that drift apart while they are compared: the shortest journey decides") {
+    const std::vector<Exchange> drifting{journey(0, 0, 50, 0, 50), journey(1'000'000, 5000, 20, 0, 30)};
+    const ClockOffset found = offset_from(drifting);
+    CHECK(std::abs(found.offset_ns - 5000) <= 25);
+    CHECK(found.error_ns == 25);
+}
+
+TEST_CASE("by way of a third clock, offsets and errors add") {
+    const ClockOffset both = chained({-300, 20}, {1000, 15});
+    CHECK(both.offset_ns == 700);
+    CHECK(both.error_ns == 35);
+}

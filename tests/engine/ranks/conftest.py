@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: programs that must have been built, launchers that may be absent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import start_ranks  # noqa: E402
+from start_ranks import Launcher  # noqa: E402
+
+FOUND: dict[str, Callable[[], Launcher | None]] = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi}
+
+
+@pytest.fixture(scope="session")
+def team_probe() -> str:
+    path = start_ranks.built("team-probe")
+    if path is None:
+        pytest.skip("team-probe is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_BUILD")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def mpiio_probe() -> str:
+    path = start_ranks.built("mpiio-probe")
+    if path is None:
+        pytest.skip("mpiio-probe is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_BUILD")
+    return str(path)
+
+
+@pytest.fixture(scope="session", params=sorted(FOUND))
+def launcher(request: pytest.FixtureRequest) -> Launcher:
+    """Each launcher of this machine, whether or not there is a module for its MPI."""
+    found = FOUND[request.param]()
+    if found is None:
+        pytest.skip(f"no launcher of {request.param} here")
+    return found
+
+
+@pytest.fixture(scope="session")
+def mpi_launcher(launcher: Launcher) -> Launcher:
+    """A launcher whose MPI there is a module for."""
+    if start_ranks.built(launcher.module) is None:
+        pytest.skip(f"{launcher.module} is not built")
+    return launcher

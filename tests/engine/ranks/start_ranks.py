@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launchers of this machine, and what they may be asked to start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
+
+
+def built(program: str) -> Path | None:
+    """A program of the build tree SONDE_BUILD (build/dev), or None when it has not been built."""
+    path = Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "dev")) / "engine" / program
+    return path if path.exists() else None
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A way to start ranks; `module` is the MPI module that fits it."""
+
+    name: str
+    start: tuple[str, ...]
+    variable: tuple[str, ...]  # {name} {value}: sets a variable of the ranks
+    module: str
+
+    def command(self, ranks: int, *words: str, variables: dict[str, str] | None = None) -> list[str]:
+        """`ranks` ranks of one program; segments of an MPMD start leave out the launcher itself."""
+        settings = [
+            part.format(name=name, value=value) for name, value in (variables or {}).items() for part in self.variable
+        ]
+        return ["-n", str(ranks), *settings, *words]
+
+    def run(self, *segments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs one segment, or several joined by ':'."""
+        words = [*self.start, *segments[0]]
+        for segment in segments[1:]:
+            words += [":", *segment]
+        return run(words, env)
+
+
+def run(words: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command without terminal input; what it printed is kept."""
+    return subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(env or {})}
+    )
+
+
+def mpich() -> Launcher | None:
+    """The mpiexec of the Python package mpich, which is in the environment that runs the tests or in .venv."""
+    for prefix in (Path(sys.prefix), ROOT / ".venv"):
+        if (prefix / "bin" / "mpicxx_abi").exists() and (prefix / "bin" / "mpiexec").exists():
+            start = (str(prefix / "bin" / "mpiexec"),)
+            return Launcher("mpich", start, ("-env", "{name}", "{value}"), "sonde-mpi-abi.so")
+    return None
+
+
+def openmpi() -> Launcher | None:
+    """Open MPI of the system."""
+    program = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    if program is None or not re.search("Open MPI|OpenRTE", run([program, "--version"]).stdout):
+        return None
+    start = (program, "--oversubscribe", *(("--allow-run-as-root",) if os.geteuid() == 0 else ()))
+    return Launcher("openmpi", start, ("-x", "{name}={value}"), "sonde-mpi-site.so")

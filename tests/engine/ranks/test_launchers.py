@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Teams as launchers start them: on one node without MPI, with MPI, and over several nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import start_ranks
+import many_nodes
+import pytest
+from start_ranks import Launcher
+
+pytestmark = pytest.mark.mpi
+
+
+def line(result: Any) -> dict[str, Any]:
+    """The line that the root printed; launchers may print more around it."""
+    assert result.returncode == 0, result.stderr
+    lines = [text for text in result.stdout.splitlines() if text.startswith("{")]
+    assert len(lines) == 1, result.stdout + result.stderr
+    found: dict[str, Any] = json.loads(lines[0])
+    return found
+
+
+def offsets(reduced: str) -> list[tuple[str, int, int]]:
+    """(node, offset, error) in the order in which the reduction joined them."""
+    words = [part.split() for part in reduced.split("|")]
+    return [(node, int(offset), int(error)) for node, offset, error in words]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 16])
+def test_one_node_needs_no_mpi(launcher: Launcher, team_probe: str, ranks: int) -> None:
+    # A module that cannot be loaded: whoever tries MPI fails.
+    found = line(launcher.run(launcher.command(ranks, team_probe, "--threads", "2"), env={"SONDE_MPI_MODULE": "/none"}))
+    assert found["ok"]
+    assert found["description"] == ("single" if ranks == 1 else f"node ({found['description'][6:-1]})")
+    assert found["processes"] == ranks
+    assert found["nodes"] == 1
+    assert found["node_of"] == [0] * ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 16])
+def test_mpi_on_request(mpi_launcher: Launcher, team_probe: str, ranks: int) -> None:
+    words = [team_probe, "--launch", "mpi", "--threads", "2"]
+    found = line(mpi_launcher.run(mpi_launcher.command(ranks, *words)))
+    assert found["ok"]
+    assert found["description"].startswith("mpi (")
+    assert (found["processes"], found["nodes"]) == (ranks, 1)
+
+
+def test_mpi_without_a_launcher_is_one_process(team_probe: str) -> None:
+    if start_ranks.built("sonde-mpi-abi.so") is None or start_ranks.mpich() is None:
+        pytest.skip("sonde-mpi-abi.so is not built")
+    found = line(start_ranks.run([team_probe, "--launch", "mpi"]))
+    assert (found["ok"], found["processes"]) == (True, 1)
+
+
+def test_64_ranks_on_one_node(launcher: Launcher, team_probe: str) -> None:
+    assert line(launcher.run(launcher.command(64, team_probe)))["ok"]
+
+
+@pytest.mark.parametrize("layout", [[2, 2, 1], [1, 1], [1] * 7, [1, 3]])
+def test_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[int]) -> None:
+    """Several nodes without the rights to make any: messages, the tree, and clocks that are in truth the same."""
+    segments = [
+        mpi_launcher.command(ranks, team_probe, "--launch", "mpi", variables={"SONDE_PRETEND_NODE": f"host{node}"})
+        for node, ranks in enumerate(layout)
+    ]
+    found = line(mpi_launcher.run(*segments))
+    assert found["ok"]
+    assert found["nodes"] == len(layout)
+    assert found["node_of"] == [node for node, ranks in enumerate(layout) for _ in range(ranks)]
+    clocks = offsets(found["reduced"])
+    assert [name for name, _, _ in clocks] == [f"{node}@host{node}" for node in range(len(layout))]
+    assert clocks[0][1:] == (0, 0)
+    for _, offset, error in clocks[1:]:
+        assert abs(offset) <= error
+
+
+def test_a_module_for_another_mpi_is_refused(mpi_launcher: Launcher, team_probe: str) -> None:
+    """Ranks that do not see each other must not run side by side as if each were the whole run."""
+    other = "sonde-mpi-site.so" if mpi_launcher.name == "mpich" else "sonde-mpi-abi.so"
+    module = start_ranks.built(other)
+    if module is None:
+        pytest.skip(f"{other} is not built")
+    result = mpi_launcher.run(
+        mpi_launcher.command(2, team_probe, "--launch", "mpi"),
+        env={"SONDE_MPI_MODULE": str(module)},
+    )
+    assert result.returncode != 0
+    assert "started 2 processes, but" in result.stderr or "MPI" in result.stderr
+    assert '"ok": true' not in result.stdout
+
+
+def test_processes_that_mpi_cannot_fork(team_probe: str) -> None:
+    result = start_ranks.run([team_probe, "--launch", "mpi", "--processes", "3"])
+    assert result.returncode == 3
+    assert "mpiexec -n 3" in result.stderr
+
+
+def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
+    """Network namespaces: different host names, addresses and /proc/self/ns/net, so real nodes to everything but the
+    hardware. Here the wire works: progress and stop flags travel while nobody is at a barrier."""
+    with nodes(3, tmp_path) as cluster:
+        mpiexec = Path(mpich_with_module().start[0])
+        found = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--threads", "2")))
+        assert (found["ok"], found["nodes"], found["node_of"]) == (True, 3, [0, 0, 1, 1, 2, 2])
+        clocks = offsets(found["reduced"])
+        assert [name for name, _, _ in clocks] == ["0@n1", "1@n2", "2@n3"]
+        assert all(abs(offset) <= error for _, offset, error in clocks)
+
+        news = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--do", "stop")))
+        assert news["stop"] == 1
+        assert news["slowest_ms"] < 10_000  # the probe's own limit: the flag never came
+        assert (news["heard"], news["bytes"], news["operations"]) == (2, 4000, 4)
+
+
+@pytest.mark.parametrize("victim", [0, 2, 3])
+def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim: int) -> None:
+    """Whoever the launcher leaves alive comes out of the barrier and knows that somebody is gone."""
+    with nodes(2, tmp_path) as cluster:
+        mpiexec = Path(mpich_with_module().start[0])
+        words = cluster.mpiexec(
+            mpiexec, 2, team_probe, "--do", "lose", "--victim", str(victim), "--folder", str(tmp_path)
+        )
+        at = words.index(str(mpiexec))
+        words.insert(at + 1, "-disable-auto-cleanup")
+        assert start_ranks.run(words).returncode != 0
+    told = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(4) if (tmp_path / str(rank)).exists()]
+    # hydra kills the other ranks of the node whose rank was killed, sooner or later: its leader may be the one named.
+    assert len(told) >= 2
+    assert all(report["lost"] // 2 == victim // 2 for report in told)
+    assert all((report["stop"], report["all"]) == (3, False) for report in told)
+
+
+def mpich_with_module() -> Launcher:
+    found = start_ranks.mpich()
+    if found is None or start_ranks.built(found.module) is None:
+        pytest.skip("needs the Python package mpich and sonde-mpi-abi.so")
+    return found
+
+
+def nodes(count: int, folder: Path) -> many_nodes.ManyNodes:
+    reason = many_nodes.why_not()
+    if reason:
+        pytest.skip(reason)
+    return many_nodes.ManyNodes(count, folder)

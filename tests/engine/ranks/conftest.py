@@ -11,8 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import start_ranks  # noqa: E402
-from start_ranks import Launcher  # noqa: E402
+import start_ranks
+from start_ranks import Launcher
 
 FOUND: dict[str, Callable[[], Launcher | None]] = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several "nodes" on one machine: network namespaces on a bridge, each with a host name and an /etc/hosts of its own."""
+"""Several "nodes" on one machine: network namespaces on a bridge, each with its own host name and /etc/hosts."""
 
 from __future__ import annotations
 
@@ -96,6 +96,6 @@ class ManyNodes:
         where = ",".join(f"{name}:{per_node}" for name in self.names)
         launch = [str(mpiexec), "-launcher", "ssh", "-launcher-exec", str(self.folder / "remote-shell")]
         launch += ["-hosts", where, "-n", str(per_node * self.count), *command]
-        inside = f"mount --bind {self.folder}/hosts /etc/hosts && exec \"$@\""
+        inside = f'mount --bind {self.folder}/hosts /etc/hosts && exec "$@"'
         enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--mount", "--propagation", "private"]
         return [*enter, "bash", "-c", inside, "head", *launch]

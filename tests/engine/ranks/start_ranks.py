@@ -48,7 +48,12 @@ class Launcher:
 def run(words: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command without terminal input; what it printed is kept."""
     return subprocess.run(
-        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(env or {})}
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**os.environ, **(env or {})},
     )
 
 

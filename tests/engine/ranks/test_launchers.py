@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import start_ranks
 import many_nodes
 import pytest
+import start_ranks
 from start_ranks import Launcher
 
 pytestmark = pytest.mark.mpi

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import start_ranks
 import pytest
+import start_ranks
 from start_ranks import Launcher
 
 pytestmark = pytest.mark.mpi

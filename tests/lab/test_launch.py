@@ -26,6 +26,20 @@ from sonde.model.errors import DataMismatchError, MachineError, RunFailedError, 
 
 Fake = Callable[..., Path]
 
+HYDRA = """
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   EXIT CODE: 9
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+"""
+OPENMPI = """
+Primary job  terminated normally, but 1 process returned
+mpirun noticed that process rank 2 with PID 9 on node a exited on signal 9 (Killed).
+--------------------------------------------------------------------------
+"""
+SLURM = "srun: error: node7: task 3: Killed\nsrun: launch/slurm: _step_signal: Terminating\n"
+
 PLAN: dict[str, Any] = {
     "schema": "sonde-plan/1",
     "id": "p",
@@ -297,6 +311,10 @@ def test_what_an_engine_answers_badly_is_one_sentence(
         ("one\ntwo\n", "two"),
         ("sonde-engine: ours\nsome library: bye\n", "ours"),
         ("\n\n  spaces  \n", "spaces"),
+        (HYDRA, "A process of the run was lost: Killed (signal 9)"),
+        (OPENMPI, "A process of the run was lost: process rank 2 with PID 9 on node a exited on signal 9 (Killed)."),
+        (SLURM, "A process of the run was lost: node7: task 3: Killed"),
+        (f"{HYDRA}\nsonde-engine: a peer was lost", "a peer was lost"),
     ],
 )
 def test_the_sentence_of_the_engine_among_its_messages(messages: str, sentence: str) -> None:
@@ -311,7 +329,8 @@ def test_the_sentence_of_the_engine_among_its_messages(messages: str, sentence: 
         (3, MachineError),
         (4, DataMismatchError),
         (5, StoppedError),
-        (77, MachineError),
+        (9, RunFailedError),
+        (127, MachineError),
         (-11, RunFailedError),
         (-64, RunFailedError),
     ],

@@ -15,7 +15,7 @@ from sonde.model.units import format_ops, format_rate, format_seconds
 from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import Level, levels
 
-SHORTEST_S = 1.0
+SHORTEST_S = 0.5
 # Small files are counted in thousands, each a sample of its own: a shorter time will do.
 _SHORTEST_FILES_S = 0.1
 SUSTAINED_S = 50.0
@@ -162,7 +162,8 @@ def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: 
     if machine.memory_backed:
         return MEMORY, f"{machine.file_system} keeps files in memory: not a storage number"
     if row.names and not machine.network:
-        return CACHE, "names in the memory of this node: not a storage number"
+        where = "may still be in memory" if phase.begin.op == "remove" else "names in the memory of this node"
+        return CACHE, f"{where}: not a storage number"
     if row.cached:
         return CACHE, f"{'into' if writes else 'from'} page cache: not a storage number"
     if end.ops.failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ from sonde.model.errors import (
 
 VARIABLE = "SONDE_ENGINE"
 NAME = "sonde-engine"
+# How launchers say that a process died: MPICH's Hydra, Open MPI, Slurm.
+_LOST_PROCESS = (r"EXIT STRING: (.+)", r"noticed that (process rank .+)", r"^srun: error: (.+)")
 
 
 @dataclass(frozen=True)
@@ -105,17 +108,22 @@ def last_sentence(messages: str) -> str:
     """The engine's own sentence in what it printed to stderr: its last line that has our name, else the last line."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith(f"{NAME}:")]
+    if not ours:
+        for pattern in _LOST_PROCESS:
+            found = re.search(pattern, messages, re.MULTILINE)
+            if found:
+                return f"A process of the run was lost: {found[1].strip()}"
     chosen = (ours or lines or [""])[-1]
     return chosen.removeprefix(f"{NAME}:").strip()
 
 
-def engine_error(returncode: int, said: str) -> UserError:
-    """The error for an engine that ended with `returncode`."""
+def engine_error(returncode: int, said: str, program: str = "The engine") -> UserError:
+    """The error for `program` (the engine, or the launcher that started it) that ended with `returncode`."""
     text = sentence(said)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
-        return RunFailedError(" ".join(f"The engine was ended by {_signal_name(-returncode)}. {text}{hint}".split()))
-    text = text or f"The engine ended with exit code {returncode} and said nothing."
+        return RunFailedError(" ".join(f"{program} was ended by {_signal_name(-returncode)}. {text}{hint}".split()))
+    text = text or f"{program} ended with exit code {returncode} and said nothing."
     kinds: dict[int, type[UserError]] = {
         FAILED: RunFailedError,
         BAD_INPUT: UserError,
@@ -123,7 +131,9 @@ def engine_error(returncode: int, said: str) -> UserError:
         INTERRUPTED: StoppedError,
         DONE: UserError,
     }
-    return kinds.get(returncode, MachineError)(text)
+    # Launchers have codes of their own: a process that died, or (126, 127) a program that could not be started.
+    other = RunFailedError if returncode > INTERRUPTED and returncode not in (126, 127) else MachineError
+    return kinds.get(returncode, other)(text)
 
 
 def _signal_name(number: int) -> str:

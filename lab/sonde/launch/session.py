@@ -140,6 +140,7 @@ class Session:
             return Outcome(end.exit_code, text, self._reader)
         if status == DONE:
             return Outcome(FAILED, "The engine ended without completing its record.", self._reader)
-        error = engine_error(status, said)
+        program = "The engine" if self._job.launcher.ranks is None else f"The launcher {self._job.launcher.name}"
+        error = engine_error(status, said, program)
         code = INTERRUPTED if status in (-2, -15, 130, 143) else error.exit_code
         return Outcome(code, str(error), self._reader)

@@ -72,8 +72,7 @@ def _windows(size: int) -> list[tuple[int, int]]:
     while length >= 2 * SHORTEST:
         width = int(length)
         count = 1 if width == size else int(np.ceil((size - width) / (width / 2))) + 1
-        for first in np.linspace(0, size - width, count):
-            found.append((int(first), int(first) + width))
+        found += [(int(first), int(first) + width) for first in np.linspace(0, size - width, count)]
         length /= np.sqrt(2)
     return found
 

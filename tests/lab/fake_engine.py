@@ -7,7 +7,8 @@ How it behaves is said by environment variables, so that a test needs no other f
 FAKE_MODE     ok (default), refuse (exit 2), environment (exit 3), enospc (exit 1 in the second phase), mismatch (4),
               crash (SIGKILL of itself in the second phase), no-end (exit 0 without an end line), torn (a last line cut
               off, then SIGKILL), deaf (ignores SIGINT and SIGTERM), alone (says that it is one process), silent (exit 3
-              without a word), no-direct (phases with direct I/O fail), slow-start (a second before the first line)
+              without a word), limit (time limit in the second phase), no-direct (phases with direct I/O
+              fail), slow-start (a second before the first line)
 FAKE_SECONDS  time each phase takes, default 0
 FAKE_RATE     bytes per second of every phase, default 1e9
 FAKE_TYPE     file system type, default ext4
@@ -266,6 +267,9 @@ def write_record(out: Writer, plan: dict[str, Any], options: dict[str, str], sta
                 out.file.write('{"type":"progress","t":1.0,"pha')
                 out.file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
+        if index == 1 and MODE == "limit":
+            status, code, text = "interrupted", 5, "The time limit of the plan is over."
+            break
         if index == 1 and MODE == "enospc":
             text = f"{phase['id']}: no space left on device"
             out.line("phase_begin", phase=phase["id"], index=index, op=phase["op"], backend="posix", measured=True)

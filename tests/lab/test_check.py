@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -325,6 +328,39 @@ def test_a_part_that_fails_does_not_cost_the_others(
     keys = [figure.key for figure in result.figures]
     assert "create" in keys
     assert not any(key.startswith("random") for key in keys)
+
+
+def test_a_part_that_met_its_time_limit_does_not_end_the_check(
+    fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake()
+    original = Check._conduct
+
+    def conduct(self: Check, plan: Plan, name: str, role: str, part: str) -> Any:
+        fake("limit" if part == "sequential-1" else "ok")
+        return original(self, plan, name, role, part)
+
+    monkeypatch.setattr(Check, "_conduct", conduct)
+    result = check(target, archive)
+    assert result.exit_code == 1
+    assert any("time limit" in note for note in result.notes)
+    assert "create" in [figure.key for figure in result.figures]
+
+
+def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target: Path, archive: Path) -> None:
+    fake(seconds="0.2")
+    told: list[str] = []
+
+    def part(title: str, number: int, count: int, plan: Plan) -> None:
+        if number == 2:
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    setup = Setup(find_engine(), Archive(archive), stopping=lambda: told.append("stopping"))
+    result = Check(target, setup, False, Watcher(part=part)).run()
+    assert result.exit_code == 5
+    assert told == ["stopping"]
+    assert len(result.runs) == 2
+    assert "write-storage-1" in [figure.key for figure in result.figures]
 
 
 @pytest.mark.parametrize(

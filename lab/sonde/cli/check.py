@@ -18,7 +18,7 @@ from sonde.experiments.check import Check, CheckResult, Watcher
 from sonde.experiments.conduct import Setup, failure
 from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
 from sonde.launch.engine import find_engine
-from sonde.model.errors import DONE
+from sonde.model.errors import DONE, INTERRUPTED
 from sonde.model.plan import Plan
 from sonde.model.units import format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import REPORTS, Archive
@@ -67,7 +67,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     else:
         _print_result(results(), result, page)
     if result.exit_code != DONE:
-        raise failure(result.exit_code, result.runs[-1].text if len(result.runs) == 1 else _worst(result))
+        raise failure(result.exit_code, _why(result))
     return DONE
 
 
@@ -91,8 +91,12 @@ def _kept(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> P
     return make_report([run.folder for run in result.runs], place / f"{result.group}.html", title, quiet)
 
 
-def _worst(result: CheckResult) -> str:
-    return next((run.text for run in result.runs if run.exit_code == result.exit_code), "A part of the check failed.")
+def _why(result: CheckResult) -> str:
+    if result.exit_code == INTERRUPTED:
+        return "The check was interrupted; what was measured until then is kept."
+    failed = [run for run in result.runs if run.exit_code != DONE]
+    more = f" ({len(failed) - 1} more parts failed.)" if len(failed) > 1 else ""
+    return f"{failed[0].text}{more}" if failed else "A part of the check failed."
 
 
 def _print_result(console: Console, result: CheckResult, page: Path | None) -> None:

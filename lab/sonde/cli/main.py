@@ -6,10 +6,13 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -78,9 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A terminal that lacks a sign shows another one; it is no reason to fail.
             stream.reconfigure(errors="replace")
     try:
-        result = command.main(
-            args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
-        )
+        with _as_interrupts(signal.SIGTERM, signal.SIGHUP):
+            result = command.main(
+                args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
+            )
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
@@ -97,6 +101,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("SONDE_DEBUG"):
             raise
         return _say(_unexpected(error), FAILED)
+
+
+@contextmanager
+def _as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+    """Whoever ends us politely gets the same good order as Ctrl-C, also between two runs."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _say(sentence: str, code: int) -> int:

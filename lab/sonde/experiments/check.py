@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from sonde.experiments.check_plans import (
 )
 from sonde.experiments.conduct import Observer, Result, Setup, conduct, failure
 from sonde.experiments.figures import Figure, figures
-from sonde.model.errors import DONE, INTERRUPTED, MachineError, StoppedError, UserError
+from sonde.model.errors import DONE, FAILED, INTERRUPTED, MachineError, StoppedError, UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import new_id
 
@@ -76,7 +76,9 @@ class Check:
 
     def __init__(self, target: Path, setup: Setup, full: bool, watcher: Watcher) -> None:
         self._target = target.absolute()
-        self._setup = setup
+        self._setup = replace(setup, stopping=self._stop)
+        self._told = setup.stopping
+        self._stopped = False
         self._full = full
         self._watcher = watcher
         self._group = new_id("check")
@@ -91,21 +93,34 @@ class Check:
         result = CheckResult(self._group, self._target, machine, self._full, notes=self._notes)
         records = {}
         for number, part in enumerate(found, start=1):
-            run = self._measure(part, number, len(found))
-            if run is None:
-                continue
-            result.runs.append(run)
-            records[part.key] = (run.id, run.record)
-            result.exit_code = result.exit_code or run.exit_code
-            if run.exit_code != DONE:
-                self._notes.append(f"{part.title}: {run.text}")
-            if run.exit_code == INTERRUPTED:
+            try:
+                run = self._measure(part, number, len(found))
+            except (StoppedError, KeyboardInterrupt):
+                run, self._stopped = None, True
+            if run is not None:
+                self._keep(result, part, run)
+                records[part.key] = (run.id, run.record)
+            if self._stopped:
                 result.exit_code = INTERRUPTED
                 break
         result.figures = figures(records, machine, machine.direct and machine.io_uring)
         if not result.runs:
+            if self._stopped:
+                raise StoppedError("The check was interrupted before anything was measured.")
             raise MachineError(self._notes[-1] if self._notes else "Nothing could be measured.")
         return result
+
+    def _keep(self, result: CheckResult, part: Part, run: Result) -> None:
+        result.runs.append(run)
+        if run.exit_code != DONE:
+            self._notes.append(f"{part.title}: {run.text}")
+        # a part that met its time limit was not interrupted by anybody: the others may still be measured
+        code = FAILED if run.exit_code == INTERRUPTED else run.exit_code
+        result.exit_code = result.exit_code or code
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._told()
 
     def _measure(self, part: Part, number: int, count: int) -> Result | None:
         plan = Plan.from_document(part.document, f"the check of {self._target}")
@@ -162,7 +177,7 @@ class Check:
             run = self._calibration_run(machine, volume)
             write = run.record.phases["write"].end if "write" in run.record.phases else None
             if write is None or write.rates.total is None:
-                raise failure(run.exit_code or 1, run.text)
+                raise failure(FAILED if run.exit_code in (DONE, INTERRUPTED) else run.exit_code, run.text)
             machine = self._learned(machine, run)
             if write.rates.total.seconds >= _LONG_ENOUGH_S or volume >= largest:
                 break
@@ -184,7 +199,7 @@ class Check:
         plan = Plan.from_document(document, f"the check of {self._target}")
         self._watcher.part("Calibration", 0, 0, plan)
         run = self._conduct(plan, "check-calibration", "calibration", "calibration")
-        if run.exit_code == INTERRUPTED:
+        if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")
         return run
 
@@ -211,7 +226,7 @@ class Check:
         self._watcher.part("Calibration", 0, 0, plan)
         run = self._conduct(plan, "check-calibration", "calibration", "calibration-files")
         end = run.record.phases["create"].end if "create" in run.record.phases else None
-        if run.exit_code == INTERRUPTED:
+        if self._stopped:
             raise StoppedError(run.text or "The check was interrupted.")
         removal = run.record.phases["remove"].end if "remove" in run.record.phases else None
         created, removed = (one.rates.total if one else None for one in (end, removal))

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,14 +28,15 @@ _INTERVAL_S = 0.1
 
 
 class SignalWatch:
-    """Counts signals instead of dying from them, while it is entered. Only the main thread may enter it."""
+    """Counts signals instead of dying from them, while it is entered. Outside the main thread it counts nothing."""
 
     def __init__(self) -> None:
         self.received: list[int] = []
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> SignalWatch:
-        for number in _RELAYED:
+        # Python lets only the main thread handle signals; a notebook or a service may call us from another.
+        for number in _RELAYED if threading.current_thread() is threading.main_thread() else ():
             self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -42,7 +44,7 @@ class SignalWatch:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler or signal.SIG_DFL)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received.append(number)

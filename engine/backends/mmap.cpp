@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -94,7 +95,15 @@ int fault_reason(const MappedFile& file, const Operation& operation, const std::
     } else {
         moved = ::pread(file.descriptor, &byte, 1, offset);
     }
-    return moved < 0 ? -errno : -EIO;
+    if (moved < 0) {
+        return -errno;
+    }
+    // A fault may ask for a whole huge page at once, which a nearly full file system refuses while a byte still fits.
+    constexpr std::uint64_t huge_page = 2U << 20U;
+    struct statvfs space {};
+    const bool full = operation.write && ::fstatvfs(file.descriptor, &space) == 0 &&
+                      static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize < huge_page;
+    return full ? -ENOSPC : -EIO;
 }
 
 class MmapChannel final : public Channel {

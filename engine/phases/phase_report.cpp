@@ -16,6 +16,30 @@ namespace sonde::phases {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+namespace {
+
+/// What to do about an error, where there is something to say that its name does not.
+std::string advice(int code, const plan::Io& io) {
+    switch (code) {
+        case EIO:
+        case EREMOTEIO:
+            return "; the kernel's log on that host (dmesg) and the servers' logs say more";
+        case EFBIG:
+            return "; `ulimit -f` or the file system limits the size of a file";
+        case EDQUOT:
+            return "; the quota of this user or project is used up";
+        case EMFILE:
+            return "; `ulimit -n` limits the open files of a process";
+        case EINVAL:
+            return io.direct ? "; does this file system support direct I/O with this alignment? Try io.direct = false"
+                             : "";
+        default:
+            return {};
+    }
+}
+
+}  // namespace
+
 json PhaseRun::gather_errors() {
     json mine = json::array();
     ranks::NodeControl& control = context_.team.control();
@@ -66,9 +90,7 @@ void PhaseRun::say_errors(const json& errors) {
                        (code == ENODATA ? std::string("the file ends before the data that was expected")
                                         : std::string(std::strerror(code))) +
                        " (" + errno_name(code) + ")";
-            if (code == EINVAL && phase_.data.io.direct) {
-                sentence += "; does this file system support direct I/O with this alignment? Try io.direct = false";
-            }
+            sentence += advice(code, phase_.data.io);
             context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
         }
         line["text"] = sentence;

@@ -11,6 +11,19 @@ namespace sonde::workloads {
 using backends::Operation;
 using patterns::Entry;
 
+namespace {
+
+/// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
+/// although no error is reported is an error all the same.
+int reason(std::int64_t moved, bool write) {
+    if (moved < 0) {
+        return static_cast<int>(-moved);
+    }
+    return write ? EIO : ENODATA;
+}
+
+}  // namespace
+
 template <class Time>
 void DataStream<Time>::choose(std::span<Entry> batch, std::uint64_t first, std::uint64_t pass) const noexcept {
     if (!job_.reads || !job_.writes) {
@@ -60,8 +73,7 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
                 // A second try of a collective call would find nobody to call with.
                 moved = collective ? moved : finish_short(operation, moved);
                 if (moved < 0 || (moved < length_ && !job_.verify)) {
-                    fail(file.path, entry.write ? "write" : "read", moved < 0 ? static_cast<int>(-moved) : ENODATA,
-                         entry.offset);
+                    fail(file.path, entry.write ? "write" : "read", reason(moved, entry.write), entry.offset);
                     if (collective) {
                         channel_->agree(true);
                     }
@@ -153,8 +165,8 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             if (moved != length_) [[unlikely]] {
                 moved = finish_short(slot.operation, moved);
                 if (moved < 0 || (moved < length_ && !job_.verify)) {
-                    fail(file.path, slot.operation.write ? "write" : "read",
-                         moved < 0 ? static_cast<int>(-moved) : ENODATA, slot.operation.offset);
+                    fail(file.path, slot.operation.write ? "write" : "read", reason(moved, slot.operation.write),
+                         slot.operation.offset);
                     end = End::stop;
                     continue;
                 }

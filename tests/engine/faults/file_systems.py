@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small file systems of our own, on loop devices, that can be filled, broken and taken away. Root only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+# Sparse; XFS makes none below 300 MiB.
+SIZE_MIB = {"ext4": 64, "xfs": 320}
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command; what it printed is kept."""
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+def need_root() -> None:
+    """Skips where file systems cannot be mounted."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root (mounts)")
+
+
+@contextmanager
+def mounted(words: tuple[str, ...], point: Path) -> Iterator[Path]:
+    """`mount WORDS POINT`, undone however the test ends."""
+    need_root()
+    point.mkdir(parents=True, exist_ok=True)
+    done = command("mount", *words, str(point))
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount here: {done.stderr.strip()}")
+    try:
+        yield point
+    finally:
+        while os.path.ismount(point) and command("umount", str(point)).returncode != 0:
+            if command("umount", "-l", str(point)).returncode != 0:
+                break
+
+
+@contextmanager
+def tmpfs(folder: Path, mib: int) -> Iterator[Path]:
+    """A tmpfs of that size."""
+    with mounted(("-t", "tmpfs", "-o", f"size={mib}m", "tmpfs"), folder) as point:
+        yield point
+
+
+@contextmanager
+def loop_device(image: Path) -> Iterator[str]:
+    """A loop device on a file."""
+    need_root()
+    done = command("losetup", "--find", "--show", str(image))
+    if done.returncode != 0:
+        pytest.skip(f"no loop device here: {done.stderr.strip()}")
+    device = done.stdout.strip()
+    try:
+        yield device
+    finally:
+        command("losetup", "--detach", device)
+
+
+@contextmanager
+def file_system(kind: str, folder: Path, image_folder: Path | None = None, options: str = "") -> Iterator[Path]:
+    """A file system of `kind` (ext4, xfs) mounted below `folder`, on a sparse image in `image_folder`."""
+    need_root()
+    maker = shutil.which(f"mkfs.{kind}")
+    if maker is None:
+        pytest.skip(f"mkfs.{kind} is not installed")
+    image = (image_folder or folder) / f"{kind}.img"
+    with image.open("wb") as file:
+        file.truncate(SIZE_MIB[kind] << 20)
+    force = {"ext4": ("-F", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1"), "xfs": ("-f", "-q")}
+    made = command(maker, *force[kind], str(image))
+    assert made.returncode == 0, made.stderr
+    with loop_device(image) as device:
+        words = ("-t", kind, *(("-o", options) if options else ()), device)
+        with mounted(words, folder / f"{kind}-mounted") as point:
+            yield point
+
+
+def free_bytes(point: Path) -> int:
+    """What a user can still write there."""
+    facts = os.statvfs(point)
+    return facts.f_bavail * facts.f_frsize
+
+
+def fill_command(point: Path, leave: int) -> str:
+    """A shell command that takes all space but `leave` bytes."""
+    return f"fallocate -l {max(4096, free_bytes(point) - leave)} {point}/ballast"

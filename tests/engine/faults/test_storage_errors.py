@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the storage fails: one sentence that names task, host, path, offset and error, exit code 1, finished phases are
+kept, everything is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_under_test import ENVIRONMENT, FAILED, Engine, Plan, Result, tree, write_plan
+from file_systems import file_system, fill_command, tmpfs
+
+MIB = 1 << 20
+HOST = socket.gethostname()
+
+
+def small_then_full(point: Path, **second: object) -> Plan:
+    """A small phase that succeeds, then one that finds the file system full."""
+    fill: Plan = {"kind": "command", "command": fill_command(point, 12 * MIB), "need": "required"}
+    return write_plan(
+        point,
+        {"id": "small", "op": "write"},
+        {"id": "full", "op": "write", "before": [fill], "access": {"transfer": "64KiB", "segments": 160}, **second},
+        tasks={"threads": 2},
+    )
+
+
+def assert_error_is_named(result: Result, phase: str, what: str, error: int) -> None:
+    """The sentence and the record say the same: which task, where, what, which error."""
+    assert result.code == FAILED
+    name = errno.errorcode[error]
+    first = result.of("error")[0]
+    assert (first["phase"], first["host"], first["what"], first["errno"], first["name"]) == (
+        phase,
+        HOST,
+        what,
+        error,
+        name,
+    )
+    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {what} of (\S+) at offset \d+ failed: .*\({name}\)"
+    found = re.match(pattern, result.sentence)
+    assert found, result.sentence
+    assert found[1] == first["path"]
+    assert result.end["status"] == "failed"
+    assert result.end["exit_code"] == FAILED
+    assert result.end["text"].startswith(found[0])
+    ended = [line for line in result.of("phase_end") if line["phase"] == phase]
+    assert [line["stopped_by"] for line in ended] == ["error"]
+    assert ended[0]["ops"]["failed"] >= 1
+    # What failed is not counted as done.
+    assert ended[0]["bytes"]["moved"] <= ended[0]["bytes"].get("planned", 1 << 62)
+
+
+WAYS: list[tuple[str, Plan, str]] = [
+    ("buffered", {}, "write"),
+    ("direct", {"io": {"direct": True}}, "write"),
+    ("queued", {"backend": "io_uring", "io": {"direct": True, "queue_depth": 8}}, "write"),
+    ("queued-buffered", {"backend": "io_uring", "io": {"queue_depth": 8}}, "write"),
+    ("mapped", {"backend": "mmap"}, "write"),
+    ("reserved", {"io": {"preallocate": "fallocate"}}, "open"),
+]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+@pytest.mark.parametrize(("members", "what"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
+def test_no_space_left(engine: Engine, tmp_path: Path, kind: str, members: Plan, what: str) -> None:
+    with file_system(kind, tmp_path) as point:
+        result = engine.run(small_then_full(point, **members))
+        if result.code == ENVIRONMENT and "cannot run here" in result.err:
+            pytest.skip(result.sentence)
+        if members.get("backend") == "mmap":
+            what = result.of("error")[0]["what"]  # where a mapping notices it is the kernel's choice
+        assert_error_is_named(result, "full", what, errno.ENOSPC)
+        assert result.finished("small")["stopped_by"] == "volume"
+        # What the test itself put there stays.
+        assert [name for name in tree(point) if name != "lost+found"] == ["ballast"]
+        assert result.end["files_left"] == []
+
+
+@pytest.mark.root
+def test_forked_tasks_of_a_full_file_system_speak_once(engine: Engine, tmp_path: Path) -> None:
+    with file_system("ext4", tmp_path) as point:
+        plan = small_then_full(point)
+        plan["tasks"] = {"processes": 4}
+        result = engine.run(plan)
+        assert_error_is_named(result, "full", "write", errno.ENOSPC)
+        assert result.err.count("\n") == 1
+        assert [name for name in tree(point) if name != "lost+found"] == ["ballast"]
+
+
+@pytest.mark.root
+def test_a_volume_that_cannot_fit_is_refused_before_the_first_byte(engine: Engine, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "small", 4) as point:
+        plan = write_plan(point, data={"access": {"transfer": "1MiB", "block": "1MiB", "segments": 8}})
+        result = engine.run(plan)
+        assert result.code == ENVIRONMENT
+        assert re.search(r"has 4 MiB free, but the plan needs 8 MiB .* make the volume smaller", result.only_sentence)
+        assert tree(point) == []
+
+
+@pytest.mark.root
+def test_too_few_inodes_are_noticed_before_the_first_file(engine: Engine, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "few", 8) as point:
+        os.system(f"mount -o remount,nr_inodes=20 {point}")
+        plan = write_plan(point, data={"files": {"mapping": "many", "count": 50}, "access": {"transfer": "4KiB"}})
+        result = engine.run(plan)
+        assert result.code == ENVIRONMENT
+        assert "free inodes, but the plan makes 50 files" in result.only_sentence
+        assert tree(point) == []
+
+
+@pytest.mark.root
+def test_a_broken_device_gives_an_input_output_error(engine: Engine, tmp_path: Path) -> None:
+    # The image lies on a tmpfs that is too small for it: writing back fails as a broken disk does.
+    with tmpfs(tmp_path / "store", 24) as store, file_system("ext4", tmp_path, store) as point:
+        io: Plan = {"direct": True}
+        data: Plan = {"access": {"transfer": "1MiB", "block": "1MiB", "segments": 40}, "io": io}
+        result = engine.run(write_plan(point, data=data))
+        assert result.code == FAILED
+        first = result.of("error")[0]
+        assert first["name"] in ("EIO", "ENOSPC")
+        assert f"write of {point}" in result.sentence
+        assert result.end["status"] == "failed"
+
+
+@pytest.mark.root
+def test_a_read_only_mount_is_no_target(engine: Engine, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "ro", 4) as point:
+        os.system(f"mount -o remount,ro {point}")
+        result = engine.run(write_plan(point))
+        assert result.code == ENVIRONMENT
+        assert f"target {point} is on a read-only file system" in result.only_sentence
+
+
+CALLS = [
+    ("open", "open", {}),
+    ("write", "write", {}),
+    ("fsync", "fsync", {"io": {"fsync": "end"}}),
+    ("close", "close", {}),
+]
+
+
+@pytest.mark.parametrize(("call", "what", "data"), CALLS, ids=[case[0] for case in CALLS])
+def test_an_error_of_any_call_ends_the_phase(
+    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]], call: str, what: str, data: Plan
+) -> None:
+    plan = write_plan(target, {"id": "fails", "op": "write"}, data=data)
+    result = engine.run(plan, env=failing_calls(call, errno.EIO))
+    assert_error_is_named(result, "fails", what, errno.EIO)
+    assert "dmesg" in result.sentence
+    assert tree(target) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_error_is_counted_where_it_happened(
+    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]], threads: int
+) -> None:
+    plan = write_plan(target, {"id": "good", "op": "write"}, {"id": "bad", "op": "read"}, tasks={"threads": threads})
+    result = engine.run(plan, env=failing_calls("read", errno.EREMOTEIO, after=5))
+    assert_error_is_named(result, "bad", "read", errno.EREMOTEIO)
+    assert result.finished("good")["ops"]["done"] == 16 * threads
+    bad = result.finished("bad")
+    assert bad["ops"]["done"] == 5
+    assert bad["bytes"]["moved"] == 5 * 65536
+    if threads == 1:
+        assert result.of("error")[0]["offset"] == 5 * 65536
+    assert tree(target) == []
+
+
+def test_short_transfers_are_continued_and_counted(
+    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]]
+) -> None:
+    plan = write_plan(target, data={"verify": "readback"})
+    result = engine.run(plan, env=failing_calls("write", "SHORT", after=3))
+    assert result.code == 0, result.err
+    end = result.finished("write")
+    assert end["ops"]["short"] > 0
+    assert end["bytes"]["moved"] == 16 * 65536
+
+
+def test_a_file_that_ends_too_early_is_an_error(
+    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]]
+) -> None:
+    cut: Plan = {"kind": "command", "command": f"truncate -s 100000 {target}/r/data.t00000000", "need": "required"}
+    plan = write_plan(
+        target, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "before": [cut]}, target={"directory": "r"}
+    )
+    result = engine.run(plan)
+    assert result.code == FAILED
+    assert "the file ends before the data that was expected" in result.only_sentence
+    assert result.of("error")[0]["offset"] == 65536
+    assert tree(target) == []
+
+
+def test_paced_operations_that_fail_are_not_counted_as_done(engine: Engine, target: Path) -> None:
+    paced: Plan = {"rate": "100MB/s", "fail_after": 7, "fail_errno": errno.EIO}
+    plan = write_plan(target, data={"backend": "paced", "paced": paced}, tasks={"threads": 2})
+    result = engine.run(plan)
+    assert_error_is_named(result, "write", "write", errno.EIO)
+    end = result.finished("write")
+    assert end["ops"]["done"] <= 14
+    assert end["ops"]["done"] == end["bytes"]["moved"] / 65536
+    # Time is virtual: up to the failed operation it is known exactly.
+    assert end["rates"]["total"]["bytes"] == end["bytes"]["moved"]
+    assert end["latency"]["write"]["mean_ns"] == pytest.approx(65536 / 0.1, rel=0.01)
+
+
+def test_a_file_size_limit_is_an_error_and_no_signal(engine: Engine, target: Path) -> None:
+    plan = write_plan(target, data={"access": {"transfer": "1MiB", "block": "1MiB", "segments": 100}})
+    # In units of 1024 bytes: above what shared memory needs, below what the plan writes.
+    result = engine.run(plan, before=["bash", "-c", 'ulimit -f 71680; exec "$@"', "limited"])
+    assert_error_is_named(result, "write", "write", errno.EFBIG)
+    assert "ulimit -f" in result.sentence
+    assert tree(target) == []
+
+
+@pytest.mark.root
+def test_a_directory_of_somebody_else_is_no_target(engine: Engine, target: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root (to become nobody)")
+    for folder in (engine.folder, target):
+        folder.chmod(0o755)
+    for parent in engine.folder.parents[:3]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    record = engine.folder / "nobody" / "record.ndjson"
+    record.parent.mkdir(mode=0o777)
+    record.parent.chmod(0o777)
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    result = engine.run(write_plan(target), before=become, record=record)
+    assert result.code == ENVIRONMENT
+    assert f"target {target} is not writable for this user" in result.only_sentence
+    assert tree(target) == []
+    target.chmod(0o777)
+    assert engine.run(write_plan(target), before=become, record=record).code == 0
+
+
+@pytest.mark.root
+def test_a_target_that_is_unmounted_during_the_run(engine: Engine, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "vanishing", 16) as point:
+        gone: Plan = {"kind": "command", "command": f"umount -l {point}", "need": "required"}
+        plan = write_plan(point, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "before": [gone]})
+        result = engine.run(plan)
+        assert_error_is_named(result, "r", "open", errno.ENOENT)
+        assert result.finished("w")["stopped_by"] == "volume"
+        assert "is not there any more" in result.sentence
+        assert len(result.end["files_left"]) == 1
+
+
+def test_a_run_directory_that_is_removed_during_the_run(engine: Engine, target: Path) -> None:
+    plan = write_plan(
+        target,
+        {"id": "first", "op": "write"},
+        {"id": "last", "op": "rewrite", "before": [{"kind": "command", "command": f"rm -rf {target}/gone"}]},
+        target={"directory": "gone"},
+    )
+    result = engine.run(plan)
+    assert_error_is_named(result, "last", "open", errno.ENOENT)
+    assert tree(target) == []

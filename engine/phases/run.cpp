@@ -310,6 +310,8 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
         context.board->clock = meters::Clock::calibrate();
     }
     team.all(true);
+    team.count_progress(reinterpret_cast<const std::byte*>(&context.board->meter(0).live),
+                        meters::StreamMeter::bytes_for(plan.observe.max_slices), &context.board->streams);
 
     const json nodes = gather_nodes(team, context.makes_files ? context.directory : std::string("/"));
     std::unique_ptr<Monitor> monitor;

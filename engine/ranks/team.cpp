@@ -46,7 +46,8 @@ Launch choose(const FormRequest& request, const Launched& launched) {
     if (request.need_mpi) {
         return Launch::mpi;
     }
-    if (launched.by == "none") {
+    // One process in an allocation or under a launcher is as free as one without.
+    if (launched.processes == 1) {
         return request.processes > 1 ? Launch::forked : Launch::single;
     }
     return launched.one_node() ? Launch::node : Launch::mpi;
@@ -69,7 +70,7 @@ std::unique_ptr<Team> Team::form(const FormRequest& request) {
         case Launch::node:
             return launched_node(how);
         case Launch::mpi:
-            if (how.by == "none" && request.processes > 1) {
+            if (how.processes == 1 && request.processes > 1) {
                 throw TeamError("MPI processes cannot be forked: start the engine by `mpiexec -n " +
                                 std::to_string(request.processes) + "` (or srun) instead");
             }

@@ -57,6 +57,11 @@ def test_mpi_without_a_launcher_is_one_process(team_probe: str) -> None:
     assert (found["ok"], found["processes"]) == (True, 1)
 
 
+def test_a_single_rank_may_fork(launcher: Launcher, team_probe: str) -> None:
+    found = line(launcher.run(launcher.command(1, team_probe, "--processes", "3")))
+    assert (found["ok"], found["description"], found["processes"]) == (True, "forked", 3)
+
+
 def test_64_ranks_on_one_node(launcher: Launcher, team_probe: str) -> None:
     assert line(launcher.run(launcher.command(64, team_probe)))["ok"]
 

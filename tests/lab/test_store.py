@@ -20,10 +20,12 @@ import pytest
 from sonde.experiments.conduct import Setup, conduct
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError, UserError
+from sonde.model.lines import PhaseBegin, SeriesLine, TableLine
 from sonde.model.plan import Plan
-from sonde.model.record import read_record
+from sonde.model.record import PhaseRecord, RecordReader, read_record
 from sonde.store import owner
 from sonde.store.archive import Archive, new_id
+from sonde.store.tables import write_tables
 
 Fake = Callable[..., Path]
 
@@ -255,3 +257,37 @@ def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monke
     monkeypatch.setattr(Path, "rename", rename)
     folder = kept(store)
     assert renamed == [{path.name for path in folder.iterdir()}]
+
+
+def test_tables_of_a_large_run_are_written_in_groups(tmp_path: Path) -> None:
+    """5,000 tasks and 300 nodes, as the record brings them: line after line."""
+    reader = RecordReader()
+    reader.phases["w"] = PhaseRecord(PhaseBegin(phase="w", op="write"))
+    slices = tuple(range(512))
+    reader.phases["w"].series += [
+        SeriesLine(phase="w", scope="node", node=node, slice_s=0.1, bytes=slices, ops=slices) for node in range(300)
+    ]
+    columns = ("task", "host", "bytes_per_s")
+    for first in range(0, 5000, 1024):
+        tasks = range(first, min(first + 1024, 5000))
+        rows = tuple((task, None if task == 0 else f"n{task}", 1 if task % 2 else 0.5) for task in tasks)
+        reader.phases["w"].tasks.append(TableLine(phase="w", columns=columns, rows=rows, first_task=first))
+    write_tables(tmp_path, "r", reader)
+    series = parquet.ParquetFile(tmp_path / "series.parquet")
+    assert series.metadata.num_rows == 300 * 512
+    assert 2 <= series.metadata.num_row_groups <= 3
+    tasks_read = parquet.read_table(tmp_path / "tasks.parquet").to_pylist()
+    assert [row["task"] for row in tasks_read] == list(range(5000))
+    assert tasks_read[0]["host"] is None
+    assert tasks_read[1]["bytes_per_s"] == 1.0
+
+
+def test_columns_of_mixed_kinds_become_text(tmp_path: Path) -> None:
+    reader = RecordReader()
+    reader.phases["w"] = PhaseRecord(PhaseBegin(phase="w"))
+    rows = ((0, 1, True), (1, "many", 2.5), (2, None, None))
+    reader.phases["w"].tasks.append(TableLine(phase="w", columns=("task", "a", "b"), rows=rows))
+    write_tables(tmp_path, "r", reader)
+    found = parquet.read_table(tmp_path / "tasks.parquet").to_pylist()
+    assert [row["a"] for row in found] == ["1", "many", None]
+    assert [row["b"] for row in found] == ["True", "2.5", None]

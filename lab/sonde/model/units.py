@@ -199,7 +199,9 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_wait(seconds: float) -> str:
-    """Time that is still to come, which nobody knows to three digits: "0.4 s", "12 s", "1 min 30 s"."""
+    """Time that is still to come, which nobody knows to three digits: "0.4 s", "12 s", "1 min 30 s", "16 min"."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
+    if 570 <= seconds < 3570:
+        return f"{seconds / 60:.0f} min"
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)

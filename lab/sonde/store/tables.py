@@ -6,11 +6,11 @@ Every row carries the id of its run, so ``SELECT … FROM 'sonde-archive/*/phase
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sonde.model.lines import TableLine
+from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
 
 PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
@@ -18,26 +18,46 @@ _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
 _KINDS = ("read", "write", "open", "fsync", "close", "stat", "remove")
 _PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
 _PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
+# Rows that are held in memory at once, and written as one group.
+_ROWS = 65536
 _SPREAD = ("min", "p25", "p50", "p75", "max")
 
 
 def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
     """Writes the three files into `folder`."""
     phases = list(reader.phases.values())
-    _write(folder / PHASES, _phase_types(), [_phase_row(run_id, one) for one in phases])
-    _write(folder / SERIES, _series_types(), [row for one in phases for row in _series_rows(run_id, one)])
-    _write_tasks(folder / TASKS, run_id, phases)
+    _write(folder / PHASES, _phase_types(), ([_phase_row(run_id, one)] for one in phases))
+    series = (one for phase in phases for one in phase.series)
+    _write(folder / SERIES, _series_types(), (_series_rows(run_id, one) for one in series))
+    tables = [table for phase in phases for table in phase.tasks]
+    types = _task_types(tables)
+    _write(folder / TASKS, types, (_task_rows(run_id, table, types) for table in tables))
 
 
-def _write(path: Path, types: dict[str, str], rows: Sequence[dict[str, Any]]) -> None:
+def _write(path: Path, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]) -> None:
+    """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
     # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
-    columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}
-    parquet.write_table(pa.Table.from_pydict(columns, schema=schema), path, compression="zstd")
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for rows in _at_least(groups, _ROWS):
+            columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}
+            writer.write_table(pa.Table.from_pydict(columns, schema=schema))
+
+
+def _at_least(groups: Iterable[Sequence[dict[str, Any]]], count: int) -> Iterator[list[dict[str, Any]]]:
+    """Joins groups until they hold `count` rows: small groups would make a file of crumbs."""
+    gathered: list[dict[str, Any]] = []
+    for rows in groups:
+        gathered += rows
+        if len(gathered) >= count:
+            yield gathered
+            gathered = []
+    if gathered:
+        yield gathered
 
 
 def _as(kind: str, value: Any) -> Any:
@@ -105,23 +125,22 @@ def _series_types() -> dict[str, str]:
     return types | {f"task_rate_{name}": "float" for name in _SPREAD}
 
 
-def _series_rows(run_id: str, phase: PhaseRecord) -> list[dict[str, Any]]:
+def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
     rows = []
-    for series in phase.series:
-        for position in range(max(len(series.bytes), len(series.ops))):
-            row: dict[str, Any] = {
-                "run": run_id,
-                "phase": series.phase,
-                "scope": series.scope,
-                "node": series.node,
-                "slice": position,
-                "start_s": position * series.slice_s,
-                "slice_s": series.slice_s,
-            }
-            for name in ("bytes", "ops", "active"):
-                row[name] = _at(getattr(series, name), position)
-            row |= {f"task_rate_{name}": _at(getattr(series.task_rate, name), position) for name in _SPREAD}
-            rows.append(row)
+    for position in range(max(len(series.bytes), len(series.ops))):
+        row: dict[str, Any] = {
+            "run": run_id,
+            "phase": series.phase,
+            "scope": series.scope,
+            "node": series.node,
+            "slice": position,
+            "start_s": position * series.slice_s,
+            "slice_s": series.slice_s,
+        }
+        for name in ("bytes", "ops", "active"):
+            row[name] = _at(getattr(series, name), position)
+        row |= {f"task_rate_{name}": _at(getattr(series.task_rate, name), position) for name in _SPREAD}
+        rows.append(row)
     return rows
 
 
@@ -129,27 +148,22 @@ def _at(values: Sequence[Any], position: int) -> Any:
     return values[position] if position < len(values) else None
 
 
-def _write_tasks(path: Path, run_id: str, phases: Sequence[PhaseRecord]) -> None:
+def _task_types(tables: Sequence[TableLine]) -> dict[str, str]:
     """The columns are the record's own: whichever the engine wrote, in the order it first wrote them."""
-    rows: list[dict[str, Any]] = []
-    types: dict[str, str] = {"run": "text", "phase": "text"}
-    for phase in phases:
-        for table in phase.tasks:
-            rows += _task_rows(run_id, table)
-    for row in rows:
-        for name, value in row.items():
-            types[name] = _widest(types.get(name), value)
-    fitting = [{name: _fit(types[name], value) for name, value in row.items()} for row in rows]
-    _write(path, {name: kind or "text" for name, kind in types.items()}, fitting)
+    types: dict[str, str] = {"run": "text", "phase": "text", "task": "int"}
+    for table in tables:
+        for values in table.rows:
+            for name, value in zip(table.columns, values, strict=False):
+                types[name] = _widest(types.get(name), value)
+    return {name: kind or "text" for name, kind in types.items()}
 
 
-def _task_rows(run_id: str, table: TableLine) -> list[dict[str, Any]]:
+def _task_rows(run_id: str, table: TableLine, types: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
     for number, values in enumerate(table.rows):
-        row: dict[str, Any] = {"run": run_id, "phase": table.phase}
+        row: dict[str, Any] = {"run": run_id, "phase": table.phase, "task": table.first_task + number}
         row |= dict(zip(table.columns, values, strict=False))
-        row.setdefault("task", table.first_task + number)
-        rows.append(row)
+        rows.append({name: _fit(types[name], value) for name, value in row.items()})
     return rows
 
 

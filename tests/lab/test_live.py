@@ -16,7 +16,7 @@ from sonde.cli.live import Display, Follower, LiveDisplay, PlainDisplay, make_di
 from sonde.cli.phase_words import phase_words, preparation, rate_text
 from sonde.cli.spark import BLOCKS, PLAIN, sparkline
 from sonde.model.decode import parse_line
-from sonde.model.lines import Line, Moved, Operations, PhaseEnd, Rate, Rates, Verified
+from sonde.model.lines import Intervals, Line, Moved, Operations, PhaseEnd, Rate, Rates, Verified
 from sonde.model.plan import Plan
 
 PLAN = Plan.from_document(
@@ -75,6 +75,12 @@ def test_percent_and_remaining_time_of_a_clock() -> None:
     state = follow([RUN, begin, progress(90, phase="read", phase_s=4.0)])
     assert state.percent == pytest.approx(40.0)
     assert state.remaining == pytest.approx(6.0)
+
+
+def test_remaining_time_of_operations_that_move_no_bytes() -> None:
+    begin = {"type": "phase_begin", "phase": "write", "op": "stat"}
+    state = follow([RUN, begin, progress(20, rate=0.0, phase_s=2.0)])
+    assert state.remaining == pytest.approx(8.0)
 
 
 def test_unknown_is_not_zero() -> None:
@@ -200,6 +206,10 @@ def test_words_of_a_phase() -> None:
     end = PhaseEnd(bytes=Moved(moved=1 << 30), rates=rates, stopped_by="stonewall", verify=Verified(1 << 20, 2))
     assert "2 mismatches in 1 MiB" in phase_words(end)
     assert "stopped at the stonewall" in phase_words(end)
+    lanes = [{"id": "in", "bytes_per_s": 2e9}, {"id": "out", "bytes_per_s": 1e9}, {"bytes": 3}]
+    assert phase_words(PhaseEnd(lanes=lanes)).endswith("in 2.00 GB/s, out 1.00 GB/s")
+    named = PhaseEnd(ops=Operations(done=4000), seconds=Intervals(elapsed=2.0))
+    assert phase_words(named) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in phase_words(PhaseEnd(ops=Operations(failed=3)))
     assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
     assert preparation({"before": [{"kind": "something new"}]}) == "something new"

@@ -233,6 +233,15 @@ def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
     assert one.files == count
 
 
+def test_operations_on_names_move_no_bytes() -> None:
+    phases = [{"id": "w", "op": "write"}, {"id": "s", "op": "stat"}, {"id": "r", "op": "remove"}]
+    data = {"files": {"mapping": "many", "count": 10}, "access": {"transfer": "4KiB"}}
+    write, stat, remove = phase_volumes(plan_of({"data": data, "phases": phases}), tasks=3)
+    assert write.bytes == 30 * 4096
+    assert (stat.bytes, stat.operations, stat.files) == (0, 30, 30)
+    assert remove.operations == 30
+
+
 def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
     names = ready_made()
     assert {"quick", "shared-file", "small-files", "sustained", "known-answer"} <= names.keys()

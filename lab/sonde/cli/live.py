@@ -102,9 +102,13 @@ class Follower:
             return max(0.0, limit - self.progress.phase_s)
         planned, recent = self.begin.planned_bytes, [rate for rate, _ in list(self.rates)[-8:]]
         speed = sum(recent) / len(recent) if recent else 0.0
-        if planned is None or speed <= 0 or self.progress.percent is None:
+        share = self.progress.percent
+        if not share:
             return None
-        seconds = max(0.0, planned - self.progress.bytes) / speed
+        # by what is left where bytes are moved, else by the share that is done (operations on names move none)
+        seconds = self.progress.phase_s * (100 - share) / share
+        if planned and speed > 0:
+            seconds = max(0.0, planned - self.progress.bytes) / speed
         wall = self._stop("stonewall")
         return min(seconds, max(0.0, wall - self.progress.phase_s)) if wall else seconds
 

@@ -58,11 +58,18 @@ def phase_words(end: PhaseEnd) -> str:
         bad = end.verify.mismatches
         checked = format_bytes(end.verify.checked_bytes)
         words.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
+    words += [f"{lane['id']} {format_rate(lane['bytes_per_s'])}" for lane in _lanes(end)]
     if end.ops.failed:
         words.append(f"{end.ops.failed} operations failed")
     if _ENDINGS.get(end.stopped_by):
         words.append(_ENDINGS[end.stopped_by])
     return ", ".join(words)
+
+
+def _lanes(end: PhaseEnd) -> list[dict[str, Any]]:
+    """The streams of a duplex phase that say how fast they were while both were at work."""
+    lanes = end.lanes if isinstance(end.lanes, list) else []
+    return [one for one in lanes if isinstance(one, dict) and one.get("id") and one.get("bytes_per_s")]
 
 
 def preparation(phase: Mapping[str, Any]) -> str:

@@ -56,7 +56,8 @@ def _phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory:
         segments = max(1, math.ceil(volume / block))
     else:
         segments = int(access["segments"])
-    moved = segments * block * files_per_task * tasks
+    on_names = phase["op"] in ("stat", "remove")
+    moved = 0 if on_names else segments * block * files_per_task * tasks
     stop = phase.get("stop", {})
     return PhaseVolume(
         id=phase["id"],
@@ -69,7 +70,7 @@ def _phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory:
         block=block,
         segments=segments,
         bytes=moved,
-        operations=moved // transfer,
+        operations=files_per_task * tasks if on_names else moved // transfer,
         time=_seconds(stop, "time"),
         stonewall=_seconds(stop, "stonewall"),
         span=moved + segments * tasks * files_per_task * parse_bytes(access["gap"]),

@@ -133,11 +133,14 @@ def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim:
         at = words.index(str(mpiexec))
         words.insert(at + 1, "-disable-auto-cleanup")
         assert start_ranks.run(words).returncode != 0
-    told = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(4) if (tmp_path / str(rank)).exists()]
-    # hydra kills the other ranks of the node whose rank was killed, sooner or later: its leader may be the one named.
-    assert len(told) >= 2
-    assert all(report["lost"] // 2 == victim // 2 for report in told)
-    assert all((report["stop"], report["all"]) == (3, False) for report in told)
+    told = {
+        rank: json.loads((tmp_path / str(rank)).read_text()) for rank in range(4) if (tmp_path / str(rank)).exists()
+    }
+    # hydra goes on to kill other ranks, sooner or later: any of the dead may be the one that was noticed first.
+    assert told
+    assert victim not in told
+    assert all(report["lost"] in set(range(4)) - set(told) for report in told.values())
+    assert all((report["stop"], report["all"]) == (3, False) for report in told.values())
 
 
 def mpich_with_module() -> Launcher:

@@ -168,9 +168,40 @@ RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_i
     return {path, !before || before->found};
 }
 
+namespace {
+
+/// In a directory that others made, a link or a device could stand where a data file should: writing there would leave
+/// the target. One sentence, empty when all of this process's files are regular or absent.
+std::string check_found_files(const Context& context, const Layout& layout) {
+    const int first = context.team.place().process * context.tasks.threads;
+    for (int task = first; task < first + context.tasks.threads; ++task) {
+        for (int k = 0; k < layout.files_per_task(); ++k) {
+            const std::string path = layout.path(task, k);
+            struct stat info {};
+            if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+                return path +
+                       " is not a regular file: Sonde writes to no links, devices or pipes that it finds; "
+                       "choose another target.directory";
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 std::string prepare_files(const Context& context, std::size_t index, const Layout& layout) {
     const plan::Phase& phase = context.plan.phases[index];
-    if (phase.op != plan::Op::write || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!plan::writes(phase.op) || !backends::find(phase.data.backend)->traits.needs_files) {
+        return {};
+    }
+    if (context.plan.target.use_existing) {
+        const std::string complaint = check_found_files(context, layout);
+        if (!complaint.empty()) {
+            return complaint;
+        }
+    }
+    if (phase.op != plan::Op::write) {
         return {};
     }
     const ranks::Place& place = context.team.place();

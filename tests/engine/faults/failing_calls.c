@@ -2,7 +2,7 @@
 // Loaded before libc: system calls on the data files of a run fail when told to, as on a broken storage.
 //   FAIL_CALL   open, read, write, fsync or close
 //   FAIL_AFTER  how many such calls of a process succeed first
-//   FAIL_ERRNO  the error number; SHORT moves half of what was asked instead
+//   FAIL_ERRNO  the error number; SHORT moves half of what was asked instead; HANG takes ten seconds, deaf to signals
 //   FAIL_PATH   part of the path of the files that are meant
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long calls;
@@ -46,6 +47,13 @@ static int verdict(const char* call) {
     }
     if (strcmp(code, "SHORT") == 0) {
         return 1;
+    }
+    if (strcmp(code, "HANG") == 0) {
+        const time_t end = time(NULL) + 10;
+        while (time(NULL) < end) {
+            usleep(10000);
+        }
+        return 0;
     }
     errno = atoi(code);
     return -1;

@@ -16,9 +16,12 @@ from sonde.report.reading import Run
 from sonde.report.visible import one_line
 
 SYNTHETIC = frozenset({"null", "paced"})
+# Operations on names, which move no data.
+NAMES = frozenset({"stat", "remove"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 # Shorter than this, start and end weigh more than the storage; shorter than that, caches of devices may carry it.
-SHORTEST_S, SUSTAINED_S = 1.0, 50.0
+# The same limits decide what `sonde check` prints.
+SHORTEST_S, SHORTEST_FILES_S, SUSTAINED_S = 0.5, 0.1, 50.0
 
 
 class Standing(Enum):
@@ -47,11 +50,31 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     if memory_backed(run):
         kind = one_line(file_system(run).type, 40)
         return Standing.MEMORY, f"files on {kind} live in memory: not a storage number"
+    if phase.begin.op in NAMES:
+        return _names_standing(run, phase)
     if not phase.end.bytes.moved and not phase.end.ops.done:
         return Standing.UNKNOWN, "nothing was moved"
+    files = many_files(run, phase)
     if phase.begin.op in ("write", "rewrite"):
-        return _lasted(phase, *_write_standing(run, phase))
-    return _lasted(phase, *_read_standing(phase, _resident(phase)))
+        return _lasted(phase, files, *_write_standing(run, phase))
+    return _lasted(phase, files, *_read_standing(phase, _resident(phase)))
+
+
+def many_files(run: Run, phase: PhaseRecord) -> bool:
+    """True when every operation is a file of its own, so that operations count files."""
+    if phase.begin.op in NAMES:
+        return True
+    end, files = phase.end, phase.begin.files
+    many = run.setting(phase.id, "files", "mapping") == "many"
+    return many and (end is None or files is None or end.ops.done <= files)
+
+
+def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
+    """Names of a local file system live in the memory of the node; those of a network one are asked of its servers."""
+    if file_system(run).network:
+        return _lasted(phase, True, Standing.STORAGE, "from the servers: names are not kept by this node")
+    where = "not made durable" if phase.begin.op == "remove" else "names in the memory of this node"
+    return Standing.CACHE, f"{where}: not a storage number"
 
 
 def _resident(phase: PhaseRecord) -> float | None:
@@ -62,12 +85,12 @@ def _resident(phase: PhaseRecord) -> float | None:
     return after[-1] if after else None
 
 
-def _lasted(phase: PhaseRecord, standing: Standing, because: str) -> tuple[Standing, str]:
+def _lasted(phase: PhaseRecord, files: bool, standing: Standing, because: str) -> tuple[Standing, str]:
     """A storage number that lasted too short to be one, or that only shows what storage does for a moment."""
     total = phase.end.rates.total if phase.end else None
     if standing is not Standing.STORAGE or total is None or total.seconds >= SUSTAINED_S:
         return standing, because
-    if total.seconds < SHORTEST_S:
+    if total.seconds < (SHORTEST_FILES_S if files else SHORTEST_S):
         return Standing.SHORT, f"{because}, but over in {quantities.seconds(total.seconds)}"
     return Standing.BURST, because
 

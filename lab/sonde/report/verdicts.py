@@ -15,7 +15,7 @@ from sonde.report.movement import Movement
 from sonde.report.profile import Profile, profile_of
 from sonde.report.quantities import Quantity
 from sonde.report.reading import Run, number
-from sonde.report.standing import SYNTHETIC, Standing, flush_words, standing_of
+from sonde.report.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
 from sonde.report.visible import one_line
 
 # Below this many bytes an operation, people ask for operations per second.
@@ -35,6 +35,8 @@ _FILE_OPS = {
     "rewrite": "Rewrite files",
     "read": "Open and read files",
     "reread": "Reread files",
+    "stat": "Stat files",
+    "remove": "Remove files",
 }
 _ORDERS = {
     "sequential": "Sequential",
@@ -122,13 +124,6 @@ def _plain_name(run: Run, phase: PhaseRecord) -> str:
     return words[:1].upper() + words[1:] if op == "duplex" or not order else f"{order} {words}"
 
 
-def many_files(run: Run, phase: PhaseRecord) -> bool:
-    """True when every operation is a file of its own, so that operations count files."""
-    end = phase.end
-    mapped = run.setting(phase.id, "files", "mapping") == "many"
-    return mapped and (end is None or phase.begin.files is None or end.ops.done <= phase.begin.files)
-
-
 def transfer_bytes(run: Run, phase: PhaseRecord) -> float | None:
     """Bytes asked for in one operation."""
     asked = run.setting(phase.id, "access", "transfer")
@@ -140,6 +135,8 @@ def transfer_bytes(run: Run, phase: PhaseRecord) -> float | None:
 
 def phase_detail(run: Run, phase: PhaseRecord) -> str:
     """ "1 MiB transfers · direct · queue depth 32": how each task did it, in one line."""
+    if phase.begin.op in NAMES:
+        return "operations on names"
     parts = []
     transfer = transfer_bytes(run, phase)
     if transfer:

@@ -156,6 +156,8 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
         (Work("r", "read", seconds=2.0, cache="warm", resident=1.0), Standing.CACHE),
         (Work("r", "read", seconds=2.0, cache="direct", direct=True, resident=1.0), Standing.BURST),
         (Work("r", "read", seconds=2.0), Standing.UNKNOWN),
+        (Work("r", "stat", seconds=2.0, transfer=4096, fsync=0), Standing.CACHE),
+        (Work("r", "remove", seconds=2.0, transfer=4096, fsync=0), Standing.CACHE),
         (Work(seconds=2.0, backend="paced"), Standing.SYNTHETIC),
         (Work(seconds=2.0, findings=({"id": "clock", "severity": "invalid", "text": "x"},)), Standing.INVALID),
         (Work(curve=steady(0.0), seconds=2.0), Standing.UNKNOWN),

@@ -3,7 +3,8 @@
 """What the engine costs: beside the bare system calls, and beside IOR, elbencho and fio where they are on PATH.
 
 Prints a table; with --json one object of named figures instead. A ratio is the engine's rate over the other's: 1 means
-no cost, more than 1 means faster. Build first: cmake --preset dev && cmake --build --preset dev.
+no cost, more than 1 means faster. "by CPU time" is the same of the processor time that both say they used. Build first:
+cmake --preset dev && cmake --build --preset dev. On a machine that others use, run it under `chrt -f 1` (as root).
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/units.hpp"
 
+#include "plan/wide.hpp"
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -32,8 +35,7 @@ constexpr std::array<Unit, 6> time_units{
 
 struct Parts {
     double number = 0;
-    bool integral = false;
-    std::uint64_t whole = 0;
+    std::string_view digits;  ///< the number as written
     std::string_view unit;
 };
 
@@ -43,13 +45,12 @@ Parts split(std::string_view text, const char* what) {
     while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
         ++end;
     }
-    const std::string_view number = text.substr(0, end);
-    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), parts.number);
-    if (number.empty() || parsed.ec != std::errc{} || parsed.ptr != number.data() + number.size()) {
+    parts.digits = text.substr(0, end);
+    const char* last = parts.digits.data() + parts.digits.size();
+    const auto parsed = std::from_chars(parts.digits.data(), last, parts.number);
+    if (parts.digits.empty() || parsed.ec != std::errc{} || parsed.ptr != last) {
         throw std::invalid_argument("'" + std::string(text) + "' is not " + what);
     }
-    const auto whole = std::from_chars(number.data(), number.data() + number.size(), parts.whole);
-    parts.integral = whole.ec == std::errc{} && whole.ptr == number.data() + number.size();
     while (end < text.size() && text[end] == ' ') {
         ++end;
     }
@@ -57,29 +58,46 @@ Parts split(std::string_view text, const char* what) {
     return parts;
 }
 
+constexpr uint128 largest = std::numeric_limits<std::int64_t>::max();  // bytes in a file
+
+/// `digits` times `factor` in decimals, as on paper: 1.001 kB is 1001 B, though no binary fraction is 1.001.
+std::uint64_t exact_bytes(std::string_view text, std::string_view digits, std::uint64_t factor) {
+    const std::size_t point = std::min(digits.find('.'), digits.size());
+    uint128 bytes = 0;
+    for (const char digit : digits.substr(0, point)) {
+        bytes = bytes * 10 + static_cast<unsigned>(digit - '0') * static_cast<uint128>(factor);
+        if (bytes > largest) {
+            throw std::invalid_argument("'" + std::string(text) + "' is more than a file can hold");
+        }
+    }
+    uint128 rest = 0;   // bytes of the fraction, times scale
+    uint128 scale = 1;  // ten to the power of its places
+    for (std::size_t i = point + 1; i < digits.size(); ++i) {
+        if (scale > largest) {
+            rest += digits[i] != '0' ? 1U : 0U;
+            continue;
+        }
+        scale *= 10;
+        rest = rest * 10 + static_cast<unsigned>(digits[i] - '0') * static_cast<uint128>(factor);
+    }
+    if (rest % scale != 0 || bytes + rest / scale > largest) {
+        throw std::invalid_argument("'" + std::string(text) + "' is " +
+                                    (rest % scale != 0 ? "not a whole number of bytes" : "more than a file can hold"));
+    }
+    return static_cast<std::uint64_t>(bytes + rest / scale);
+}
+
 }  // namespace
 
 std::uint64_t parse_bytes(std::string_view text) {
     const Parts parts = split(text, "a number of bytes such as 4KiB or 10kB");
     if (parts.unit.empty()) {
-        if (!parts.integral) {
-            throw std::invalid_argument("'" + std::string(text) + "' is not a whole number of bytes");
-        }
-        return parts.whole;
+        return exact_bytes(text, parts.digits, 1);
     }
     for (const Unit& unit : byte_units) {
-        if (unit.name != parts.unit) {
-            continue;
+        if (unit.name == parts.unit) {
+            return exact_bytes(text, parts.digits, static_cast<std::uint64_t>(unit.factor));
         }
-        const double value = parts.number * unit.factor;
-        if (value >= 0x1p63) {
-            throw std::invalid_argument("'" + std::string(text) + "' is more than a file can hold");
-        }
-        if (value != std::floor(value)) {
-            throw std::invalid_argument("'" + std::string(text) + "' is not a whole number of bytes");
-        }
-        return parts.integral && unit.factor < 0x1p53 ? parts.whole * static_cast<std::uint64_t>(unit.factor)
-                                                      : static_cast<std::uint64_t>(value);
     }
     if (parts.unit.size() == 1 && std::string_view("kKmMgGtTpP").find(parts.unit[0]) != std::string_view::npos) {
         const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(parts.unit[0])));

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantities: every unit, exact results, and refusals that say what to write instead.
+#include "plan/units.hpp"
+
+#include <doctest/doctest.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+using sonde::plan::format_bytes;
+using sonde::plan::parse_bytes;
+using sonde::plan::parse_duration;
+using sonde::plan::parse_rate;
+
+namespace {
+
+template <class Parse>
+std::string refusal(Parse parse, const std::string& text) {
+    try {
+        parse(text);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+std::string bytes_refusal(const std::string& text) {
+    return refusal([](const std::string& t) { return parse_bytes(t); }, text);
+}
+
+}  // namespace
+
+TEST_CASE("bytes are exact in every unit") {
+    const std::pair<const char*, std::uint64_t> table[] = {
+        {"0", 0},
+        {"4096", 4096},
+        {"17B", 17},
+        {"10kB", 10'000},
+        {"4KiB", 4096},
+        {"3MB", 3'000'000},
+        {"3MiB", 3U << 20U},
+        {"2GB", 2'000'000'000},
+        {"2GiB", 2ULL << 30U},
+        {"5TB", 5'000'000'000'000},
+        {"5TiB", 5ULL << 40U},
+        {"7PB", 7'000'000'000'000'000},
+        {"7PiB", 7ULL << 50U},
+        {"1.5KiB", 1536},
+        {".5KiB", 512},
+        {"0.1kB", 100},
+        {"4 KiB", 4096},
+        {"1.25GiB", 1'342'177'280},
+        {"9007199254740993B", 9'007'199'254'740'993},  // 2^53 + 1: no double holds it
+        {"9007199254740993", 9'007'199'254'740'993},
+        {"8191PiB", 8191ULL << 50U},
+    };
+    for (const auto& [text, bytes] : table) {
+        CAPTURE(text);
+        CHECK(parse_bytes(text) == bytes);
+    }
+}
+
+TEST_CASE("decimal fractions of a unit are whole bytes when they are on paper") {
+    // 1.001 * 1000 is 1000.9999999999999 in binary: the sum must be done in decimals.
+    for (int thousandths = 1; thousandths < 10'000; ++thousandths) {
+        std::string digits = std::to_string(thousandths % 1000);
+        digits.insert(0, 3 - digits.size(), '0');
+        const std::string text = std::to_string(thousandths / 1000) + "." + digits + "kB";
+        CAPTURE(text);
+        REQUIRE(parse_bytes(text) == static_cast<std::uint64_t>(thousandths));
+    }
+    CHECK(bytes_refusal("1.0005kB") == "'1.0005kB' is not a whole number of bytes");
+    CHECK(bytes_refusal("0.3KiB") == "'0.3KiB' is not a whole number of bytes");
+    CHECK(bytes_refusal("1.5") == "'1.5' is not a whole number of bytes");
+    CHECK(bytes_refusal("1.0000000000001TB") == "'1.0000000000001TB' is not a whole number of bytes");
+}
+
+TEST_CASE("an ambiguous unit is refused with both readings") {
+    CHECK(bytes_refusal("4k") ==
+          "'4k' is ambiguous: write 4KiB (powers of 1024) or 4kB (powers of 1000)");
+    CHECK(bytes_refusal("1.5M") ==
+          "'1.5M' is ambiguous: write 1.5MiB (powers of 1024) or 1.5MB (powers of 1000)");
+    for (const char* text : {"1K", "1m", "1g", "1G", "1t", "1T", "1p", "1P"}) {
+        CAPTURE(text);
+        CHECK(bytes_refusal(text).find("is ambiguous") != std::string::npos);
+    }
+}
+
+TEST_CASE("what is not a number of bytes is refused") {
+    for (const char* text : {"", " ", "-1", "+1", "KiB", "1..5KiB", ".", "1,5KiB", "0x10", "1e3", "1KB", "1kib", "1 KiB ",
+                             "1KiB/s", "nan", "inf", "\xff"}) {
+        CAPTURE(text);
+        CHECK(bytes_refusal(text) != "");
+    }
+}
+
+TEST_CASE("more than a file can hold is refused, with and without a unit") {
+    for (const char* text : {"9223372036854775808", "18446744073709551615", "18446744073709551616", "8192PiB", "9224PB",
+                             "99999999999999999999999999PiB"}) {
+        CAPTURE(text);
+        CHECK(bytes_refusal(text) != "");
+    }
+    CHECK(parse_bytes("9223372036854775807") == 9'223'372'036'854'775'807ULL);
+}
+
+TEST_CASE("durations are nanoseconds, a bare number is seconds") {
+    CHECK(parse_duration("1ns") == 1);
+    CHECK(parse_duration("1.5us") == 1500);
+    CHECK(parse_duration("500ms") == 500'000'000);
+    CHECK(parse_duration("10s") == 10'000'000'000);
+    CHECK(parse_duration("10") == 10'000'000'000);
+    CHECK(parse_duration("0.1") == 100'000'000);
+    CHECK(parse_duration("2min") == 120'000'000'000);
+    CHECK(parse_duration("1h") == 3'600'000'000'000);
+    for (const char* text : {"", "s", "-1s", "1m", "1sec", "1d", "1 s s", "9999999999h"}) {
+        CAPTURE(text);
+        CHECK(refusal([](const std::string& t) { return parse_duration(t); }, text) != "");
+    }
+}
+
+TEST_CASE("rates are bytes per second and never zero") {
+    CHECK(parse_rate("100MB/s") == 100e6);
+    CHECK(parse_rate("1.5GiB/s") == 1.5 * 0x1p30);
+    CHECK(parse_rate("1B/s") == 1.0);
+    for (const char* text : {"100MB", "100", "100/s", "/s", "0MB/s", "-1MB/s", "1M/s", "1MB/min"}) {
+        CAPTURE(text);
+        CHECK(refusal([](const std::string& t) { return parse_rate(t); }, text) != "");
+    }
+}
+
+TEST_CASE("bytes are shown in binary units, exactly where that is possible") {
+    CHECK(format_bytes(0) == "0 B");
+    CHECK(format_bytes(17) == "17 B");
+    CHECK(format_bytes(1023) == "1023 B");
+    CHECK(format_bytes(1024) == "1 KiB");
+    CHECK(format_bytes(1536) == "1.5 KiB");
+    CHECK(format_bytes(10'000) == "9.8 KiB");
+    CHECK(format_bytes(1ULL << 30U) == "1 GiB");
+    CHECK(format_bytes(3ULL << 50U) == "3 PiB");
+    CHECK(format_bytes(1ULL << 62U) == "4096 PiB");
+}

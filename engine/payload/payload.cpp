@@ -121,35 +121,84 @@ const char* text(Mismatch::Kind kind) {
 
 namespace {
 
-/// What the wrong granule holds, judged by the stamp at its head and by what follows it.
-void explain(Mismatch& mismatch, const Origin& expected, std::uint64_t seed, const std::byte* head, std::uint64_t at,
-             std::uint64_t visible, std::uint64_t wrong_at) {
-    if (all_zero(head, visible)) {
+/// The part of one granule that an operation shows.
+struct View {
+    const std::byte* data = nullptr;
+    std::uint64_t at = 0;  ///< place of `data` in the file
+    std::uint64_t bytes = 0;
+    bool has_stamp() const { return at % granule == 0 && bytes >= sizeof(Stamp); }
+};
+
+/// The view of the granule with byte `place` of the file, in an operation of `present` bytes from `offset`.
+View view_of(const std::byte* found, std::uint64_t offset, std::uint64_t present, std::uint64_t place) {
+    const std::uint64_t at = std::max(place & ~(granule - 1), offset);
+    return {found + (at - offset), at, std::min(granule - (at & (granule - 1)), offset + present - at)};
+}
+
+/// Kind and words from the stamp of a wrong granule. False when the stamp is the expected one, or not ours.
+bool judge_stamp(Mismatch& mismatch, const View& view, const Image& expected) {
+    const Stamp stamp = stamp_in(view.data);
+    const std::string by = ", generation " + std::to_string(stamp.generation);
+    if (stamp.magic != (magic ^ expected.seed())) {
+        mismatch.text = "holds bytes that this run did not write";
+        return false;
+    }
+    if (stamp.file != expected.origin().file) {
+        mismatch.kind = Mismatch::Kind::foreign;
+        mismatch.text =
+            "holds offset " + std::to_string(stamp.offset) + " of file number " + std::to_string(stamp.file) + by;
+    } else if (stamp.offset != view.at) {
+        mismatch.kind = Mismatch::Kind::displaced;
+        mismatch.text = "holds offset " + std::to_string(stamp.offset) + " of the same file" + by;
+    } else if (stamp.generation != expected.origin().generation) {
+        mismatch.kind = Mismatch::Kind::stale;
+        mismatch.text = "holds generation " + std::to_string(stamp.generation) + ", expected " +
+                        std::to_string(expected.origin().generation);
+    } else {
+        mismatch.text = "differs from byte " + std::to_string(mismatch.offset - view.at) +
+                        " of the 4 KiB block on; its stamp is right";
+        return false;
+    }
+    return true;
+}
+
+/// Says what is there instead. `found` holds `present` bytes from `offset`; the first wrong one is mismatch.offset.
+void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, std::uint64_t offset,
+             std::uint64_t present) {
+    const View view = view_of(found, offset, present, mismatch.offset);
+    if (all_zero(view.data, view.bytes)) {
         mismatch.kind = Mismatch::Kind::zeros;
         mismatch.text = "holds zeros: never written, or lost";
         return;
     }
-    if (visible < sizeof(Stamp)) {
+    mismatch.text = "holds other bytes than were written";
+    if (view.has_stamp() && judge_stamp(mismatch, view, expected)) {
         return;
     }
-    const Stamp stamp = stamp_in(head);
-    const std::string by = ", generation " + std::to_string(stamp.generation);
-    if (stamp.magic != (magic ^ seed)) {
-        mismatch.text = "holds bytes that this run did not write";
-    } else if (stamp.file != expected.file) {
-        mismatch.kind = Mismatch::Kind::foreign;
-        mismatch.text =
-            "holds offset " + std::to_string(stamp.offset) + " of file number " + std::to_string(stamp.file) + by;
-    } else if (stamp.offset != at) {
-        mismatch.kind = Mismatch::Kind::displaced;
-        mismatch.text = "holds offset " + std::to_string(stamp.offset) + " of the same file" + by;
-    } else if (stamp.generation != expected.generation) {
-        mismatch.kind = Mismatch::Kind::stale;
-        mismatch.text = "holds generation " + std::to_string(stamp.generation) + ", expected " +
-                        std::to_string(expected.generation);
-    } else {
-        mismatch.text =
-            "differs from byte " + std::to_string(wrong_at - at) + " of the 4 KiB block on; its stamp is right";
+    if (!view.has_stamp()) {
+        // A record that begins inside a granule: what fills all that is seen of it, or the next stamp, tells.
+        if (const auto older = expected.older_generation(view.data, view.at, view.bytes)) {
+            mismatch.kind = Mismatch::Kind::stale;
+            mismatch.text = "holds generation " + std::to_string(*older) + ", expected " +
+                            std::to_string(expected.origin().generation);
+            return;
+        }
+        const std::uint64_t next = view.at + view.bytes;
+        if (next + sizeof(Stamp) <= offset + present) {
+            Mismatch behind = mismatch;
+            if (judge_stamp(behind, view_of(found, offset, present, next), expected)) {
+                behind.text = "at offset " + std::to_string(next) + " " + behind.text;
+                mismatch = behind;
+                return;
+            }
+        }
+    }
+    // The block begins as expected but goes on with what was there before: it was cut while being written.
+    const std::uint64_t rest = view.at + view.bytes - mismatch.offset;
+    if (const auto older = expected.older_generation(found + (mismatch.offset - offset), mismatch.offset,
+                                                     std::min<std::uint64_t>(rest, 64))) {
+        mismatch.kind = Mismatch::Kind::torn;
+        mismatch.text = "begins with the expected generation and goes on with generation " + std::to_string(*older);
     }
 }
 
@@ -176,32 +225,24 @@ std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint6
     for (std::uint64_t i = first; i < present; ++i) {
         mismatch.bytes += found[i] != expected[i] ? 1U : 0U;
     }
-    const std::uint64_t at = std::max(mismatch.offset & ~(granule - 1), offset);
-    const std::uint64_t visible = std::min(granule - (at & (granule - 1)), offset + present - at);
-    mismatch.text = "holds other bytes than were written";
-    explain(mismatch, image.origin(), image.seed(), found + (at - offset), at, visible, mismatch.offset);
-    // The stamp is right but a later part of the block is not ours either: it was cut while being written.
-    const bool head_right = mismatch.kind == Mismatch::Kind::changed && mismatch.bytes >= 512;
-    if (head_right && image.is_older_part(found + first, mismatch.offset,
-                                          std::min<std::uint64_t>(64, offset + present - mismatch.offset))) {
-        mismatch.kind = Mismatch::Kind::torn;
-        mismatch.text = "begins with the expected generation and goes on with an older one";
-    }
+    explain(mismatch, image, found, offset, present);
     return mismatch;
 }
 
-bool Image::is_older_part(const std::byte* found, std::uint64_t offset, std::uint64_t length) const {
-    Origin older = origin_;
-    if (length + (offset & (granule - 1)) > granule) {
-        length = granule - (offset & (granule - 1));
+std::optional<std::uint64_t> Image::older_generation(const std::byte* found, std::uint64_t offset,
+                                                     std::uint64_t length) const {
+    // Fewer bytes are equal by chance.
+    constexpr std::uint64_t enough = 16;
+    if (base_->settings().kind != plan::PayloadKind::stamped || length < enough) {
+        return std::nullopt;
     }
-    while (older.generation-- > 0) {
+    for (Origin older = origin_; older.generation-- > 1;) {
         const std::uint64_t start = (offset + base_->rotation(older)) & mask_;
-        if (start + length <= base_->period() && std::memcmp(found, base_->data() + start, length) == 0) {
-            return true;
+        if (std::memcmp(found, base_->data() + start, length) == 0) {
+            return older.generation;
         }
     }
-    return false;
+    return std::nullopt;
 }
 
 }  // namespace sonde::payload

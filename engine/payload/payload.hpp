@@ -5,7 +5,7 @@
 // A file is cut in granules of 4096 bytes. With `stamped` content, byte x of a file is
 //     base[(x + rotation) mod period],   rotation = 4096 * ((mix(file) + generation * 2654435761) mod (period / 4096))
 // where base is `period` pseudo-random bytes made once from the seed, except that the first 32 bytes of each granule
-// are a stamp: magic ^ seed, file number, offset of the granule, generation << 32 | writer. So every granule is unique
+// are a stamp: magic ^ seed, file number, offset of the granule, generation, 8 bytes each. So every granule is unique
 // (no deduplication), successive generations differ everywhere (a stale half shows), and writing costs four stores per
 // granule instead of making data. The period is 256 KiB, or 1 MiB for transfers from 256 KiB: longer than the blocks
 // that storage compresses.
@@ -79,8 +79,10 @@ class Image {
     }
     const Origin& origin() const noexcept { return origin_; }
     std::uint64_t seed() const noexcept { return seed_; }
-    /// True when `found` is what an earlier generation of this file has at `offset` (stamped content only).
-    bool is_older_part(const std::byte* found, std::uint64_t offset, std::uint64_t length) const;
+    /// The newest earlier generation of this file that has `found` at `offset` (stamped content only). The bytes lie in
+    /// one granule, behind its stamp; a few are too few to tell.
+    std::optional<std::uint64_t> older_generation(const std::byte* found, std::uint64_t offset,
+                                                  std::uint64_t length) const;
 
     /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod
     /// 4096).

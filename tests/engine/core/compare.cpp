@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verification: each kind of damage is found, placed and called by its name.
+#include "content.hpp"
+
+#include <doctest/doctest.h>
+
+using sonde::payload::compare;
+using sonde::payload::granule;
+using sonde::payload::Mismatch;
+using sonde::plan::Payload;
+using sonde::plan::PayloadKind;
+using sonde::tests::Content;
+using Kind = sonde::payload::Mismatch::Kind;
+
+namespace {
+
+constexpr std::uint64_t file = 3;
+constexpr std::uint64_t generation = 4;
+
+/// One read of [offset, offset + length) that returns `found`.
+std::optional<Mismatch> judge(Content& content, const std::vector<std::byte>& found, std::uint64_t offset,
+                              std::uint64_t got = ~0ULL) {
+    content.image().set_origin({file, generation});
+    return compare(content.image(), found.data(), offset, found.size(), std::min<std::uint64_t>(got, found.size()));
+}
+
+struct Read {
+    std::uint64_t offset, length;
+};
+/// Aligned blocks, records that begin and end inside granules, and one smaller than a granule.
+constexpr Read reads[] = {{8 * granule, 4 * granule}, {70'000, 10'000}, {70'000, 30'000}, {123, 50'001}, {81'000, 900}};
+
+constexpr Payload plain{PayloadKind::stamped, 1, 0.0, 0.0};
+
+}  // namespace
+
+TEST_CASE("right content passes") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random, PayloadKind::zero}) {
+        for (const double duplicates : {0.0, 0.6}) {
+            Content content({kind, 1, 0.3, duplicates});
+            for (const Read& read : reads) {
+                CHECK_FALSE(judge(content, content.bytes(file, generation, read.offset, read.length), read.offset));
+            }
+        }
+    }
+}
+
+TEST_CASE("any single flipped bit is found at its byte") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        auto bytes = content.bytes(file, generation, read.offset, read.length);
+        for (std::uint64_t at = 0; at < read.length; at += 97) {
+            bytes[at] ^= std::byte{0x10};
+            const auto wrong = judge(content, bytes, read.offset);
+            REQUIRE(wrong);
+            REQUIRE(wrong->offset == read.offset + at);
+            REQUIRE(wrong->bytes == 1);
+            bytes[at] ^= std::byte{0x10};
+        }
+    }
+}
+
+TEST_CASE("a flipped bit behind the stamp is called changed bytes") {
+    Content content(plain);
+    auto bytes = content.bytes(file, generation, 0, 2 * granule);
+    bytes[granule + 1000] ^= std::byte{1};
+    const auto wrong = judge(content, bytes, 0);
+    REQUIRE(wrong);
+    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->text.find("byte 1000 of the 4 KiB block") != std::string::npos);
+}
+
+TEST_CASE("a block from another place of the file is displaced, and the place is named") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        const std::uint64_t from = read.offset + 40 * granule;
+        const auto wrong = judge(content, content.bytes(file, generation, from, read.length), read.offset);
+        REQUIRE(wrong);
+        CAPTURE(read.length);
+        if (read.length > 2 * granule) {  // a stamp is visible
+            CHECK(wrong->kind == Kind::displaced);
+            CHECK(wrong->text.find("of the same file") != std::string::npos);
+        }
+        CHECK(wrong->offset < read.offset + 64);
+    }
+    const auto wrong = judge(content, content.bytes(file, generation, 8 * granule, granule), 5 * granule);
+    CHECK(wrong->text == "holds offset 32768 of the same file, generation 4");
+}
+
+TEST_CASE("a block of another file is foreign, and the file is named") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        const auto wrong = judge(content, content.bytes(9, generation, read.offset, read.length), read.offset);
+        REQUIRE(wrong);
+        CAPTURE(read.length);
+        if (read.length > 2 * granule) {
+            CHECK(wrong->kind == Kind::foreign);
+            CHECK(wrong->text.find("of file number 9") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("an older version is stale, also when no stamp is visible") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        const auto wrong = judge(content, content.bytes(file, 2, read.offset, read.length), read.offset);
+        REQUIRE(wrong);
+        CAPTURE(read.offset);
+        CAPTURE(read.length);
+        CHECK(wrong->kind == Kind::stale);
+        CHECK(wrong->text.find("generation 2") != std::string::npos);
+    }
+}
+
+TEST_CASE("a granule that goes on with an older version is torn, wherever it was cut") {
+    Content content(plain);
+    const auto older = content.bytes(file, generation - 1, 0, 4 * granule);
+    for (const std::size_t cut : {512U, 1024U, 2048U, 3584U, 4032U}) {
+        auto bytes = content.bytes(file, generation, 0, 4 * granule);
+        std::copy(older.begin() + static_cast<std::ptrdiff_t>(granule + cut), older.begin() + 2 * granule,
+                  bytes.begin() + static_cast<std::ptrdiff_t>(granule + cut));
+        const auto wrong = judge(content, bytes, 0);
+        REQUIRE(wrong);
+        CAPTURE(cut);
+        CHECK(wrong->kind == Kind::torn);
+        CHECK(wrong->offset >= granule + cut);
+        CHECK(wrong->offset < granule + cut + 16);
+    }
+}
+
+TEST_CASE("a torn block whose head is old is stale there") {
+    // Sectors reach the medium in any order: the new half may be the second.
+    Content content(plain);
+    auto bytes = content.bytes(file, generation, 0, granule);
+    const auto older = content.bytes(file, generation - 1, 0, granule);
+    std::copy(older.begin(), older.begin() + 2048, bytes.begin());
+    const auto wrong = judge(content, bytes, 0);
+    REQUIRE(wrong);
+    CHECK((wrong->kind == Kind::stale || wrong->kind == Kind::torn));
+    CHECK(wrong->offset < 32);
+}
+
+TEST_CASE("zeros are called zeros, in a whole block and in part of one") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        const auto wrong = judge(content, std::vector<std::byte>(read.length), read.offset);
+        REQUIRE(wrong);
+        CHECK(wrong->kind == Kind::zeros);
+    }
+    auto bytes = content.bytes(file, generation, 0, 4 * granule);
+    std::fill(bytes.begin() + 2 * granule, bytes.begin() + 3 * granule, std::byte{0});
+    const auto wrong = judge(content, bytes, 0);
+    REQUIRE(wrong);
+    CHECK(wrong->kind == Kind::zeros);
+    CHECK(wrong->offset == 2 * granule);
+}
+
+TEST_CASE("a short read says where the file ends") {
+    Content content(plain);
+    for (const Read& read : reads) {
+        const auto bytes = content.bytes(file, generation, read.offset, read.length);
+        for (const std::uint64_t got : {std::uint64_t{0}, std::uint64_t{1}, read.length / 2, read.length - 1}) {
+            const auto wrong = judge(content, bytes, read.offset, got);
+            REQUIRE(wrong);
+            CHECK(wrong->kind == Kind::truncated);
+            CHECK(wrong->offset == read.offset + got);
+            CHECK(wrong->bytes == read.length - got);
+        }
+    }
+}
+
+TEST_CASE("damage before the end of a truncated file is named first") {
+    Content content(plain);
+    auto bytes = content.bytes(file, generation, 0, 4 * granule);
+    bytes[100] ^= std::byte{1};
+    const auto wrong = judge(content, bytes, 0, 2 * granule);
+    REQUIRE(wrong);
+    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->offset == 100);
+}
+
+TEST_CASE("bytes of somebody else are not taken for ours") {
+    Content content(plain);
+    const auto wrong = judge(content, std::vector<std::byte>(2 * granule, std::byte{0x61}), 0);
+    REQUIRE(wrong);
+    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->text == "holds bytes that this run did not write");
+    Content stranger({PayloadKind::stamped, 2, 0.0, 0.0});  // another run: another seed
+    CHECK(judge(content, stranger.bytes(file, generation, 0, granule), 0)->text ==
+          "holds bytes that this run did not write");
+}
+
+TEST_CASE("damage is found with every dial, as far as content can tell") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        Content content({kind, 1, 0.5, 0.0});
+        for (const Read& read : reads) {
+            CHECK(judge(content, content.bytes(9, generation, read.offset, read.length), read.offset));
+            CHECK(judge(content, content.bytes(file, generation, read.offset + granule, read.length), read.offset));
+            CHECK(judge(content, content.bytes(file, generation - 1, read.offset, read.length), read.offset));
+        }
+    }
+}

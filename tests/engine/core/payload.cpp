@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written: unique, reproducible, and as compressible and repetitive as asked.
+#include "content.hpp"
+
+#include <doctest/doctest.h>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+
+using sonde::payload::granule;
+using sonde::plan::Payload;
+using sonde::plan::PayloadKind;
+using sonde::tests::Content;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+std::vector<std::string> granules(const Bytes& bytes) {
+    std::vector<std::string> list;
+    for (std::size_t at = 0; at + granule <= bytes.size(); at += granule) {
+        list.emplace_back(reinterpret_cast<const char*>(bytes.data() + at), granule);
+    }
+    return list;
+}
+
+std::size_t distinct(const std::vector<std::string>& list) {
+    return std::set<std::string>(list.begin(), list.end()).size();
+}
+
+/// Share of equal bytes at equal places.
+double alike(const Bytes& a, const Bytes& b) {
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        equal += a[i] == b[i] ? 1U : 0U;
+    }
+    return static_cast<double>(equal) / static_cast<double>(a.size());
+}
+
+/// Bits a byte that a perfect order-0 coder needs.
+double entropy(const Bytes& bytes) {
+    std::array<double, 256> counts{};
+    for (const std::byte b : bytes) {
+        counts.at(std::to_integer<std::size_t>(b)) += 1;
+    }
+    double bits = 0;
+    for (const double count : counts) {
+        if (count > 0) {
+            const double p = count / static_cast<double>(bytes.size());
+            bits -= p * std::log2(p);
+        }
+    }
+    return bits;
+}
+
+/// What a compressor that only removes runs of zeros leaves: one token for each run, every other byte as it is.
+double without_zero_runs(const Bytes& bytes) {
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < bytes.size();) {
+        std::size_t run = 0;
+        while (i + run < bytes.size() && bytes[i + run] == std::byte{0}) {
+            ++run;
+        }
+        left += run >= 4 ? 3 : run;
+        i += run;
+        if (run == 0) {
+            ++left;
+            ++i;
+        }
+    }
+    return static_cast<double>(left) / static_cast<double>(bytes.size());
+}
+
+constexpr std::uint64_t mib = 1U << 20U;
+
+}  // namespace
+
+TEST_CASE("no two granules are equal: in a file, between files, between generations") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        Content content({kind, 7, 0.0, 0.0});
+        std::vector<std::string> all;
+        for (std::uint64_t file = 0; file < 3; ++file) {
+            for (std::uint64_t generation = 1; generation < 4; ++generation) {
+                const auto some = granules(content.bytes(file, generation, 0, mib));
+                all.insert(all.end(), some.begin(), some.end());
+            }
+        }
+        CHECK(distinct(all) == 9 * mib / granule);
+    }
+}
+
+TEST_CASE("a block does not repeat inside what storage compresses together") {
+    // Without their stamps, granules still differ over the whole period of 256 KiB.
+    Content content({PayloadKind::stamped, 7, 0.0, 0.0});
+    std::vector<std::string> bodies = granules(content.bytes(0, 1, 0, 256U << 10U));
+    for (std::string& body : bodies) {
+        body.erase(0, 32);
+    }
+    CHECK(distinct(bodies) == 64);
+    CHECK(entropy(content.bytes(0, 1, 0, mib)) > 7.99);
+}
+
+TEST_CASE("successive generations differ everywhere, not only in their stamps") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        Content content({kind, 3, 0.0, 0.0});
+        for (std::uint64_t generation = 1; generation < 20; ++generation) {
+            const Bytes older = content.bytes(5, generation, 0, mib);
+            const Bytes newer = content.bytes(5, generation + 1, 0, mib);
+            CHECK(alike(older, newer) < 0.015);  // by chance 1 of 256 bytes, and most of 32 bytes of stamp
+            for (std::size_t at = 0; at < mib; at += 512) {
+                REQUIRE(std::memcmp(older.data() + at, newer.data() + at, 512) != 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("content depends on seed, file, generation and offset, on nothing else") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        for (const double duplicates : {0.0, 0.5}) {
+            Content one({kind, 9, 0.25, duplicates});
+            Content other({kind, 9, 0.25, duplicates});
+            const Bytes whole = one.bytes(2, 1, 0, mib);
+            for (const std::uint64_t step : {512ULL, 4096ULL, 10'000ULL, 65'537ULL}) {
+                CAPTURE(step);
+                CHECK(other.bytes(2, 1, 0, mib, step) == whole);
+            }
+            const Bytes middle = other.bytes(2, 1, 12'345, 54'321);
+            CHECK(std::equal(middle.begin(), middle.end(), whole.begin() + 12'345));
+            Content reseeded({kind, 10, 0.25, duplicates});
+            CHECK(reseeded.bytes(2, 1, 0, mib) != whole);
+        }
+    }
+}
+
+TEST_CASE("the stamp at the head of a granule is magic, file, offset and generation") {
+    Content content({PayloadKind::stamped, 77, 0.0, 0.0});
+    const Bytes bytes = content.bytes(6, 3, 5 * granule, granule);
+    std::uint64_t stamp[4] = {};
+    std::memcpy(stamp, bytes.data(), sizeof stamp);
+    CHECK(stamp[0] == (sonde::payload::magic ^ 77U));
+    CHECK(stamp[1] == 6);
+    CHECK(stamp[2] == 5 * granule);
+    CHECK(stamp[3] == 3);
+}
+
+TEST_CASE("the compressibility dial is the share that compression removes") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        for (const double dial : {0.0, 0.25, 0.5, 0.75, 0.9}) {
+            Content content({kind, 5, dial, 0.0});
+            const Bytes bytes = content.bytes(1, 1, 0, mib);
+            CAPTURE(dial);
+            // One token for each 64 bytes is what the grain costs a run coder.
+            const double token = dial > 0 ? 3.0 / 64 : 0;
+            CHECK(without_zero_runs(bytes) == doctest::Approx(1 - dial + token).epsilon(0.05));
+            std::size_t zeros = 0;
+            for (const std::byte b : bytes) {
+                zeros += b == std::byte{0} ? 1U : 0U;
+            }
+            CHECK(static_cast<double>(zeros) / mib == doctest::Approx(dial + (1 - dial) / 256).epsilon(0.03));
+        }
+    }
+}
+
+TEST_CASE("every piece of a compressible file is compressible") {
+    Content content({PayloadKind::stamped, 5, 0.5, 0.0});
+    const Bytes bytes = content.bytes(1, 1, 0, mib);
+    for (std::size_t at = 0; at < mib; at += 8192) {
+        const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                          bytes.begin() + static_cast<std::ptrdiff_t>(at + 8192));
+        CHECK(without_zero_runs(piece) == doctest::Approx(0.5 + 3.0 / 64).epsilon(0.05));
+    }
+}
+
+TEST_CASE("the duplicates dial is the share that deduplication finds") {
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
+        for (const double dial : {0.0, 0.3, 0.7, 1.0}) {
+            Content content({kind, 5, 0.0, dial});
+            std::vector<std::string> all;
+            for (std::uint64_t file = 0; file < 8; ++file) {
+                const auto some = granules(content.bytes(file, 1, 0, 2 * mib, mib));
+                all.insert(all.end(), some.begin(), some.end());
+            }
+            const double unique = static_cast<double>(distinct(all)) / static_cast<double>(all.size());
+            CAPTURE(dial);
+            // At most one granule of each kind of duplicate is kept: 64 of 4096.
+            CHECK(unique >= 1 - dial - 0.03);
+            CHECK(unique <= 1 - dial + 0.03 + 64.0 / 4096);
+        }
+    }
+}
+
+TEST_CASE("zeros are zeros") {
+    Content content({PayloadKind::zero, 5, 0.0, 0.0});
+    for (const std::byte b : content.bytes(3, 2, 1000, 100'000)) {
+        REQUIRE(b == std::byte{0});
+    }
+}
+
+TEST_CASE("buffers are aligned like their offset, so that direct I/O can use them") {
+    Content content({PayloadKind::stamped, 5, 0.0, 0.0});
+    content.image().set_origin({4, 2});
+    for (const std::uint64_t offset : {0ULL, 512ULL, 4096ULL, 1'000'448ULL, 123ULL}) {
+        const auto address = reinterpret_cast<std::uintptr_t>(content.image().at(offset, 1U << 20U));
+        CHECK(address % granule == offset % granule);
+    }
+}
+
+TEST_CASE("the period of the base grows with the transfer") {
+    CHECK(sonde::payload::period_for(4096) == 256U << 10U);
+    CHECK(sonde::payload::period_for((256U << 10U) - 1) == 256U << 10U);
+    CHECK(sonde::payload::period_for(256U << 10U) == 1U << 20U);
+    CHECK(sonde::payload::period_for(1U << 30U) == 1U << 20U);
+}

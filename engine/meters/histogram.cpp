@@ -30,6 +30,9 @@ std::uint64_t Histogram::quantile(double q) const noexcept {
         return 0;
     }
     const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(total))));
+    if (rank >= total) {
+        return max_ns;  // known exactly
+    }
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < buckets; ++i) {
         seen += counts[i];

@@ -48,7 +48,8 @@ void Slices::move_to(std::uint64_t tick) noexcept {
 void Slices::add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noexcept {
     from = std::max(from, start_);
     to = std::max(to, from);
-    move_to(to);  // first, so that the width does not change while the bytes are spread
+    // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
+    move_to(to > from ? to - 1 : to);
     const std::uint64_t last = current_;
     const std::uint64_t first = (from - start_) / width_;
     ++operations_[last];

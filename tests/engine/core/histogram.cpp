@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The latency histogram: what its buckets promise, against exact arithmetic on the same values.
+#include "meters/histogram.hpp"
+#include "patterns/permutation.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+using sonde::meters::Histogram;
+
+namespace {
+
+constexpr double hour_ns = 3600e9;
+
+/// `n` values whose logarithms are uniform from 100 ns to 1 h.
+std::vector<std::uint64_t> log_uniform(std::size_t n, std::uint64_t seed) {
+    std::vector<std::uint64_t> values(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double u = static_cast<double>(sonde::patterns::mix64(seed + i) >> 11U) * 0x1p-53;
+        values[i] = static_cast<std::uint64_t>(100.0 * std::pow(hour_ns / 100.0, u));
+    }
+    return values;
+}
+
+std::unique_ptr<Histogram> histogram_of(const std::vector<std::uint64_t>& values) {
+    auto histogram = std::make_unique<Histogram>();
+    for (const std::uint64_t value : values) {
+        histogram->add(value);
+    }
+    return histogram;
+}
+
+double relative_error(std::uint64_t got, std::uint64_t wanted) {
+    return std::abs(static_cast<double>(got) - static_cast<double>(wanted)) / static_cast<double>(wanted);
+}
+
+}  // namespace
+
+TEST_CASE("any latency from 100 ns to 1 h is given back within 1 %") {
+    double worst = 0;
+    for (double value = 100; value <= hour_ns; value *= 1.003) {
+        const auto ns = static_cast<std::uint64_t>(value);
+        Histogram one;
+        one.add(ns / 2);
+        one.add(ns);
+        one.add(ns * 2);
+        worst = std::max(worst, relative_error(one.quantile(0.5), ns));
+    }
+    CHECK(worst <= 0.008);
+    CHECK(worst > 0.003);  // the bound is of the right size, not an accident of the values
+}
+
+TEST_CASE("buckets follow each other without gap and hold what they say") {
+    for (std::size_t bucket = 0; bucket < Histogram::buckets; ++bucket) {
+        const std::uint64_t low = Histogram::low(bucket);
+        const std::uint64_t high = Histogram::low(bucket + 1);
+        CAPTURE(bucket);
+        REQUIRE(high > low);
+        REQUIRE(Histogram::bucket_of(low) == bucket);
+        REQUIRE(Histogram::bucket_of(high - 1) == bucket);
+    }
+    CHECK(Histogram::low(Histogram::buckets) == 1ULL << Histogram::top_bit);
+}
+
+TEST_CASE("quantiles agree with the sorted values") {
+    std::vector<std::uint64_t> values = log_uniform(50'000, 9);
+    const auto histogram = histogram_of(values);
+    std::sort(values.begin(), values.end());
+    for (const double q : {0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0}) {
+        const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(values.size())));
+        CAPTURE(q);
+        CHECK(relative_error(histogram->quantile(q), values[rank - 1]) <= 0.008);
+    }
+    CHECK(relative_error(histogram->quantile(0.0), values.front()) <= 0.008);
+    CHECK(histogram->quantile(1.0) == values.back());
+}
+
+TEST_CASE("count, sum, smallest and largest are exact") {
+    const std::vector<std::uint64_t> values = log_uniform(10'000, 4);
+    const auto histogram = histogram_of(values);
+    CHECK(histogram->count() == values.size());
+    CHECK(histogram->sum_ns == std::accumulate(values.begin(), values.end(), std::uint64_t{0}));
+    CHECK(histogram->min_ns == *std::min_element(values.begin(), values.end()));
+    CHECK(histogram->max_ns == *std::max_element(values.begin(), values.end()));
+    std::uint64_t listed = 0;
+    for (const Histogram::Bucket& bucket : histogram->filled()) {
+        CHECK(bucket.low_ns < bucket.high_ns);
+        CHECK(bucket.count > 0);
+        listed += bucket.count;
+    }
+    CHECK(listed == values.size());
+}
+
+TEST_CASE("merging is the same as adding everything to one") {
+    const std::vector<std::uint64_t> all = log_uniform(9000, 5);
+    const auto whole = histogram_of(all);
+    const auto part = [&all](std::ptrdiff_t from, std::ptrdiff_t to) {
+        return histogram_of({all.begin() + from, all.begin() + to});
+    };
+    auto left = part(0, 1000);
+    auto right = part(4000, 9000);
+    right->merge(*part(1000, 4000));
+    left->merge(*right);
+    left->merge(Histogram{});  // an idle task changes nothing, not even the minimum
+    CHECK(left->sum_ns == whole->sum_ns);
+    CHECK(left->min_ns == whole->min_ns);
+    CHECK(left->max_ns == whole->max_ns);
+    CHECK(std::equal(std::begin(left->counts), std::end(left->counts), std::begin(whole->counts)));
+}
+
+TEST_CASE("what is longer than the last bucket is counted and not lost") {
+    Histogram histogram;
+    histogram.add(1000);
+    const std::uint64_t day = 86'400'000'000'000;
+    histogram.add(day);
+    histogram.add(day + 1);
+    CHECK(histogram.overflow == 2);
+    CHECK(histogram.count() == 3);
+    CHECK(histogram.max_ns == day + 1);
+    CHECK(histogram.sum_ns == 2 * day + 1001);
+    CHECK(histogram.quantile(0.99) == day + 1);
+    CHECK(relative_error(histogram.quantile(0.1), 1000) <= 0.008);
+}
+
+TEST_CASE("an empty histogram answers zero") {
+    const Histogram histogram;
+    CHECK(histogram.count() == 0);
+    CHECK(histogram.quantile(0.5) == 0);
+    CHECK(histogram.filled().empty());
+}
+
+TEST_CASE("a latency of zero is a value like others") {
+    Histogram histogram;
+    histogram.add(0);
+    CHECK(histogram.count() == 1);
+    CHECK(histogram.min_ns == 0);
+    CHECK(histogram.quantile(0.5) == 0);
+}

@@ -122,15 +122,14 @@ std::uint64_t segments_for(std::uint64_t volume, std::uint64_t block) {
 
 std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, std::uint64_t tasks_per_node,
                              std::uint64_t node_memory) {
-    const double bytes = amount.of == plan::Amount::Of::bytes ? static_cast<double>(amount.bytes)
-                                                              : amount.factor * static_cast<double>(node_memory);
-    const double divisor = amount.per == plan::Amount::Per::task   ? 1.0
-                           : amount.per == plan::Amount::Per::node ? static_cast<double>(tasks_per_node)
-                                                                   : static_cast<double>(tasks);
-    if (amount.of == plan::Amount::Of::bytes && amount.per == plan::Amount::Per::task) {
-        return amount.bytes;
-    }
-    return static_cast<std::uint64_t>(std::ceil(bytes / divisor));
+    const std::uint64_t bytes =
+        amount.of == plan::Amount::Of::bytes
+            ? amount.bytes
+            : static_cast<std::uint64_t>(std::ceil(amount.factor * static_cast<double>(node_memory)));
+    const std::uint64_t parts = amount.per == plan::Amount::Per::task   ? 1
+                                : amount.per == plan::Amount::Per::node ? tasks_per_node
+                                                                        : tasks;
+    return bytes / parts + (bytes % parts != 0 ? 1 : 0);
 }
 
 }  // namespace sonde::patterns

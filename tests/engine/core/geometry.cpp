@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where operations go: the published formula by hand, and what holds for every order and scope.
+#include "patterns/geometry.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+using sonde::patterns::Entry;
+using sonde::patterns::Geometry;
+using sonde::patterns::segments_for;
+using sonde::patterns::Share;
+using sonde::patterns::volume_of_task;
+using sonde::plan::Access;
+using sonde::plan::Amount;
+using sonde::plan::Order;
+using sonde::plan::Scope;
+
+namespace {
+
+Access access_of(std::uint64_t transfer, std::uint64_t slots, Order order = Order::sequential,
+                 Scope scope = Scope::task) {
+    Access access;
+    access.transfer = transfer;
+    access.block = transfer * slots;
+    access.order = order;
+    access.scope = scope;
+    return access;
+}
+
+std::vector<std::uint64_t> offsets(const Geometry& geometry, std::uint64_t pass = 0) {
+    std::vector<std::uint64_t> list;
+    for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
+        list.push_back(geometry.offset_of(i, pass));
+    }
+    return list;
+}
+
+std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> list) {
+    std::sort(list.begin(), list.end());
+    return list;
+}
+
+}  // namespace
+
+TEST_CASE("a shared file in IOR's strided layout: g N B + r B + j T") {
+    // N = 4, B = 8, S = 3, T = 4; rank 2 by hand.
+    const Geometry geometry(access_of(4, 2), 3, {4, 2}, 0);
+    CHECK(offsets(geometry) == std::vector<std::uint64_t>{16, 20, 48, 52, 80, 84});
+    CHECK(geometry.end_of_file() == 96);
+    CHECK(geometry.first() == 16);
+    CHECK(geometry.contiguous() == 8);
+    CHECK(geometry.repeat() == 32);
+}
+
+TEST_CASE("a file per task: g B + j T") {
+    const Geometry geometry(access_of(10'000, 3), 2, {1, 0}, 5);
+    CHECK(offsets(geometry) == std::vector<std::uint64_t>{0, 10'000, 20'000, 30'000, 40'000, 50'000});
+    CHECK(geometry.end_of_file() == 60'000);
+}
+
+TEST_CASE("offset and gap: o + g N (B + G) + p (B + G) + j T") {
+    Access access = access_of(4, 2);
+    access.offset = 1000;
+    access.gap = 92;
+    const Geometry geometry(access, 2, {3, 1}, 0);
+    CHECK(offsets(geometry) == std::vector<std::uint64_t>{1100, 1104, 1400, 1404});
+    CHECK(geometry.end_of_file() == 1000 + 5 * 100 + 8);  // the last block of sharer 2 has no gap after it
+}
+
+TEST_CASE("stride: one transfer every stride bytes, sharers in turn") {
+    Access access = access_of(4, 2, Order::stride);
+    access.stride = 100;
+    access.offset = 7;
+    const Geometry geometry(access, 2, {3, 2}, 0);
+    CHECK(offsets(geometry) == std::vector<std::uint64_t>{207, 507, 807, 1107});
+    CHECK(geometry.end_of_file() == 7 + 11 * 100 + 4);
+}
+
+TEST_CASE("reverse is sequential from behind") {
+    Access access = access_of(16, 4);
+    access.gap = 5;
+    std::vector<std::uint64_t> forward = offsets(Geometry(access, 3, {2, 1}, 0));
+    access.order = Order::reverse;
+    std::reverse(forward.begin(), forward.end());
+    CHECK(offsets(Geometry(access, 3, {2, 1}, 0)) == forward);
+}
+
+TEST_CASE("fill agrees with offset_of at every start and length") {
+    std::mt19937_64 random(1);
+    for (const Order order : {Order::sequential, Order::reverse, Order::stride, Order::random_permute,
+                              Order::random_replace}) {
+        for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
+            Access access = access_of(8, 5, order, scope);
+            access.gap = order == Order::stride ? 0 : 3;
+            access.offset = 11;
+            access.stride = order == Order::stride ? 24 : 0;
+            const Geometry geometry(access, 13, {3, 1}, 9);
+            for (int round = 0; round < 50; ++round) {
+                const std::uint64_t first = random() % geometry.operations();
+                const std::uint64_t pass = random() % 3;
+                std::vector<Entry> entries(1 + random() % (geometry.operations() - first));
+                geometry.fill(first, pass, entries);
+                for (std::size_t k = 0; k < entries.size(); ++k) {
+                    REQUIRE(entries[k].offset == geometry.offset_of(first + k, pass));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a random permutation touches the sequential set, in another order, anew in each pass") {
+    for (const Scope scope : {Scope::block, Scope::task}) {
+        Access access = access_of(8, 16);
+        access.gap = 4;
+        const std::vector<std::uint64_t> plain = offsets(Geometry(access, 6, {3, 2}, 1));
+        access.order = Order::random_permute;
+        access.scope = scope;
+        const Geometry geometry(access, 6, {3, 2}, 1);
+        CHECK(sorted(offsets(geometry)) == plain);
+        CHECK(offsets(geometry) != plain);
+        CHECK(offsets(geometry, 1) != offsets(geometry));
+        CHECK(sorted(offsets(geometry, 1)) == plain);
+    }
+}
+
+TEST_CASE("scope block permutes inside each block, alike in all segments, as IOR's -z") {
+    const Geometry geometry(access_of(4, 10, Order::random_permute, Scope::block), 3, {2, 1}, 0);
+    const std::vector<std::uint64_t> list = offsets(geometry);
+    for (std::size_t g = 0; g < 3; ++g) {
+        for (std::size_t j = 0; j < 10; ++j) {
+            const std::uint64_t start = (2 * g + 1) * 40;
+            CHECK(list[g * 10 + j] >= start);
+            CHECK(list[g * 10 + j] < start + 40);
+            CHECK(list[g * 10 + j] - start == list[j] - 40);
+        }
+    }
+}
+
+TEST_CASE("scope file deals all slots of a shared file without a slot dealt twice") {
+    const Access access = access_of(8, 5, Order::random_permute, Scope::file);
+    constexpr std::uint64_t sharers = 7;
+    std::vector<std::uint64_t> all;
+    bool foreign = false;
+    for (std::uint64_t index = 0; index < sharers; ++index) {
+        const std::vector<std::uint64_t> own = offsets(Geometry(access, 4, {sharers, index}, 33));
+        CHECK(own.size() == 20);
+        for (const std::uint64_t offset : own) {
+            foreign = foreign || (offset / 40) % sharers != index;
+        }
+        all.insert(all.end(), own.begin(), own.end());
+    }
+    CHECK(foreign);  // a task really gets slots outside its own blocks
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t slot = 0; slot < 20 * sharers; ++slot) {
+        expected.push_back(slot * 8);
+    }
+    CHECK(sorted(all) == expected);
+}
+
+TEST_CASE("random with replacement stays inside its scope and repeats itself") {
+    for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
+        Access access = access_of(8, 8);
+        const std::vector<std::uint64_t> own = offsets(Geometry(access, 50, {2, 1}, 0));
+        std::set<std::uint64_t> allowed(own.begin(), own.end());
+        if (scope == Scope::file) {
+            const std::vector<std::uint64_t> other = offsets(Geometry(access, 50, {2, 0}, 0));
+            allowed.insert(other.begin(), other.end());
+        }
+        access.order = Order::random_replace;
+        access.scope = scope;
+        const Geometry geometry(access, 50, {2, 1}, 0);
+        const std::vector<std::uint64_t> drawn = offsets(geometry);
+        const std::set<std::uint64_t> distinct(drawn.begin(), drawn.end());
+        CHECK(std::includes(allowed.begin(), allowed.end(), distinct.begin(), distinct.end()));
+        CHECK(distinct.size() < drawn.size());
+        CHECK(distinct.size() > drawn.size() / 2);
+        CHECK(offsets(geometry, 1) != drawn);
+    }
+}
+
+TEST_CASE("seed, file and task each give another random order, and the same ones the same") {
+    Access access = access_of(8, 64, Order::random_permute);
+    const std::vector<std::uint64_t> base = offsets(Geometry(access, 1, {1, 0}, 0));
+    CHECK(offsets(Geometry(access, 1, {1, 0}, 0)) == base);
+    CHECK(offsets(Geometry(access, 1, {1, 0}, 1)) != base);
+    access.seed = 2;
+    CHECK(offsets(Geometry(access, 1, {1, 0}, 0)) != base);
+    access.seed = 1;
+    std::vector<std::uint64_t> second = offsets(Geometry(access, 1, {2, 1}, 0));
+    for (std::uint64_t& offset : second) {
+        offset -= 512;
+    }
+    CHECK(second != offsets(Geometry(access, 1, {2, 0}, 0)));
+}
+
+TEST_CASE("sharers of a file never overlap and leave no hole but the gaps") {
+    std::mt19937_64 random(8);
+    for (int round = 0; round < 200; ++round) {
+        Access access = access_of(1 + random() % 9, 1 + random() % 6);
+        access.gap = random() % 4;
+        access.offset = random() % 20;
+        const std::uint64_t sharers = 1 + random() % 5;
+        const std::uint64_t segments = 1 + random() % 5;
+        std::map<std::uint64_t, int> touched;
+        std::uint64_t end = 0;
+        for (std::uint64_t index = 0; index < sharers; ++index) {
+            const Geometry geometry(access, segments, {sharers, index}, 0);
+            for (const std::uint64_t offset : offsets(geometry)) {
+                for (std::uint64_t byte = 0; byte < access.transfer; ++byte) {
+                    ++touched[offset + byte];
+                }
+            }
+            end = geometry.end_of_file();
+        }
+        REQUIRE(touched.size() == sharers * segments * access.block);
+        REQUIRE(touched.rbegin()->first + 1 == end);
+        REQUIRE(touched.begin()->first == access.offset);
+    }
+}
+
+TEST_CASE("segments carry a volume: rounded up, at least one") {
+    CHECK(segments_for(0, 10) == 1);
+    CHECK(segments_for(1, 10) == 1);
+    CHECK(segments_for(10, 10) == 1);
+    CHECK(segments_for(11, 10) == 2);
+    CHECK(segments_for(~0ULL, 1) == ~0ULL);
+}
+
+TEST_CASE("an amount is divided among those it is for") {
+    Amount amount;
+    amount.bytes = 1000;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 1000);
+    amount.per = Amount::Per::total;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 125);
+    CHECK(volume_of_task(amount, 3, 3, 0) == 334);  // never less than asked
+    amount.per = Amount::Per::node;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 250);
+    amount.of = Amount::Of::node_memory;
+    amount.factor = 1.5;
+    CHECK(volume_of_task(amount, 8, 4, 16'000) == 6000);
+    amount.per = Amount::Per::task;
+    CHECK(volume_of_task(amount, 8, 4, 16'000) == 24'000);
+    amount.of = Amount::Of::bytes;
+    amount.bytes = (1ULL << 60U) + 1;
+    amount.per = Amount::Per::total;
+    CHECK(volume_of_task(amount, 1, 1, 0) == (1ULL << 60U) + 1);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random orders without memory: each number once, and no place preferred.
+#include "patterns/permutation.hpp"
+
+#include <doctest/doctest.h>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+using sonde::patterns::mix64;
+using sonde::patterns::Permutation;
+using sonde::patterns::scale;
+
+namespace {
+
+/// True when 0 … n-1 each come out once.
+bool is_bijection(std::uint64_t n, std::uint64_t key) {
+    const Permutation permute(n, key);
+    std::vector<bool> seen(n, false);
+    for (std::uint64_t i = 0; i < n; ++i) {
+        const std::uint64_t value = permute(i);
+        if (value >= n || seen[value]) {
+            return false;
+        }
+        seen[value] = true;
+    }
+    return true;
+}
+
+/// Chi-square statistic of `counts` against equal shares.
+double chi_square(const std::vector<std::uint64_t>& counts) {
+    double total = 0;
+    for (const std::uint64_t count : counts) {
+        total += static_cast<double>(count);
+    }
+    const double expected = total / static_cast<double>(counts.size());
+    double sum = 0;
+    for (const std::uint64_t count : counts) {
+        sum += (static_cast<double>(count) - expected) * (static_cast<double>(count) - expected) / expected;
+    }
+    return sum;
+}
+
+/// Value that a chi-square variable with `freedom` degrees exceeds once in about 30,000 (Wilson and Hilferty, z = 4).
+double critical(std::size_t freedom) {
+    const auto k = static_cast<double>(freedom);
+    const double base = 1 - 2 / (9 * k) + 4 * std::sqrt(2 / (9 * k));
+    return k * base * base * base;
+}
+
+}  // namespace
+
+TEST_CASE("every size from 1 to 200 is permuted without loss") {
+    for (std::uint64_t n = 1; n <= 200; ++n) {
+        for (std::uint64_t key = 0; key < 20; ++key) {
+            CAPTURE(n);
+            CAPTURE(key);
+            REQUIRE(is_bijection(n, key));
+        }
+    }
+}
+
+TEST_CASE("large sizes at and around powers of two are permuted without loss") {
+    for (const std::uint64_t n : {4095ULL, 4096ULL, 4097ULL, 65'535ULL, 65'537ULL, 1'000'003ULL, 1ULL << 20U}) {
+        CAPTURE(n);
+        CHECK(is_bijection(n, 42));
+    }
+}
+
+TEST_CASE("the largest size stays inside itself") {
+    const std::uint64_t n = (1ULL << 62U) + 12'345;
+    const Permutation permute(n, 7);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        CHECK(permute(n - 1 - i) < n);
+        CHECK(permute(i) < n);
+    }
+}
+
+TEST_CASE("over many keys each number comes to each place equally often") {
+    // 5 and 12 are the hard ones: a small domain, a Feistel network with halves of one or two bits.
+    for (const std::uint64_t n : {5ULL, 12ULL, 64ULL}) {
+        std::vector<std::uint64_t> counts(n * n, 0);
+        const std::uint64_t keys = 400 * n;
+        for (std::uint64_t key = 0; key < keys; ++key) {
+            const Permutation permute(n, key);
+            for (std::uint64_t i = 0; i < n; ++i) {
+                ++counts[i * n + permute(i)];
+            }
+        }
+        CAPTURE(n);
+        CHECK(chi_square(counts) < critical((n - 1) * (n - 1)));
+    }
+}
+
+TEST_CASE("distances between successive places look random") {
+    // A shuffle that keeps neighbors together would flatter read-ahead.
+    constexpr std::uint64_t n = 100'000;
+    constexpr std::size_t cells = 100;
+    const Permutation permute(n, 3);
+    std::vector<std::uint64_t> counts(cells, 0);
+    std::uint64_t next_door = 0;
+    for (std::uint64_t i = 0; i + 1 < n; ++i) {
+        const std::uint64_t step = (permute(i + 1) + n - permute(i)) % n;
+        ++counts[step * cells / n];
+        next_door += step == 1 || step == n - 1 ? 1U : 0U;
+    }
+    CHECK(chi_square(counts) < critical(cells - 1));
+    CHECK(next_door < 20);  // two are expected
+}
+
+TEST_CASE("neighboring keys give unrelated orders") {
+    constexpr std::uint64_t n = 10'000;
+    std::uint64_t equal = 0;
+    const Permutation first(n, 1);
+    const Permutation second(n, 2);
+    for (std::uint64_t i = 0; i < n; ++i) {
+        equal += first(i) == second(i) ? 1U : 0U;
+    }
+    CHECK(equal < 12);  // one is expected
+}
+
+TEST_CASE("scaling random bits reaches all numbers and no others") {
+    CHECK(scale(0, 10) == 0);
+    CHECK(scale(~0ULL, 10) == 9);
+    CHECK(scale(~0ULL, 1) == 0);
+    std::vector<std::uint64_t> counts(7, 0);
+    for (std::uint64_t i = 0; i < 70'000; ++i) {
+        ++counts.at(scale(mix64(i), 7));
+    }
+    CHECK(chi_square(counts) < critical(6));
+}

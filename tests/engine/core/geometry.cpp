@@ -91,8 +91,8 @@ TEST_CASE("reverse is sequential from behind") {
 
 TEST_CASE("fill agrees with offset_of at every start and length") {
     std::mt19937_64 random(1);
-    for (const Order order : {Order::sequential, Order::reverse, Order::stride, Order::random_permute,
-                              Order::random_replace}) {
+    for (const Order order :
+         {Order::sequential, Order::reverse, Order::stride, Order::random_permute, Order::random_replace}) {
         for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
             Access access = access_of(8, 5, order, scope);
             access.gap = order == Order::stride ? 0 : 3;

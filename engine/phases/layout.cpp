@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -235,6 +236,34 @@ std::vector<std::string> Layout::directories() const {
     return list;
 }
 
+namespace {
+
+/// The tasks are lined up node by node, however the launcher dealt them, and counted on by as many as the fullest node
+/// has, `n` times: the same place `n` nodes further when all nodes are alike, and another task for each in any case.
+int shifted_by_nodes(int n, int task, const TaskMap& tasks) {
+    std::vector<int> on(static_cast<std::size_t>(tasks.nodes()));
+    for (const int node : tasks.node_of_process) {
+        on[static_cast<std::size_t>(node)] += tasks.threads;
+    }
+    const auto all = static_cast<std::int64_t>(tasks.tasks());
+    const auto mine = on.begin() + tasks.node_of(task);
+    std::int64_t place = std::accumulate(on.begin(), mine, std::int64_t{0}) + tasks.index_on_node(task);
+    place += static_cast<std::int64_t>(n) * *std::max_element(on.begin(), on.end());
+    place = ((place % all) + all) % all;
+    int node = 0;
+    for (; place >= on[static_cast<std::size_t>(node)]; ++node) {
+        place -= on[static_cast<std::size_t>(node)];
+    }
+    auto process = tasks.node_of_process.begin();
+    for (std::int64_t left = place / tasks.threads; *process != node || left-- > 0;) {
+        ++process;
+    }
+    return tasks.threads * static_cast<int>(process - tasks.node_of_process.begin()) +
+           static_cast<int>(place % tasks.threads);
+}
+
+}  // namespace
+
 int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
     const auto all = static_cast<std::int64_t>(tasks.tasks());
     const auto wrap = [all](std::int64_t n) { return static_cast<int>(((n % all) + all) % all); };
@@ -244,7 +273,7 @@ int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
         case plan::ShiftBy::tasks:
             return wrap(static_cast<std::int64_t>(task) + shift.n);
         case plan::ShiftBy::nodes:
-            return wrap(task + static_cast<std::int64_t>(shift.n) * tasks.tasks_on(0));
+            return shifted_by_nodes(shift.n, task, tasks);
         case plan::ShiftBy::random:
             return static_cast<int>(
                 patterns::scale(patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),

@@ -56,6 +56,36 @@ RateValue window(const std::vector<SliceSum>& slices, std::int64_t width, std::i
             seconds(to - from)};
 }
 
+/// Bytes and operations moved until `to` (ns), the moment when the first task had finished. The slice that holds it is
+/// divided as the tasks' own mean rates would fill it: the finished ones have moved nothing in its second part.
+RateValue moved_until(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
+    const std::int64_t start = to / totals.slice_ns * totals.slice_ns;
+    RateValue sum = window(slices, totals.slice_ns, 0, start);
+    const auto last = static_cast<std::size_t>(to / totals.slice_ns);
+    double before = 0;
+    double all = 0;
+    for (const TaskRow& row : totals.rows) {
+        const std::int64_t busy = row.transfer_end_ns - row.transfer_start_ns;
+        if (busy <= 0) {
+            continue;
+        }
+        const auto inside = [&row, start](std::int64_t end) {
+            const std::int64_t both = std::min(end, row.transfer_end_ns) - std::max(start, row.transfer_start_ns);
+            return static_cast<double>(std::max<std::int64_t>(0, both));
+        };
+        const double rate = static_cast<double>(row.bytes + 1) / static_cast<double>(busy);
+        before += rate * inside(to);
+        all += rate * inside(start + totals.slice_ns);
+    }
+    if (last < slices.size() && all > 0) {
+        const double share = before / all;
+        sum.bytes += static_cast<std::uint64_t>(std::llround(share * static_cast<double>(slices[last].bytes)));
+        sum.operations +=
+            static_cast<std::uint64_t>(std::llround(share * static_cast<double>(slices[last].operations)));
+    }
+    return sum;
+}
+
 Interval whole(const Totals& totals) {
     Interval all;
     for (const Interval& part : totals.part) {
@@ -201,7 +231,7 @@ std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts
             put("steady", window(slices, totals.slice_ns, from, to));
         }
         if (first_end > all.first_start_ns) {
-            RateValue first = window(slices, totals.slice_ns, 0, first_end);
+            RateValue first = moved_until(totals, slices, first_end);
             first.seconds = seconds(first_end - all.first_start_ns);
             put("first_done", first);
         }

@@ -2,6 +2,7 @@
 // The rules between members of a plan. Each failure is one sentence with the remedy.
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
+#include "plan/wide.hpp"
 
 #include <algorithm>
 #include <set>
@@ -47,8 +48,28 @@ void check_access(const std::string& where, const Access& access) {
             refuse(where + ".access", "reaches beyond the largest file (4 EiB)");
         }
     }
-    if (access.segments && *access.segments > largest_file / (access.block + access.gap)) {
-        refuse(where + ".access.segments", "times block is beyond the largest file (4 EiB)");
+}
+
+void check_reach(const std::string& where, const Data& data, const Tasks& tasks) {
+    const std::uint64_t all = static_cast<std::uint64_t>(tasks.processes) * static_cast<std::uint64_t>(tasks.threads);
+    if (data.access.segments && !fits_in_file(data, *data.access.segments, all)) {
+        refuse(where + ".access", "reaches beyond the largest file (4 EiB): check segments, stride, gap and offset");
+    }
+}
+
+/// A storage that takes no time, and tasks whose clocks have nothing to do with each other.
+void check_paced(const std::string& where, const Phase& phase) {
+    const Paced& paced = phase.data.paced;
+    if (phase.data.backend != "paced" || !paced.virtual_clock) {
+        return;
+    }
+    if ((phase.stop.time || phase.stop.min_time) && paced.schedule.empty() && paced.latency == 0) {
+        refuse(where + ".stop", "needs time to pass, but data.paced has neither rate nor latency: give it one");
+    }
+    if (phase.stop.first_done) {
+        refuse(where + ".stop.first_done",
+               "stops tasks at the same moment, but with backend \"paced\" each has a virtual clock of its own: set "
+               "paced.virtual_clock = false");
     }
 }
 
@@ -191,6 +212,8 @@ void check_phase(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
     check_access(where, phase.data.access);
+    check_reach(where, phase.data, plan.tasks);
+    check_paced(where, phase);
     check_io(where, phase.data, plan.tasks);
     check_stop(where, phase.stop);
     check_treatments(where, phase.before);
@@ -245,6 +268,17 @@ void check_phase(const Plan& plan, std::size_t index) {
 }
 
 }  // namespace
+
+bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks) {
+    const Access& a = data.access;
+    const uint128 sharers = data.files.mapping == Mapping::shared || data.files.mapping == Mapping::per_node ? tasks
+                            : data.files.mapping == Mapping::per_group
+                                ? static_cast<std::uint64_t>(std::max(1, data.files.group_size))
+                                : 1;
+    const uint128 room = (largest_file - a.offset) / (a.order == Order::stride ? a.stride : a.block + a.gap);
+    const uint128 blocks = segments * sharers;
+    return blocks <= room && (a.order != Order::stride || blocks * (a.block / a.transfer) <= room);
+}
 
 void check_plan(const Plan& plan) {
     std::set<std::string> seen;

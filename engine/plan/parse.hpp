@@ -23,6 +23,10 @@ Plan parse_plan(std::string_view json_text);
 /// The rules between members; called by parse_plan.
 void check_plan(const Plan& plan);
 
+/// True when `tasks` tasks with this many segments stay inside the largest file (4 EiB). Called by parse_plan where the
+/// plan says how many segments; elsewhere when that is known.
+bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks);
+
 /// The name of an enumerator as in the plan, for records and messages.
 const char* text(Op op);
 const char* text(Mapping mapping);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// A wrong plan is refused with one sentence that names the member and what to write instead.
+#include "plan/parse.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+using nlohmann::json;
+using sonde::plan::parse_plan;
+using sonde::plan::Plan;
+using sonde::plan::PlanError;
+
+namespace {
+
+json good() {
+    return json::parse(R"({
+        "schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        "data": {"access": {"transfer": "4KiB", "block": "1MiB", "segments": 2}},
+        "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]})");
+}
+
+/// The refusal of a good plan with `value` put at `pointer`; empty when it is accepted.
+std::string refusal(const char* pointer, const json& value) {
+    json plan = good();
+    plan[json::json_pointer(pointer)] = value;
+    try {
+        parse_plan(plan.dump());
+    } catch (const PlanError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+std::string text_refusal(const std::string& text) {
+    try {
+        parse_plan(text);
+    } catch (const PlanError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+struct Wrong {
+    const char* pointer;
+    json value;
+    const char* says;  ///< part of the sentence
+};
+
+}  // namespace
+
+TEST_CASE("a good plan is read as written, and members left out have their documented values") {
+    const Plan plan = parse_plan(good().dump());
+    CHECK(plan.phases.size() == 2);
+    CHECK(plan.phases[0].data.access.transfer == 4096);
+    CHECK(plan.phases[0].data.access.segments == 2);
+    CHECK(plan.phases[0].data.backend == "posix");
+    CHECK(plan.phases[0].open == sonde::plan::Open::truncate);
+    CHECK(plan.phases[1].open == sonde::plan::Open::overwrite);
+    CHECK(plan.tasks.processes == 1);
+    CHECK(plan.observe.slice == 1'000'000);
+    CHECK(plan.observe.max_slices == 512);
+}
+
+TEST_CASE("each wrong member is named where it stands") {
+    const Wrong table[] = {
+        {"/schema", "sonde-plan/2", "schema is \"sonde-plan/2\", but this engine reads \"sonde-plan/1\""},
+        {"/id", "", "id is \"\", but must be 1 to 100 letters"},
+        {"/id", "../x", "id is \"../x\""},
+        {"/target/path", "", "target.path must name a directory"},
+        {"/target/directory", "a/b", "target.directory must be one name without '/'"},
+        {"/target/kept", true, "target.\"kept\" is not known; did you mean \"keep\"?"},
+        {"/target/min_free", "4k", "target.min_free is wrong: '4k' is ambiguous"},
+        {"/target/min_free", "18446744073709551615", "target.min_free is wrong"},
+        {"/tasks", {{"threads", 0}}, "tasks.threads is 0, but must be a whole number from 1 to 4096"},
+        {"/tasks", {{"processes", 1.5}}, "tasks.processes is 1.5"},
+        {"/data/access/transfer", 0, "phases[0].access.transfer must be from 1 B"},
+        {"/data/access/transfer", "2GiB", "transfer must be from 1 B to 1 GiB"},
+        {"/data/access/block", 5000, "access.block is 5000 B, but must be a multiple of transfer (4096 B)"},
+        {"/data/access/volume", "1MiB", "segments and volume exclude each other"},
+        {"/data/access/segments", 0, "access.segments is 0, but must be a whole number from 1 up"},
+        {"/data/access/order", "backwards", "but must be one of sequential, reverse, stride"},
+        {"/data/access/order", "stride", "access.stride must be at least transfer (4096 B): transfers would overlap"},
+        {"/data/access/stride", "8KiB", "access.stride is only used with order = \"stride\""},
+        {"/data/access/read_ratio", 0.5, "access.read_ratio is only used with op = \"mixed\""},
+        {"/data/files", {{"mapping", "per_group"}}, "group_size is missing"},
+        {"/data/files", {{"count", 3}}, "count is only used with mapping = \"many\""},
+        {"/data/files", {{"name", "a/b"}}, "name must be a plain file name"},
+        {"/data/io", {{"collective", true}}, "io.collective needs backend = \"mpiio\", not \"posix\""},
+        {"/data/io", {{"queue_depth", 0}}, "queue_depth is 0"},
+        {"/data/verify", "always", "verify is \"always\", but must be one of none, on_read, readback, both"},
+        {"/data/payload", {{"compressible", 1.5}}, "compressible is 1.5, but must be a number from 0.0 to 1.0"},
+        {"/data/paced", {{"rate", "0MB/s"}}, "rate is wrong: '0MB/s' must be more than zero"},
+        {"/data/paced", {{"schedule", {{{"at", "1s"}, {"rate", "1MB/s"}}}}}, "schedule must begin at 0"},
+        {"/phases", json::array(), "phases must be a list with at least one entry"},
+        {"/phases/1/id", "w", "phases[1].id \"w\" is used twice"},
+        {"/phases/1/data_of", "x", "phases[1].data_of names \"x\", but no earlier phase of that name writes"},
+        {"/phases/0/op", "read", "phases[0].op is \"read\", but no earlier phase writes the data"},
+        {"/phases/1/op", "mixed", "phases[1].access.read_ratio is missing"},
+        {"/phases/0/shift", {{"by", "tasks"}}, "phases[0].shift is for reads"},
+        {"/phases/0/stop", {{"wearout", true}}, "phases[0].stop.wearout needs stop.stonewall"},
+        {"/phases/0/stop", {{"time", "1s"}, {"stonewall", "1s"}}, "stop.time stands alone"},
+        {"/phases/0/stop", {{"time", 0}}, "stop.time must be more than zero"},
+        {"/phases/0/before", {{{"kind", "sleep"}}}, "before[0].time is missing"},
+        {"/phases/0/process", "separate", "has no meaning for the first phase"},
+        {"/phases/0/lanes", {{{"id", "a"}, {"op", "write"}}}, "lanes are only used with op = \"duplex\""},
+        {"/observe", {{"slice", "1ns"}}, "observe.slice must be from 1 us to 1 min"},
+        {"/observe", {{"max_slices", 3}}, "max_slices is 3"},
+        {"/limits", {{"time", 0}}, "limits.time must be more than zero"},
+    };
+    for (const Wrong& wrong : table) {
+        const std::string said = refusal(wrong.pointer, wrong.value);
+        CAPTURE(wrong.pointer);
+        CAPTURE(wrong.value.dump());
+        CAPTURE(said);
+        CHECK(said.rfind("plan: ", 0) == 0);
+        CHECK(said.find(wrong.says) != std::string::npos);
+        CHECK(said.find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE("offsets beyond what a file can hold are refused, not wrapped") {
+    json plan = good();
+    plan["data"]["access"] = {
+        {"transfer", "1MiB"}, {"block", "1MiB"}, {"segments", 1'000'000}, {"order", "stride"}, {"stride", "1PiB"}};
+    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+    plan["data"]["access"] = {{"transfer", 1}, {"block", 1}, {"segments", 3'000'000'000'000LL}, {"gap", "1PiB"}};
+    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+    plan["data"]["access"] = {{"transfer", 1}, {"block", 1}, {"segments", 1}, {"offset", "4095PiB"}};
+    plan["tasks"] = {{"threads", 4096}, {"processes", 65'536}};
+    plan["data"]["files"] = {{"mapping", "shared"}};
+    plan["data"]["access"]["gap"] = "4PiB";
+    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+}
+
+TEST_CASE("a storage that takes no time cannot be measured by time") {
+    json plan = good();
+    plan["data"]["backend"] = "paced";
+    plan["phases"][0]["stop"] = {{"time", "1s"}};
+    CHECK(text_refusal(plan.dump()).find("paced") != std::string::npos);
+    plan["phases"][0]["stop"] = {{"min_time", "1s"}};
+    CHECK(text_refusal(plan.dump()).find("paced") != std::string::npos);
+    plan["data"]["paced"] = {{"latency", "1us"}};
+    CHECK(text_refusal(plan.dump()) == "");
+}
+
+TEST_CASE("tasks of virtual time cannot stop each other") {
+    json plan = good();
+    plan["data"]["backend"] = "paced";
+    plan["data"]["paced"] = {{"rate", "1MB/s"}};
+    plan["tasks"] = {{"threads", 2}};
+    plan["phases"][0]["stop"] = {{"first_done", true}};
+    CHECK(text_refusal(plan.dump()).find("stop.first_done") != std::string::npos);
+    plan["data"]["paced"]["virtual_clock"] = false;
+    CHECK(text_refusal(plan.dump()) == "");
+}
+
+TEST_CASE("what is not JSON is said to be so, with the place") {
+    CHECK(text_refusal("").find("the plan is not JSON: at byte 1 of 0") != std::string::npos);
+    CHECK(text_refusal("{\"schema\": }").find("not JSON") != std::string::npos);
+    CHECK(text_refusal("[]").find("must be a JSON object") != std::string::npos);
+    CHECK(text_refusal("{\"schema\": 1e999}").find("number beyond") != std::string::npos);
+    CHECK(text_refusal(std::string(100'000, '[')).find("nested more than 64 levels") != std::string::npos);
+    CHECK(text_refusal("{\"schema\":\"sonde-plan/1\",\"id\":\"\xff\xfe\"}") != "");
+}
+
+TEST_CASE("text of a plan that is quoted cannot start a line or drive a terminal") {
+    const std::string said = refusal("/data/verify", "on\nread\x1b[2J");
+    CHECK(said != "");
+    CHECK(std::none_of(said.begin(), said.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
+}
+
+TEST_CASE("a phase's own access is laid over the plan's, and a wrong member is named in the phase") {
+    json plan = good();
+    plan["phases"][1]["access"] = {{"transfer", "64KiB"}, {"volume", "10MiB"}, {"order", "random_permute"}};
+    const Plan read = parse_plan(plan.dump());
+    CHECK(read.phases[1].data.access.transfer == 65'536);
+    CHECK(read.phases[1].data.access.block == 65'536);
+    CHECK_FALSE(read.phases[1].data.access.segments);
+    CHECK(read.phases[1].data.access.volume->bytes == 10U << 20U);
+    CHECK(read.phases[0].data.access.transfer == 4096);
+    plan["phases"][1]["access"] = {{"tranfer", "64KiB"}};
+    CHECK(text_refusal(plan.dump()).find("phases[1].access.\"tranfer\" is not known; did you mean \"transfer\"?") !=
+          std::string::npos);
+}

@@ -91,16 +91,21 @@ template <class Time>
 bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
     slices_.add(from, to, length);
     event_ = std::min(limit_, slices_.end_tick());
-    if (to < limit_ || wall_passed_) {
+    if (to < limit_) {
         return false;
     }
-    wall_passed_ = true;
-    // The operation that spans the deadline counts in proportion: known to a fraction of one operation.
+    // What was in flight at the deadline counts in proportion: known to a fraction of one operation.
     const std::uint64_t before = limit_ > from ? limit_ - from : 0;
     const auto part = to > from ? static_cast<std::uint64_t>(static_cast<uint128>(length) * before / (to - from)) : 0;
-    meter_.stonewall_bytes = bytes_ - length + part;
-    meter_.stonewall_operations = done_ - 1 + (to == limit_ ? 1U : 0U);
-    return true;
+    const bool first = !wall_passed_;
+    if (first) {
+        wall_passed_ = true;
+        meter_.stonewall_bytes = bytes_ - length;
+        meter_.stonewall_operations = done_ - 1;
+    }
+    meter_.stonewall_bytes += part;
+    meter_.stonewall_operations += to == limit_ ? 1U : 0U;
+    return first;
 }
 
 template <class Time>

@@ -43,35 +43,67 @@ std::uint64_t operations_in_file(const DataState& state, int task, int k, std::u
     return done <= before ? 0 : std::min(per_file, done - before);
 }
 
-bool Dataset::verifiable(const DataState& source, int k) const {
+bool Dataset::verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const {
     const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
+    const bool same = same_geometry(access, segments, source.access, source.segments);
     return std::all_of(first, states_.end(), [&](const DataState& s) {
-        return !s.has(k) || (s.exact && same_geometry(s.access, s.segments, source.access, source.segments));
+        if (!s.has(k)) {
+            return true;
+        }
+        if (!s.exact || !same_geometry(s.access, s.segments, source.access, source.segments)) {
+            return false;
+        }
+        // Other operations than the writer's find one generation only in a file that is completely new.
+        bool whole = true;
+        for (std::size_t task = 0; task < s.operations.size(); ++task) {
+            const std::uint64_t count = s.operations_per_file();
+            whole = whole && operations_in_file(s, static_cast<int>(task), k, count) == count;
+        }
+        return same || whole || &s == &source;
     });
 }
 
-std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task, int k,
-                                                 std::uint64_t operations_per_file) const {
+std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task,
+                                                 int k) const {
     std::vector<workloads::Written> list;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         if (!state->has(k)) {
             continue;
         }
+        const std::uint64_t per_file = state->operations_per_file();
         const bool same = same_geometry(access, segments, state->access, state->segments);
-        const std::uint64_t count = operations_in_file(*state, task, k, operations_per_file);
-        // Another geometry reads only what is completely written: all of it has the newest generation.
+        const std::uint64_t count = operations_in_file(*state, task, k, per_file);
+        // Another geometry reads only what has one generation.
         list.push_back({state->generation, same ? count : ~0ULL});
-        if (!same || count == operations_per_file) {
+        if (!same || count == per_file || state->fresh) {
             break;
         }
     }
     return list;
 }
 
-std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout& layout, int task, int k, int tasks) {
+std::vector<Range> Dataset::certain(const DataState& source, const Layout& layout, int task, int k, int tasks) const {
+    std::vector<Range> ranges;
+    bool begun = false;
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        begun = begun || &*state == &source;
+        if (!begun || !state->extends || !state->has(k)) {
+            continue;
+        }
+        if (const std::optional<Range> range = certain_range(*state, layout, task, k, tasks)) {
+            ranges.push_back(*range);
+        }
+        if (state->fresh) {
+            break;
+        }
+    }
+    return ranges;
+}
+
+std::optional<Range> certain_range(const DataState& state, const Layout& layout, int task, int k, int tasks) {
     const plan::Access& a = state.access;
     const std::uint64_t slots = a.block / a.transfer;
-    const std::uint64_t per_file = slots * state.segments;
+    const std::uint64_t per_file = state.operations_per_file();
     const patterns::Share share = layout.share(task);
     bool complete = true;
     std::uint64_t least = per_file;
@@ -83,14 +115,17 @@ std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout
             least = std::min(least, count);
         }
     }
-    const patterns::Geometry geometry(a, state.segments, share, 0);
-    if (complete) {
-        return geometry.end_of_file();
-    }
-    if (a.order != plan::Order::sequential || a.gap != 0 || a.offset != 0) {
+    const bool one_block = share.sharers * state.segments == 1;
+    const bool holes = a.order == plan::Order::random_replace ||
+                       (a.order == plan::Order::stride ? a.stride > a.transfer && per_file * share.sharers > 1
+                                                       : a.gap > 0 && !one_block);
+    if (holes || (!complete && a.order != plan::Order::sequential)) {
         return std::nullopt;
     }
-    return share.sharers == 1 ? least * a.transfer : least / slots * share.sharers * a.block;
+    if (complete) {
+        return Range{a.offset, patterns::Geometry(a, state.segments, share, 0).end_of_file()};
+    }
+    return Range{a.offset, a.offset + (alone ? least * a.transfer : least / slots * share.sharers * a.block)};
 }
 
 json Dataset::to_json() const {
@@ -106,7 +141,8 @@ json Dataset::to_json() const {
              {"files", s.files},
              {"operations", s.operations},
              {"exact", s.exact},
-             {"extends", s.extends}});
+             {"extends", s.extends},
+             {"fresh", s.fresh}});
     }
     return list;
 }
@@ -131,6 +167,7 @@ Dataset Dataset::from_json(const json& list) {
         s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
         s.exact = item.at("exact");
         s.extends = item.at("extends");
+        s.fresh = item.at("fresh");
         dataset.add(std::move(s));
     }
     return dataset;

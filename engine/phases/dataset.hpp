@@ -25,7 +25,14 @@ struct DataState {
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
     bool exact = true;    ///< false: mixed, duplex, random with replacement: which blocks are new is not known
     bool extends = true;  ///< false: mixed: changes versions of what is there, adds no data
+    bool fresh = false;   ///< the files were made anew: nothing of earlier states is left in them
     bool has(int k) const;
+    std::uint64_t operations_per_file() const { return access.block / access.transfer * segments; }
+};
+
+/// Bytes `from` … `to` - 1 of a file.
+struct Range {
+    std::uint64_t from = 0, to = 0;
 };
 
 class Dataset {
@@ -34,11 +41,13 @@ class Dataset {
     /// The state that holds what a phase reads of the k-th file of each task: the phase named, or the newest with that
     /// file.
     const DataState* source(const plan::Phase& phase, int k) const;
-    /// True when the generation of every block of the k-th files of `source` is known.
-    bool verifiable(const DataState& source, int k) const;
-    /// Which generation each operation of (task, k-th file) carries, newest first; same geometry as `access`.
-    std::vector<workloads::Written> written(const plan::Access& access, std::uint64_t segments, int task, int k,
-                                            std::uint64_t operations_per_file) const;
+    /// True when a read with this access of the k-th files knows the generation of every block that it finds.
+    bool verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const;
+    /// Which generation each operation of (task, k-th file) carries, newest first. Only when that is verifiable.
+    std::vector<workloads::Written> written(const plan::Access& access, std::uint64_t segments, int task, int k) const;
+    /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
+    /// written, that of `source` first, then what older states left.
+    std::vector<Range> certain(const DataState& source, const Layout& layout, int task, int k, int tasks) const;
     const std::vector<DataState>& states() const { return states_; }
 
     nlohmann::json to_json() const;
@@ -54,8 +63,7 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
 /// Operations of the k-th file that a task has done, of `per_file`, when its files were done in the order of the state.
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);
 
-/// Bytes from the start of a task's file that are certainly written, when the state is not complete and another
-/// geometry wants to read it. Empty: no such prefix can be told.
-std::optional<std::uint64_t> written_prefix(const DataState& state, const Layout& layout, int task, int k, int tasks);
+/// The part of a task's k-th file that this state has certainly written without a hole. Empty: none can be told.
+std::optional<Range> certain_range(const DataState& state, const Layout& layout, int task, int k, int tasks);
 
 }  // namespace sonde::phases

@@ -9,12 +9,24 @@ namespace sonde::phases {
 
 using plan::Op;
 
+namespace {
+
+std::uint64_t checked(const plan::Phase& phase, std::uint64_t segments, std::uint64_t tasks) {
+    if (!plan::fits_in_file(phase.data, segments, tasks)) {
+        throw plan::PlanError("plan: phase \"" + phase.id +
+                              "\" reaches beyond the largest file (4 EiB): check volume, stride, gap and offset");
+    }
+    return segments;
+}
+
+}  // namespace
+
 std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::uint64_t node_memory) {
     const plan::Access& access = phase.data.access;
-    if (access.segments) {
-        return *access.segments;
-    }
     const auto all = static_cast<std::uint64_t>(tasks.tasks());
+    if (access.segments) {
+        return checked(phase, *access.segments, all);
+    }
     const auto on_node = static_cast<std::uint64_t>(tasks.tasks_on(0));
     std::uint64_t volume = patterns::volume_of_task(*access.volume, all, on_node, node_memory);
     if (phase.data.files.mapping == plan::Mapping::many) {
@@ -22,7 +34,7 @@ std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::u
                                                                           : static_cast<int>(phase.files.size()));
         volume = (volume + count - 1) / count;
     }
-    return patterns::segments_for(volume, access.block);
+    return checked(phase, patterns::segments_for(volume, access.block), all);
 }
 
 std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tasks, int process) {
@@ -61,15 +73,16 @@ struct FileSource {
     workloads::FileJob operator()(std::uint64_t n) const {
         const int k = files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)];
         const std::uint64_t number = layout.file_number(owner, k);
+        const Dataset& data = context.manifest.data;
         std::uint64_t count = segments;
         std::uint64_t allowed = ~0ULL;
-        const std::uint64_t per_file = segments * (phase.data.access.block / phase.data.access.transfer);
-        const DataState* source = writing ? nullptr : context.manifest.data.source(phase, k);
-        if (source != nullptr) {
+        bool exact = false;
+        if (const DataState* source = writing ? nullptr : data.source(phase, k)) {
+            exact = data.verifiable(*source, phase.data.access, segments, k);
             if (same_geometry(phase.data.access, segments, source->access, source->segments)) {
-                allowed = operations_in_file(*source, owner, k, per_file);
+                allowed = operations_in_file(*source, owner, k, source->operations_per_file());
             } else {
-                count = shortened(*source, k);
+                count = shortened(*source, k, exact);
             }
         }
         workloads::FileJob job{layout.path(owner, k),
@@ -88,35 +101,37 @@ struct FileSource {
         job.create = writing && phase.op == Op::write && layout.share(owner).sharers == 1;
         job.truncate = fresh && job.create;
         job.exclusive = job.create && phase.open == plan::Open::exclusive;
-        if (verify) {
-            job.written = context.manifest.data.written(phase.data.access, segments, owner, k, per_file);
+        if (verify && exact) {
+            job.written = data.written(phase.data.access, segments, owner, k);
         }
         return job;
     }
 
-    /// Another geometry than the writer's may use what is certainly there.
-    std::uint64_t shortened(const DataState& source, int k) const {
-        const auto prefix = written_prefix(source, layout, owner, k, context.tasks.tasks());
-        const auto fits = [&](std::uint64_t count) {
-            return prefix &&
-                   patterns::Geometry(phase.data.access, count, layout.share(owner), 0).end_of_file() <= *prefix;
-        };
-        if (fits(segments)) {
-            return segments;
+    /// Segments of the k-th file that another geometry than the writer's may read: what is certainly there. `exact` is
+    /// taken back when that is what several phases left together.
+    std::uint64_t shortened(const DataState& source, int k, bool& exact) const {
+        for (const Range& range : context.manifest.data.certain(source, layout, owner, k, context.tasks.tasks())) {
+            const auto fits = [&](std::uint64_t count) {
+                return phase.data.access.offset >= range.from &&
+                       patterns::Geometry(phase.data.access, count, layout.share(owner), 0).end_of_file() <= range.to;
+            };
+            if (fits(segments)) {
+                return segments;
+            }
+            std::uint64_t low = 0;
+            std::uint64_t high = segments;
+            while (low + 1 < high) {
+                const std::uint64_t middle = low + (high - low) / 2;
+                (fits(middle) ? low : high) = middle;
+            }
+            if (low > 0) {
+                return low;
+            }
+            exact = false;
         }
-        std::uint64_t low = 0;
-        std::uint64_t high = segments;
-        while (low + 1 < high) {
-            const std::uint64_t middle = low + (high - low) / 2;
-            (fits(middle) ? low : high) = middle;
-        }
-        if (low == 0) {
-            throw plan::PlanError("plan: phase \"" + phase.id + "\" reads with another geometry than phase \"" +
-                                  source.phase +
-                                  "\" wrote, and less than one segment of it is certainly written: let \"" +
-                                  source.phase + "\" finish its volume, or use the same access");
-        }
-        return low;
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" reads with another geometry than phase \"" +
+                              source.phase + "\" wrote, and less than one segment of it is certainly written: let \"" +
+                              source.phase + "\" finish its volume without gaps, or use the same access");
     }
 };
 
@@ -144,9 +159,7 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
     job.writer = owner;
-    const int first = files.empty() ? 0 : files.front();
-    const DataState* source = context.manifest.data.source(phase, first);
-    job.verify = job.reads && !job.writes && source != nullptr && context.manifest.data.verifiable(*source, first) &&
+    job.verify = job.reads && !job.writes &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
     job.max_slices = context.plan.observe.max_slices;

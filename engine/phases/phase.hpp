@@ -18,7 +18,8 @@ struct HalfRates {
 /// Runs phase `index` on all processes. False when the run must end (the outcome says why).
 bool run_phase(Context& context, std::size_t index, HalfRates& half);
 
-/// Segments of a phase on this run: from the plan, or from a volume and the memory of the nodes.
+/// Segments of a phase on this run: from the plan, or from a volume and the memory of the nodes. Throws plan::PlanError
+/// when they do not fit in a file.
 std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::uint64_t node_memory);
 
 /// Tasks of one process for one phase, in stream order: (task, lane).

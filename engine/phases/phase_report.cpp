@@ -173,11 +173,8 @@ void PhaseRun::say(const Totals& totals) {
     about.clock_drift_ns = drift_ns_;
     about.clock_error_ns = context_.team.clock_error_ns();
     about.other_cpu_s = other_cpu_;
-    const int first = phase_.files.empty() ? 0 : phase_.files.front();
-    const DataState* source = context_.manifest.data.source(phase_, first);
     about.verify_asked = plan::reads(phase_.op) && !plan::writes(phase_.op) &&
                          (phase_.data.verify == plan::Verify::on_read || phase_.data.verify == plan::Verify::both);
-    about.verify_possible = source != nullptr && context_.manifest.data.verifiable(*source, first);
     const bool durable = phase_.data.io.direct || phase_.data.io.fsync != plan::Fsync::none;
     if (plan::writes(phase_.op) && durable && backend_.traits.needs_files && facts.stopped_by == "volume") {
         for (int task = 0; task < std::min(16, context_.tasks.tasks()); ++task) {
@@ -234,6 +231,7 @@ void PhaseRun::remember(const Totals& totals) {
         state.files = phase_.files;
         state.exact = phase_.op != plan::Op::mixed && phase_.data.access.order != plan::Order::random_replace;
         state.extends = phase_.op != plan::Op::mixed;
+        state.fresh = phase_.op == plan::Op::write && phase_.open != plan::Open::overwrite;
         state.operations.assign(static_cast<std::size_t>(context_.tasks.tasks()), 0);
         int writing_lane = 0;
         if (phase_.op == plan::Op::duplex) {

@@ -197,11 +197,14 @@ void judge_data(Findings& findings, const Totals& totals, const Circumstances& a
                      std::to_string(totals.short_operations) + " calls moved less than asked and were continued",
                      "latencies of these operations include the continuation", {{"count", totals.short_operations}});
     }
-    if (about.verify_asked && !about.verify_possible) {
+    if (about.verify_asked && totals.checked_bytes < totals.bytes[0]) {
         findings.add(
             "not_verified", "warning",
-            "the data was not verified: which version of each block is right cannot be known after the phases before",
-            "verify before mixed, duplex or differently laid out writes", ordered_json::object());
+            number("%.0f %% of the data was not verified: which version of each block is right cannot be known "
+                   "after the phases before",
+                   100.0 - 100.0 * static_cast<double>(totals.checked_bytes) / static_cast<double>(totals.bytes[0])),
+            "verify before mixed, duplex or differently laid out writes",
+            {{"checked_bytes", totals.checked_bytes}, {"read_bytes", totals.bytes[0]}});
     }
     if (about.phase->data.io.queue_depth > 1 && totals.checked_bytes > 0) {
         findings.add("verify_disturbs", "info",

@@ -29,7 +29,7 @@ struct Circumstances {
     std::int64_t clock_error_ns = 0;               ///< of the alignment between nodes
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not looked at
     double other_cpu_s = -1;                       ///< CPU seconds that others used on the root's node; < 0 = unknown
-    bool verify_asked = false, verify_possible = true;
+    bool verify_asked = false;
 };
 
 /// Findings in the form of the record's `finding` line, most severe first.

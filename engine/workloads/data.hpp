@@ -31,7 +31,7 @@ struct FileJob {
     patterns::Geometry geometry;
     std::uint64_t operations = 0;  ///< how many of the geometry's operations may be done in a pass
     std::uint64_t size = 0;        ///< bytes of the whole file when complete
-    std::vector<Written> written;  ///< reads: for verification
+    std::vector<Written> written;  ///< reads: for verification; empty: what is right is not known
     bool create = false, truncate = false, exclusive = false;
 };
 

@@ -37,8 +37,9 @@ class DataStream final : public TimedStream<Time> {
     End move_one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
-    void choose(std::span<patterns::Entry> batch, std::uint64_t first, std::uint64_t pass) const noexcept;
-    std::int64_t finish_short(backends::Operation operation, std::int64_t moved) noexcept;
+    void choose(std::span<patterns::Entry> batch, const FileJob& file, std::uint64_t first,
+                std::uint64_t pass) const noexcept;
+    std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
     void verify(const FileJob& file, std::uint64_t index, const backends::Operation& operation, std::int64_t got);
 

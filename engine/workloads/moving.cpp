@@ -22,10 +22,19 @@ int reason(std::int64_t moved, bool write) {
     return write ? EIO : ENODATA;
 }
 
+/// What is left of an operation when `moved` bytes of it are done.
+Operation rest_of(Operation operation, std::uint32_t moved) noexcept {
+    operation.offset += moved;
+    operation.buffer += moved;
+    operation.length -= moved;
+    return operation;
+}
+
 }  // namespace
 
 template <class Time>
-void DataStream<Time>::choose(std::span<Entry> batch, std::uint64_t first, std::uint64_t pass) const noexcept {
+void DataStream<Time>::choose(std::span<Entry> batch, const FileJob& file, std::uint64_t first,
+                              std::uint64_t pass) const noexcept {
     if (!job_.reads || !job_.writes) {
         for (Entry& entry : batch) {
             entry.write = job_.writes;
@@ -33,8 +42,9 @@ void DataStream<Time>::choose(std::span<Entry> batch, std::uint64_t first, std::
         return;
     }
     const auto threshold = static_cast<std::uint64_t>(job_.read_ratio * 0x1p53);
+    // By file too: with one operation in each of many files, a task must not only read or only write.
     const std::uint64_t key = patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
-                              patterns::mix64(static_cast<std::uint64_t>(job_.task));
+                              patterns::mix64(patterns::mix64(file.number) + static_cast<std::uint64_t>(job_.task));
     for (std::size_t k = 0; k < batch.size(); ++k) {
         batch[k].write = (patterns::mix64(key + first + k) >> 11U) >= threshold;
     }
@@ -57,12 +67,13 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
                                                                  std::uint64_t to, std::uint64_t pass) {
     std::array<Entry, 256> entries;
     const bool collective = job_.phase->data.io.collective;
+    const bool check = job_.verify && !file.written.empty();
     Operation operation;
     operation.length = length_;
     for (std::uint64_t next = from; next < to;) {
         const std::span<Entry> batch(entries.data(), std::min<std::uint64_t>(entries.size(), to - next));
         file.geometry.fill(next, pass, batch);
-        choose(batch, next, pass);
+        choose(batch, file, next, pass);
         std::uint64_t last = now();
         for (const Entry& entry : batch) {
             operation.offset = entry.offset;
@@ -72,7 +83,7 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
             if (moved != length_) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
                 moved = collective ? moved : finish_short(operation, moved);
-                if (moved < 0 || (moved < length_ && !job_.verify)) {
+                if (moved < 0 || (moved < length_ && !check)) {
                     fail(file.path, entry.write ? "write" : "read", reason(moved, entry.write), entry.offset);
                     if (collective) {
                         channel_->agree(true);
@@ -83,7 +94,7 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
             const std::uint64_t end = now();
             account(entry.write, last, end);
             const bool passed = place(last, end, length_);
-            if (job_.verify && !entry.write) {
+            if (check && !entry.write) {
                 verify(file, next + static_cast<std::uint64_t>(&entry - batch.data()), operation, moved);
             }
             last = end;
@@ -103,6 +114,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
     struct Slot {
         Operation operation;
         std::uint64_t start = 0, index = 0;
+        std::uint32_t moved = 0;  ///< by calls of this operation that fell short
     };
     std::vector<Slot> slots(depth_);
     std::vector<std::uint32_t> free(depth_);
@@ -110,6 +122,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
     for (std::size_t i = 0; i < depth_; ++i) {
         free[i] = static_cast<std::uint32_t>(depth_ - 1 - i);
     }
+    const bool check = job_.verify && !file.written.empty();
     std::array<Entry, 64> entries;
     std::span<Entry> batch;
     std::size_t used = 0;
@@ -122,7 +135,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             if (used == batch.size()) {
                 batch = {entries.data(), std::min<std::uint64_t>(entries.size(), to - next)};
                 file.geometry.fill(next, pass, batch);
-                choose(batch, next, pass);
+                choose(batch, file, next, pass);
                 used = 0;
             }
             const Entry& entry = batch[used++];
@@ -138,6 +151,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
                                                 : buffers_->read_buffer(free.back());
             slot.start = submitted;
             slot.index = next++;
+            slot.moved = 0;
             if (!channel_->submit(slot.operation)) {
                 fail(file.path, "submit", EAGAIN, entry.offset);
                 return End::stop;
@@ -155,16 +169,27 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         }
         const std::uint64_t ended = now();
         for (std::size_t k = 0; k < count; ++k) {
-            const Slot& slot = slots[done[k].slot];
+            Slot& slot = slots[done[k].slot];
             std::int64_t moved = done[k].result;
+            if (moved != length_) [[unlikely]] {
+                if (moved > 0 && slot.moved + moved < length_ && !failed_) {
+                    // Through the queue again: a call that waits could meet another operation's completion.
+                    ++meter_.short_operations;
+                    slot.moved += static_cast<std::uint32_t>(moved);
+                    if (channel_->submit(rest_of(slot.operation, slot.moved))) {
+                        continue;
+                    }
+                    moved = -EAGAIN;
+                }
+                moved = moved < 0 ? moved : slot.moved + moved;
+            }
             free.push_back(done[k].slot);
             --in_flight;
             if (failed_) {
                 continue;  // drained, not counted
             }
             if (moved != length_) [[unlikely]] {
-                moved = finish_short(slot.operation, moved);
-                if (moved < 0 || (moved < length_ && !job_.verify)) {
+                if (moved < 0 || (moved < length_ && !check)) {
                     fail(file.path, slot.operation.write ? "write" : "read", reason(moved, slot.operation.write),
                          slot.operation.offset);
                     end = End::stop;
@@ -175,7 +200,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             if (place(slot.start, ended, length_)) {
                 end = End::limit;
             }
-            if (job_.verify && !slot.operation.write) {
+            if (check && !slot.operation.write) {
                 verify(file, slot.index, slot.operation, moved);
             }
         }
@@ -188,15 +213,12 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
 
 /// Continues a call that moved less than asked. Bytes moved in all (short only at the end of the file), or -errno.
 template <class Time>
-std::int64_t DataStream<Time>::finish_short(Operation operation, std::int64_t moved) noexcept {
+std::int64_t DataStream<Time>::finish_short(const Operation& operation, std::int64_t moved) noexcept {
     std::int64_t total = 0;
     while (moved > 0 && total + moved < length_) {
         ++meter_.short_operations;
         total += moved;
-        operation.offset += static_cast<std::uint64_t>(moved);
-        operation.buffer += moved;
-        operation.length -= static_cast<std::uint32_t>(moved);
-        moved = channel_->transfer(operation);
+        moved = channel_->transfer(rest_of(operation, static_cast<std::uint32_t>(total)));
     }
     return moved < 0 ? moved : total + moved;
 }

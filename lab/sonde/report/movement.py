@@ -22,7 +22,8 @@ MOST_STEPS = 3  # levels that still make a sentence
 STALLED = 0.1  # share of the median below which an interval counts as stalled
 LONG_STALL = 0.03  # share of the time that must be stalled to be worth a sentence
 STEADY = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
-BINS = 60
+# Coarse intervals for how wide the rate swings; finer ones for steps, so that one early in a phase is found too.
+COARSE, FINE = 60, 120
 
 
 @dataclass(frozen=True)
@@ -53,28 +54,30 @@ def movement(amounts: Sequence[float], active: Sequence[int], slice_s: float) ->
     """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
     first, end = trim(amounts, active)
     inside = amounts[first:end]
-    bins = rebin(inside, BINS)
-    if len(bins) < FEWEST:
+    if len(inside) < FEWEST:
         return Movement("short")
-    width = len(inside) * slice_s / len(bins)
-    return describe([amount / width for amount in bins], width, first * slice_s)
+    seconds = len(inside) * slice_s
+    coarse, fine = (
+        [moved * len(bins) / seconds for moved in bins] for bins in (rebin(inside, n) for n in (COARSE, FINE))
+    )
+    return _describe(coarse, fine, seconds, first * slice_s)
 
 
-def describe(rates: Sequence[float], width: float, start_s: float) -> Movement:
-    """The same for rates over intervals of `width` seconds that begin at `start_s`."""
+def _describe(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> Movement:
+    """The same for two series of rates that both cover `seconds` from `start_s` on."""
     middle = statistics.median(rates)
     ordered = sorted(rates)
     low, high = _quantile(ordered, 0.05), _quantile(ordered, 0.95)
-    parts = levels(rates)
-    start, end, explained = _line(rates)
+    parts = levels(fine)
+    start, end, explained = _line(fine)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
-    if explained >= max(DRIFTS, _explained(rates, parts)) and _visible(start, end):
+    if explained >= max(DRIFTS, _explained(fine, parts)) and _visible(start, end):
         return Movement("drift", middle, low, high, before=start, after=end)
     if 2 <= len(parts) <= MOST_STEPS:
-        steps = tuple((start_s + one.first * width, one.median) for one in parts)
+        steps = tuple((start_s + one.first * seconds / len(fine), one.median) for one in parts)
         return Movement("steps", middle, low, high, parts=steps)
-    stalled = width * sum(rate < STALLED * middle for rate in rates)
-    if stalled > LONG_STALL * width * len(rates):
+    stalled = seconds * sum(rate < STALLED * middle for rate in rates) / len(rates)
+    if stalled > LONG_STALL * seconds:
         return Movement("stalls", middle, low, high, stalled_s=stalled)
     return Movement("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, low, high)
 

@@ -15,7 +15,7 @@ from sonde.report.movement import Movement
 from sonde.report.profile import Profile, profile_of
 from sonde.report.quantities import Quantity
 from sonde.report.reading import Run, number
-from sonde.report.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
+from sonde.report.standing import NAMES, SHORTEST_S, SYNTHETIC, Standing, flush_words, many_files, standing_of
 from sonde.report.visible import one_line
 
 # Below this many bytes an operation, people ask for operations per second.
@@ -91,6 +91,7 @@ def judge(run: Run, phase: PhaseRecord) -> Judged:
     operations = operations_first(phase)
     rate, second, exact = _rates(run, phase, operations)
     profile = profile_of(phase)
+    files = many_files(run, phase)
     remarks = [
         movement_words(profile.moved(operations), operations, profile) if profile else "",
         _before_fsync(phase),
@@ -104,7 +105,7 @@ def judge(run: Run, phase: PhaseRecord) -> Judged:
         rate=rate,
         second=second,
         exact=exact,
-        remarks=tuple(sentence(one) for one in remarks if one),
+        remarks=tuple(sentence(one.replace("op/s", "files/s") if files else one) for one in remarks if one),
     )
     return Judged(phase, found, profile, operations)
 
@@ -209,11 +210,13 @@ def rate_words(value: float, operations: bool) -> str:
 
 
 def movement_words(moved: Movement, operations: bool, profile: Profile) -> str:
-    """When the rate moved during the phase, as one clause; empty when there were too few slices to tell."""
+    """When the rate moved during the phase, as one clause; empty when there was too little of it to tell."""
 
     def words(rate: float) -> str:
         return rate_words(rate, operations)
 
+    if profile.edges[-1] < SHORTEST_S:
+        return ""
     middle = words(moved.median)
     if moved.kind == "steps":
         times = [str(quantities.seconds(at)) for at, _ in moved.parts]

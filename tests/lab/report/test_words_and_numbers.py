@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from make_record import Scene, Work, steady, write_run
 
 from sonde.report import axes, quantities
-from sonde.report.movement import describe, movement
+from sonde.report.movement import Movement, movement
 from sonde.report.plot import Panel
 from sonde.report.profile import profile_of
 from sonde.report.reading import read_run
@@ -67,20 +67,38 @@ def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[floa
     return [level * source.gauss(1, spread) for level in levels]
 
 
+def described(levels: list[float], spread: float = 0.03) -> Movement:
+    """Six seconds of noise around these levels, one task at work."""
+    rates = noisy(levels, spread=spread)
+    return movement([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
+
+
 def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
-    step = describe(noisy([2e9] * 30 + [8e8] * 30), 0.1, 0.0)
+    step = described([2e9] * 60 + [8e8] * 60)
     assert step.kind == "steps"
     assert step.parts[1][0] == pytest.approx(3.0, abs=0.11)
     assert step.parts[1][1] == pytest.approx(8e8, rel=0.03)
-    drift = describe(noisy([1e9 + 2e7 * i for i in range(60)]), 0.1, 0.0)
+    early = described([2e9] * 24 + [8e8] * 216)
+    assert early.kind == "steps"
+    assert early.parts[1][0] == pytest.approx(0.6, abs=0.06)
+    stairs = described([2e9] * 80 + [1e9] * 80 + [3e9] * 80)
+    assert [round(rate / 1e9) for _, rate in stairs.parts] == [2, 1, 3]
+    drift = described([1e9 + 1e7 * i for i in range(120)])
     assert drift.kind == "drift"
-    assert (drift.before, drift.after) == (pytest.approx(1e9, rel=0.05), pytest.approx(2.18e9, rel=0.05))
-    stall = describe(noisy([1e9] * 28 + [0.0] * 4 + [1e9] * 28), 0.1, 0.0)
+    assert drift.before == pytest.approx(1e9, rel=0.05)
+    assert drift.after == pytest.approx(2.19e9, rel=0.05)
+    stall = described([1e9] * 56 + [0.0] * 8 + [1e9] * 56)
     assert stall.kind == "stalls"
     assert stall.stalled_s == pytest.approx(0.4)
-    assert describe(noisy([1e9] * 60), 0.1, 0.0).kind == "steady"
-    assert describe(noisy([1e9] * 60, spread=0.3), 0.1, 0.0).kind == "uneven"
+    assert described([1e9] * 120).kind == "steady"
+    assert described([1e9] * 120, spread=0.4).kind == "uneven"
     assert movement([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
+
+
+@given(st.integers(0, 1000))
+def test_noise_alone_is_never_called_a_step(seed: int) -> None:
+    rates = noisy([1e9] * 300, seed, 0.15)
+    assert movement(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
 
 
 def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> None:

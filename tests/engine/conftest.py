@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, Path(__file__).parent / "truth"):
+    sys.path.insert(0, str(folder))
 
 from engine_under_test import Engine, find_engine
 

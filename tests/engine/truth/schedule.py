@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The truth about the backend `paced`, computed on its own: when each operation of each task ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+Steps = Sequence[tuple[float, float]]  # (seconds since the start, bytes per second from there on)
+
+
+def time_for(volume: float, start: float, steps: Steps, ramp: bool) -> float:
+    """When `volume` bytes that begin at `start` have moved, by integrating the rate in small exact pieces."""
+    now, left = start, float(volume)
+    for index, (at, rate) in enumerate(steps):
+        last = index + 1 == len(steps)
+        until = float("inf") if last else steps[index + 1][0]
+        if now >= until:
+            continue
+        slope = 0.0 if last or not ramp else (steps[index + 1][1] - rate) / (until - at)
+        rate_now = rate + slope * (now - at)
+        if last:
+            return now + left / rate_now
+        room = (rate_now + slope * (until - now) / 2) * (until - now)
+        if left > room:
+            left -= room
+            now = until
+            continue
+        low, high = 0.0, until - now  # bisection: another way than the engine's closed form
+        for _ in range(200):
+            middle = (low + high) / 2
+            moved = (rate_now + slope * middle / 2) * middle
+            low, high = (middle, high) if moved < left else (low, middle)
+        return now + high
+    raise AssertionError("the last step has no end")
+
+
+@dataclass
+class Task:
+    """One task: the end of every operation, in seconds since the start of the phase."""
+
+    transfer: int
+    ends: list[float] = field(default_factory=list)
+
+    def bytes_until(self, time: float) -> float:
+        """Bytes moved until a moment; the operation in progress counts in proportion."""
+        total, before = 0.0, 0.0
+        for end in self.ends:
+            if end <= time:
+                total += self.transfer
+            elif before < time:
+                total += self.transfer * (time - before) / (end - before)
+            before = end
+        return total
+
+    def done_until(self, time: float) -> int:
+        return sum(end <= time for end in self.ends)
+
+    @property
+    def latencies(self) -> list[float]:
+        return [end - before for before, end in zip([0.0, *self.ends], self.ends, strict=False)]
+
+
+def task(count: int, transfer: int, steps: Steps, ramp: bool = False, latency: float = 0.0, slow: float = 1.0) -> Task:
+    """`count` operations, one after the other; each takes its bytes over the rate, plus the latency."""
+    scaled = [(at, rate / slow) for at, rate in steps]
+    made = Task(transfer)
+    now = 0.0
+    for _ in range(count):
+        now = time_for(transfer, now, scaled, ramp) + latency
+        made.ends.append(now)
+    return made

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of the engine equal the truth: a storage that ends operations on a known schedule, and the same
+arithmetic done here on its own. 0.1 % where time is virtual, 1 % where it is real.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import Engine, Line, Plan, Result
+from schedule import Steps, Task, task
+
+KIB, MIB = 1024, 1024 * 1024
+EXACT = 1e-3
+
+STEADY: Steps = [(0.0, 100e6)]
+STEPPED: Steps = [(0.0, 200e6), (0.5, 50e6), (1.5, 400e6)]
+RAMPING: Steps = [(0.0, 50e6), (2.0, 300e6)]
+
+
+def plan_of(target: Path, steps: Steps, *phases: Plan, threads: int = 1, processes: int = 1, **data: Any) -> Plan:
+    """A plan on the backend `paced`: 256 operations of 1 MiB a task unless told otherwise."""
+    paced: Plan = {"schedule": [{"at": at, "rate": rate} for at, rate in steps], **data.pop("paced", {})}
+    return {
+        "schema": "sonde-plan/1",
+        "id": "known",
+        "target": {"path": str(target)},
+        "tasks": {"threads": threads, "processes": processes},
+        "data": {
+            "backend": "paced",
+            "access": {"transfer": MIB, "block": 256 * MIB, **data.pop("access", {})},
+            "paced": paced,
+            **data,
+        },
+        "phases": list(phases) or [{"id": "p", "op": "write"}],
+        "observe": {"progress": 0},
+    }
+
+
+def rate(line: Line, name: str) -> float:
+    return float(line["rates"][name]["bytes_per_s"])
+
+
+def series(result: Result, phase: str = "p") -> Line:
+    return next(line for line in result.of("series") if line["phase"] == phase)
+
+
+def rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
+    found = []
+    for line in result.of("tasks"):
+        if line["phase"] == phase:
+            found += [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
+    return found
+
+
+def check(result: Result, tasks: list[Task], phase: str = "p", within: float = EXACT) -> Line:
+    """Everything that is true of a phase that ran to its end, whatever its schedule."""
+    assert result.code == 0, result.err
+    line = result.finished(phase)
+    volume = sum(len(t.ends) * t.transfer for t in tasks)
+    elapsed = max(t.ends[-1] for t in tasks)
+    assert line["bytes"]["moved"] == volume
+    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=within)
+    assert rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
+    assert rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
+    assert rate(line, "task_sum") == pytest.approx(sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within)
+    first = min(t.ends[-1] for t in tasks)
+    shown = series(result, phase)
+    slice_s = shown["slice_s"]
+    if first > 50 * slice_s:  # interpolated inside a slice
+        truth = sum(t.bytes_until(first) for t in tasks) / first
+        assert rate(line, "first_done") == pytest.approx(truth, rel=max(within, 5e-3))
+    assert sum(shown["bytes"]) == volume, "the slices are the bytes"
+    assert sum(shown["ops"]) == sum(len(t.ends) for t in tasks)
+    for index, moved in enumerate(shown["bytes"]):
+        truth = sum(t.bytes_until((index + 1) * slice_s) - t.bytes_until(index * slice_s) for t in tasks)
+        assert moved == pytest.approx(truth, rel=within, abs=len(tasks) * 4 + within * volume / len(shown["bytes"]))
+    by_task = {int(row["task"]): row for row in rows(result, phase)}
+    for number, truth_task in enumerate(tasks):
+        assert by_task[number]["end_s"] == pytest.approx(truth_task.ends[-1], rel=within)
+        assert by_task[number]["bytes"] == len(truth_task.ends) * truth_task.transfer
+    return line
+
+
+def check_latency(line: Line, tasks: list[Task], kind: str = "write") -> None:
+    """Percentiles within the 1 % that a bucket of the histogram is wide; extremes and mean exactly."""
+    sorted_ns = sorted(1e9 * latency for t in tasks for latency in t.latencies)
+    shown = line["latency"][kind]
+    assert shown["count"] == len(sorted_ns)
+    assert shown["mean_ns"] == pytest.approx(sum(sorted_ns) / len(sorted_ns), rel=EXACT)
+    assert shown["min_ns"] == pytest.approx(sorted_ns[0], rel=EXACT, abs=1.5)
+    assert shown["max_ns"] == pytest.approx(sorted_ns[-1], rel=EXACT, abs=1.5)
+    for name, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p95_ns", 0.95), ("p99_ns", 0.99), ("p999_ns", 0.999)):
+        exact = sorted_ns[math.ceil(share * len(sorted_ns)) - 1]
+        assert shown[name] == pytest.approx(exact, rel=0.01, abs=1.5), name
+
+
+@pytest.mark.parametrize(("steps", "ramp"), [(STEADY, False), (STEPPED, False), (RAMPING, True)])
+@pytest.mark.parametrize(("threads", "processes"), [(1, 1), (2, 1), (1, 2), (7, 1), (4, 4), (64, 1), (1, 64)])
+def test_rates_series_and_percentiles_are_the_truth(
+    engine: Engine, target: Path, steps: Steps, ramp: bool, threads: int, processes: int
+) -> None:
+    plan = plan_of(target, steps, threads=threads, processes=processes, paced={"ramp": ramp, "latency": "1ms"})
+    truth = [task(256, MIB, steps, ramp, latency=1e-3)] * (threads * processes)
+    line = check(engine.run(plan), truth)
+    check_latency(line, truth)
+
+
+def test_slices_that_doubled_many_times_still_hold_the_truth(engine: Engine, target: Path) -> None:
+    plan = plan_of(target, STEPPED, threads=3)
+    plan["observe"].update({"slice": "1ms", "max_slices": 16})
+    result = engine.run(plan)
+    check(result, [task(256, MIB, STEPPED)] * 3)
+    assert series(result)["slice_s"] >= 64e-3
+    assert len(series(result)["bytes"]) <= 16
+
+
+@pytest.mark.parametrize("tasks", [2, 16, 64])
+def test_one_task_ten_times_slower_is_named_and_counted(engine: Engine, target: Path, tasks: int) -> None:
+    plan = plan_of(target, STEADY, threads=tasks, paced={"slow_tasks": {"1": 10}})
+    truth = [task(256, MIB, STEADY, slow=10 if number == 1 else 1) for number in range(tasks)]
+    result = engine.run(plan)
+    line = check(result, truth)
+    assert line["imbalance"]["slowest"][0]["task"] == 1
+    assert line["imbalance"]["slowest"][0]["bytes_per_s"] == pytest.approx(10e6, rel=EXACT)
+    assert any(finding["id"] == "imbalance" and "task 1 " in finding["text"] for finding in result.of("finding"))
+    steady = line["rates"]["steady"]
+    assert steady["bytes_per_s"] == pytest.approx((tasks - 1) * 100e6 + 10e6, rel=0.01)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 16])
+def test_stonewall_counts_what_was_moved_until_the_deadline(engine: Engine, target: Path, tasks: int) -> None:
+    phase = {"id": "p", "op": "write", "stop": {"stonewall": "700ms"}}
+    plan = plan_of(target, STEPPED, phase, threads=tasks, paced={"slow_tasks": {"0": 3}})
+    result = engine.run(plan)
+    line = result.finished("p")
+    truth = [task(256, MIB, STEPPED, slow=3 if number == 0 else 1) for number in range(tasks)]
+    assert line["stopped_by"] == "stonewall"
+    moved = sum(t.bytes_until(0.7) for t in truth)
+    assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(moved, rel=EXACT)
+    whole = sum(t.done_until(0.7) + 1 for t in truth) * MIB  # each finishes the operation that it is in
+    assert line["bytes"]["moved"] == whole
+
+
+@pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])
+def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
+    engine: Engine, target: Path, threads: int, processes: int
+) -> None:
+    phase = {"id": "p", "op": "write", "stop": {"stonewall": "1s", "wearout": True}}
+    slow = {str(number): 1 + number for number in range(threads * processes)}
+    plan = plan_of(target, STEADY, phase, threads=threads, processes=processes, paced={"slow_tasks": slow})
+    line = engine.run(plan).finished("p")
+    truth = [task(256, MIB, STEADY, slow=1 + number) for number in range(threads * processes)]
+    most = max(t.done_until(1.0) for t in truth) + 1
+    assert line["ops"]["done"] == most * len(truth)
+    stonewall = sum(t.bytes_until(1.0) for t in truth)
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(stonewall, rel=EXACT)
+    elapsed = max(t.ends[most - 1] for t in truth)
+    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=EXACT)
+    ratio = (most * len(truth) * MIB / elapsed) / (stonewall / 1.0)
+    assert line["wearout_ratio"] == pytest.approx(ratio, rel=EXACT)
+
+
+def test_a_time_limit_repeats_the_pattern_and_is_kept(engine: Engine, target: Path) -> None:
+    phase = {"id": "p", "op": "write", "stop": {"time": "10s"}}
+    line = engine.run(plan_of(target, STEADY, phase, access={"block": 16 * MIB}, threads=2)).finished("p")
+    assert line["stopped_by"] == "time"
+    assert "planned" not in line["bytes"]
+    assert line["seconds"]["elapsed"] == pytest.approx(10.0, abs=MIB / 100e6)
+    assert rate(line, "total") == pytest.approx(200e6, rel=EXACT)
+
+
+def test_a_minimum_time_ends_with_whole_passes(engine: Engine, target: Path) -> None:
+    phase = {"id": "p", "op": "write", "stop": {"min_time": "1s"}}
+    line = engine.run(plan_of(target, STEADY, phase, access={"block": 16 * MIB})).finished("p")
+    passes = math.ceil(1.0 / (16 * MIB / 100e6))
+    assert line["ops"]["done"] == 16 * passes
+
+
+def test_the_first_task_to_finish_may_stop_all(engine: Engine, target: Path) -> None:
+    """With a virtual clock nobody waits for anybody, so only the rule's mark and its bound can be told."""
+    phase = {"id": "p", "op": "write", "stop": {"first_done": True}}
+    plan = plan_of(target, [(0.0, 20e6)], phase, threads=2, access={"block": 32 * MIB})
+    plan["data"]["paced"].update({"virtual_clock": False, "slow_tasks": {"1": 4}})
+    line = engine.run(plan).finished("p")
+    assert line["stopped_by"] == "first_done"
+    assert line["ops"]["done"] == pytest.approx(32 + 8, abs=2)
+
+
+@pytest.mark.parametrize("depth", [2, 8, 32])
+def test_queue_depth_hides_latency_and_latency_covers_the_wait(engine: Engine, target: Path, depth: int) -> None:
+    """One server of 100 MB/s with 1 s of latency behind it: depth operations overlap, each waits for those before."""
+    service = MIB / 100e6
+    plan = plan_of(target, STEADY, io={"queue_depth": depth}, paced={"latency": "1s"}, access={"block": 256 * MIB})
+    line = engine.run(plan).finished("p")
+    ends: list[float] = []
+    free = 0.0
+    starts: list[float] = []
+    for number in range(256):
+        start = 0.0 if number < depth else ends[number - depth]
+        free = max(free, start) + service
+        starts.append(start)
+        ends.append(free + 1.0)
+    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT)
+    latencies = [end - start for start, end in zip(starts, ends, strict=True)]
+    assert line["latency"]["write"]["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT)
+    assert line["latency"]["write"]["max_ns"] == pytest.approx(1e9 * max(latencies), rel=EXACT)
+
+
+def test_a_mix_has_the_asked_share_of_reads(engine: Engine, target: Path) -> None:
+    phase = {"id": "p", "op": "mixed", "access": {"read_ratio": 0.7, "transfer": 4 * KIB, "block": 64 * MIB}}
+    line = engine.run(plan_of(target, STEADY, {"id": "w", "op": "write"}, phase)).finished("p")
+    assert line["ops"]["read"] / line["ops"]["done"] == pytest.approx(0.7, abs=0.01)
+    assert line["bytes"]["read"] == line["ops"]["read"] * 4 * KIB
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_operations_on_names_take_the_known_time(engine: Engine, target: Path, threads: int) -> None:
+    files = {"mapping": "many", "count": 1000}
+    plan = plan_of(
+        target,
+        STEADY,
+        {"id": "create", "op": "write"},
+        {"id": "p", "op": "stat"},
+        threads=threads,
+        files=files,
+        access={"block": MIB},
+        paced={"latency": "2ms"},
+    )
+    line = engine.run(plan).finished("p")
+    assert line["ops"]["done"] == 1000 * threads
+    assert line["rates"]["total"]["ops_per_s"] == pytest.approx(threads / 2e-3, rel=EXACT)
+    assert line["latency"]["stat"]["p50_ns"] == pytest.approx(2e6, rel=0.01)
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_a_real_clock_shows_the_truth_within_a_hundredth(engine: Engine, target: Path, tasks: int) -> None:
+    """Operations of 10 ms, so that waking up late hardly matters; the best of three tries."""
+    plan = plan_of(target, [(0.0, 100e6)], threads=tasks, access={"block": 64 * MIB})
+    plan["data"]["paced"]["virtual_clock"] = False
+    errors = []
+    for _ in range(3):
+        line = engine.run(plan, record=engine.folder / f"try-{len(errors)}.ndjson").finished("p")
+        errors.append(abs(rate(line, "total") / (tasks * 100e6) - 1))
+        if errors[-1] < 0.01:
+            break
+    assert min(errors) < 0.01, errors
+
+
+def test_duplex_lanes_are_rated_over_their_overlap(engine: Engine, target: Path) -> None:
+    """Two independent directions of 100 MB/s: together twice as fast as one, efficiency 1."""
+    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    plan = plan_of(
+        target,
+        STEADY,
+        {"id": "w", "op": "write", "files": [1]},
+        {"id": "half_write", "op": "write", "files": [0]},
+        {"id": "half_read", "op": "read", "files": [1]},
+        {"id": "p", "op": "duplex", "lanes": lanes},
+        files={"mapping": "many", "count": 2},
+    )
+    line = engine.run(plan).finished("p")
+    for lane in line["lanes"]:
+        assert lane["bytes_per_s"] == pytest.approx(100e6, rel=EXACT)
+    assert line["duplex"]["efficiency"] == pytest.approx(1.0, rel=EXACT)
+    assert line["duplex"]["fairness"] == pytest.approx(1.0, rel=EXACT)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/monitor.hpp"
 
+#include "phases/run.hpp"
 #include "records/writer.hpp"
 
 #include <fcntl.h>
@@ -78,19 +79,30 @@ void write_progress(records::Writer& record, Board& board, ranks::Team& team, co
     Sample last;
     try {
         records::Writer record(path, epoch_ns);
+        record.take_turns(&board.turns, records::Writer::Role::monitor);
+        const std::int64_t pause_ms = std::clamp<std::int64_t>(interval_ns / 1'000'000, 1, 3'600'000);
         for (;;) {
             pollfd wait{pipe, POLLIN, 0};
-            const int ready = ::poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(1, interval_ns / 1'000'000)));
+            const int ready = ::poll(&wait, 1, interval_ns <= 0 ? -1 : static_cast<int>(pause_ms));
             if (ready > 0) {
                 break;  // the other end is closed: the engine has ended, in good order or not
             }
-            write_progress(record, board, team, ids, last);
+            if (interval_ns > 0) {
+                write_progress(record, board, team, ids, last);
+            }
         }
         if (board.finished.load() == 0) {
-            record.line("end", {{"status", "lost"},
-                                {"text",
-                                 "the engine was killed before it could finish: finished phases are above, and "
-                                 "`sonde clean` removes what it left on the target"}});
+            record.take_turns(nullptr, records::Writer::Role::monitor);
+            record.mend();
+            const bool ending = team.control().stop.load() == ranks::NodeControl::quit_interrupt;
+            record.line(
+                "end",
+                {{"status", "lost"},
+                 {"exit_code", ending ? exit_interrupted : exit_failed},
+                 {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch_ns) / 1e9},
+                 {"text", std::string(ending ? "the engine was ended at once while it was stopping"
+                                             : "the engine was killed before it could finish") +
+                              ": finished phases are above, and `sonde clean` removes what it left on the target"}});
         }
     } catch (const std::exception&) {
         _exit(1);  // the engine itself says what is wrong with the record
@@ -103,7 +115,7 @@ void write_progress(records::Writer& record, Board& board, ranks::Team& team, co
 Monitor::Monitor(Board& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
                  std::int64_t interval_ns, const std::vector<std::string>& phase_ids) {
     int ends[2];
-    if (interval_ns <= 0 || record.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
+    if (record.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
         return;
     }
     const pid_t child = ::fork();

@@ -7,6 +7,7 @@
 #include "meters/clock.hpp"
 #include "meters/stream_meter.hpp"
 #include "ranks/team.hpp"
+#include "records/writer.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -18,12 +19,13 @@ namespace sonde::phases {
 /// Shared by the processes of a node, at the start of its shared memory; the meters follow.
 struct Board {
     meters::Clock clock;
-    std::atomic<int> phase{-1};                   ///< number of the phase that is being timed, -1 = none
-    std::atomic<std::int64_t> start_ns{0};        ///< of its timed part, node clock
+    std::atomic<int> phase{-1};                        ///< number of the phase that is being timed, -1 = none
+    std::atomic<std::int64_t> start_ns{0};             ///< of its timed part, node clock
     std::atomic<std::uint64_t> planned_operations{0};  ///< of this node's tasks; 0 = a time decides
-    std::atomic<std::int64_t> time_limit_ns{0};   ///< the phase ends then at the latest; 0 = none
-    std::atomic<int> streams{0};                  ///< meters in use on this node
-    std::atomic<int> finished{0};                 ///< the run wrote its last line
+    std::atomic<std::int64_t> time_limit_ns{0};        ///< the phase ends then at the latest; 0 = none
+    std::atomic<int> streams{0};                       ///< meters in use on this node
+    std::atomic<int> finished{0};                      ///< the run wrote its last line
+    records::Turns turns;                              ///< at the record, of the root and its monitor
     std::atomic<std::uint64_t> files_removed{0};
     int max_slices = 0;
 
@@ -39,7 +41,8 @@ struct Board {
 
 class Monitor {
  public:
-    /// Forks the monitor process; `phase_ids` by number. interval_ns = 0: none is started.
+    /// Forks the monitor process; `phase_ids` by number. interval_ns = 0: it writes no progress, only
+    /// the end of an engine that was killed.
     Monitor(Board& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns, std::int64_t interval_ns,
             const std::vector<std::string>& phase_ids);
     ~Monitor();  ///< ends it and waits for it

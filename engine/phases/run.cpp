@@ -169,6 +169,14 @@ Removal clean_up(Context& context) {
     return removal;
 }
 
+/// The end line of a run that came to nothing.
+ordered_json failed_end(int code, const std::string& text, std::int64_t epoch) {
+    return {{"status", "failed"},
+            {"exit_code", code},
+            {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9},
+            {"text", records::json_text(text)}};
+}
+
 /// The one line for the user, when there is anything to say.
 void speak(const Outcome& outcome, const Removal& removal, const std::string& trouble) {
     std::string line = outcome.code == exit_done ? std::string() : outcome.text;
@@ -281,9 +289,10 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     if (facts.contains("error")) {
         if (team.place().root()) {
             records::complain(facts.at("error").get<std::string>());
-            if (writer) {
-                writer->line("end",
-                             {{"status", "failed"}, {"exit_code", facts.at("code")}, {"text", facts.at("error")}});
+            if (writer && options.stage > 0) {
+                writer->line("end", failed_end(facts.at("code"), facts.at("error"), epoch));
+            } else if (writer) {
+                writer->discard();  // nothing was begun, so there is nothing to record
             }
         }
         return facts.at("code");
@@ -325,9 +334,19 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
         for (const plan::Phase& phase : plan.phases) {
             ids.push_back(phase.id);
         }
+        writer->take_turns(&context.board->turns, records::Writer::Role::engine);
         monitor = std::make_unique<Monitor>(*context.board, team, options.record, epoch, plan.observe.progress, ids);
     }
-    run_phases(context, stages);
+    try {
+        run_phases(context, stages);
+    } catch (const std::exception& error) {
+        if (team.place().root()) {
+            remove_alone(context);
+            context.board->finished.store(1);
+            writer->line("end", failed_end(exit_environment, error.what(), epoch));
+        }
+        throw;  // the end of this process's team tells the others
+    }
 
     const bool lost = !team.all(true);
     Outcome& outcome = context.outcome;

@@ -4,10 +4,16 @@
 #include "meters/clock.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 namespace sonde::records {
 
@@ -15,10 +21,18 @@ Writer::Writer(const std::string& path, std::int64_t epoch_ns) : path_(path), ep
     if (path.empty()) {
         return;
     }
-    descriptor_ =
-        path == "-" ? ::dup(STDOUT_FILENO) : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
+    descriptor_ = path == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), flags);
+    if (descriptor_ < 0 && errno == ENOENT && path != "-") {
+        descriptor_ = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0644);
+        unused_ = descriptor_ >= 0;
+        if (descriptor_ < 0 && errno == EEXIST) {
+            descriptor_ = ::open(path.c_str(), flags);
+        }
+    }
     if (descriptor_ < 0) {
-        throw std::runtime_error("cannot write the record " + path + ": " + std::strerror(errno));
+        throw std::runtime_error("cannot write the record " + path + ": " + std::strerror(errno) +
+                                 (errno == ENOENT ? "; make its folder first" : ""));
     }
 }
 
@@ -37,19 +51,98 @@ void Writer::line(const char* type, nlohmann::ordered_json content) {
     whole["t"] = static_cast<double>(meters::Clock::monotonic_ns() - epoch_ns_) / 1e9;
     whole.update(content);
     const std::string text = whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    if (begin_turn()) {
+        unused_ = false;
+        write_whole(text);
+        end_turn();
+    }
+}
+
+bool Writer::begin_turn() {
+    if (turns_ == nullptr) {
+        return true;
+    }
+    if (role_ == Role::monitor) {
+        turns_->monitor.store(1);
+        if (turns_->engine.load() == 0) {
+            return true;
+        }
+        turns_->monitor.store(0);
+        return false;
+    }
+    turns_->engine.store(1);
+    // Not for ever: the monitor may have been killed in its turn.
+    constexpr timespec moment{0, 100'000};
+    for (int i = 0; i < 10'000 && turns_->monitor.load() != 0; ++i) {
+        ::nanosleep(&moment, nullptr);
+    }
+    return true;
+}
+
+void Writer::end_turn() {
+    if (turns_ != nullptr) {
+        (role_ == Role::engine ? turns_->engine : turns_->monitor).store(0);
+    }
+}
+
+void Writer::write_whole(const std::string& text) {
     std::size_t written = 0;
     while (written < text.size()) {
         const ssize_t count = ::write(descriptor_, text.data() + written, text.size() - written);
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count < 0) {
+        if (count >= 0) {
+            written += static_cast<std::size_t>(count);
+        } else if (errno == EAGAIN) {
+            pollfd room{descriptor_, POLLOUT, 0};  // a pipe that somebody made non-blocking
+            ::poll(&room, 1, 1000);
+        } else if (errno != EINTR) {
             if (trouble_.empty()) {
                 trouble_ = "a line of the record " + path_ + " could not be written: " + std::strerror(errno);
             }
+            take_back(written);
             return;
         }
-        written += static_cast<std::size_t>(count);
+    }
+}
+
+void Writer::take_back(std::size_t written) const {
+    struct stat info {};
+    const off_t end = written > 0 ? ::lseek(descriptor_, 0, SEEK_CUR) : -1;
+    // Only when nobody else has written behind it.
+    if (end >= 0 && ::fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == end) {
+        (void)!::ftruncate(descriptor_, end - static_cast<off_t>(written));
+    }
+}
+
+void Writer::mend() {
+    struct stat info {};
+    if (descriptor_ < 0 || path_ == "-" || ::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return;
+    }
+    const int reading = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    std::array<char, 4096> piece{};
+    for (off_t end = info.st_size; reading >= 0 && end > 0;) {
+        const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(piece.size()));
+        const ssize_t got = ::pread(reading, piece.data(), static_cast<std::size_t>(end - begin), begin);
+        if (got != end - begin) {
+            break;
+        }
+        const std::string_view text(piece.data(), static_cast<std::size_t>(got));
+        const std::size_t newline = text.rfind('\n');
+        if (newline != std::string_view::npos || begin == 0) {
+            const off_t whole = newline == std::string_view::npos ? 0 : begin + static_cast<off_t>(newline) + 1;
+            (void)!(whole < info.st_size ? ::ftruncate(descriptor_, whole) : 0);
+            break;
+        }
+        end = begin;
+    }
+    if (reading >= 0) {
+        ::close(reading);
+    }
+}
+
+void Writer::discard() {
+    if (unused_) {
+        ::unlink(path_.c_str());
     }
 }
 

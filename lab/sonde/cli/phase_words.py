@@ -28,6 +28,7 @@ _ENDINGS = {
     "first_done": "stopped when the first task was done",
     "error": "stopped by an error",
     "interrupt": "interrupted",
+    "time_limit": "stopped by the time limit of the plan",
 }
 
 

@@ -95,13 +95,23 @@ struct Advised {
     std::string path;  ///< where it happened
 };
 
-int advise_file(const std::string& path) {
+/// Gives up the pages of one file. `durable`: after fdatasync, which some file systems need before they let go, but
+/// which costs a flush of the device for every file; otherwise its dirty pages are only handed to the device.
+int advise_file(const std::string& path, bool durable) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         return errno;
     }
-    // Only clean pages can be given up.
-    int error = ::fdatasync(descriptor) == 0 ? 0 : errno;
+    // Only clean pages can be given up. That sync_file_range is not supported everywhere is found out by the caller:
+    // the pages are still there.
+    constexpr unsigned write_and_wait =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    int error = 0;
+    if (durable) {
+        error = ::fdatasync(descriptor) == 0 ? 0 : errno;
+    } else {
+        ::sync_file_range(descriptor, 0, 0, write_and_wait);
+    }
     if (error == 0) {
         error = ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
     }
@@ -109,12 +119,14 @@ int advise_file(const std::string& path) {
     return error;
 }
 
-void advise_all(Advised& all) {
+void advise_all(Advised& all, bool durable) {
+    all.failed = 0;
+    all.done = 0;
     for (const std::string& path : all.files) {
         if (all.leave.load()) {
             return;
         }
-        const int error = advise_file(path);
+        const int error = advise_file(path, durable);
         if (error != 0) {
             all.path = all.failed == 0 ? path : all.path;
             all.error = all.failed == 0 ? error : all.error;
@@ -130,7 +142,13 @@ TreatmentResult apply_fadvise(const std::vector<std::string>& files, Stop stop) 
     }
     const auto all = std::make_shared<Advised>();
     all->files = files;
-    if (!run_or_leave([all] { advise_all(*all); }, stop)) {
+    const auto give_up = [all] {
+        advise_all(*all, false);
+        if (!all->leave.load() && (all->failed > 0 || measure_residency(all->files).resident > 0)) {
+            advise_all(*all, true);
+        }
+    };
+    if (!run_or_leave(give_up, stop)) {
         all->leave = true;
         return said(Outcome::failed, "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
     }

@@ -280,6 +280,7 @@ class Elbencho:
         base = [self.program, "-t", "1", "-s", str(cell.size), "--nolive", "--jsonfile", str(results)]
         measured = [*base, "-b", str(cell.transfer), "-w" if cell.write else "-r"]
         measured += ["--rand"] if cell.random else []
+        path.touch()  # it refuses to make files below /dev, where /dev/shm is
         if not cell.fresh:
             call([*base, "-b", str(MIB), "-w", str(path)], folder)
             measured += ["--infloop", "--timelimit", "1"]  # whole seconds only

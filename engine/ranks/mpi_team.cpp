@@ -27,7 +27,7 @@ std::int64_t monotonic_ns() {
 // vote, whatever that was about. So no order of failures makes the nodes wait for each other.
 class MpiTeam final : public NodeTeam {
  public:
-    MpiTeam(const SondeMpiModule* module, NodeMap map, Joined joined, const std::string& description,
+    MpiTeam(const SondeMpiModule* module, NodeMap&& map, Joined&& joined, const std::string& description,
             std::unique_ptr<Wire> wire)
         : NodeTeam(std::move(joined.arena), joined.head, map.place, description),
           module_(module),
@@ -129,7 +129,7 @@ bool MpiTeam::vote(std::uint64_t& value) {
         constexpr std::int64_t patience_ns = 10'000'000'000;
         departed_ = true;
         deadline_.store(monotonic_ns() + patience_ns);
-        words[0] = static_cast<std::uint64_t>(control().lost_process.load() + 2);
+        words[0] = static_cast<std::uint64_t>(control().lost_process.load()) + 2;
     }
     if (module_->leaders_maximum(words.data(), words.size()) != 0) {
         head().lose_process(-1, NodeHead::everywhere);

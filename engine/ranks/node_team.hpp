@@ -31,20 +31,21 @@ struct Peer {
 /// The first piece of the arena. The peers follow it in memory.
 struct NodeHead {
     static constexpr std::size_t board_bytes = 64U << 10U;
-    NodeControl control;
-    Gate streams;  ///< meet(), meet_node()
-    Gate mains;    ///< the collectives of the main threads
     static constexpr std::uint32_t here = 1, everywhere = 2;
-    /// Not 0: nobody waits any more. `everywhere`: the other nodes know it or are gone.
-    std::atomic<std::uint32_t> broken{0};
-    std::atomic<std::uint64_t> board_length{0};                 ///< broadcast: bytes of the whole text
-    std::atomic<std::uint64_t> verdict{0};                      ///< maximum over all nodes, from the leader
-    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
     /// Where the wire finds the live counters of this node: places in the arena, of which the first `bytes` are needed.
     struct Counted {
         std::atomic<std::uint64_t> bytes{0}, first{0}, stride{0}, used{0};
-    } counted;
+    };
+    Gate streams;                                                      ///< meet(), meet_node()
+    Gate mains;                                                        ///< the collectives of the main threads
+    std::atomic<std::uint64_t> board_length{0};                        ///< broadcast: bytes of the whole text
+    std::atomic<std::uint64_t> verdict{0};                             ///< maximum over all nodes, from the leader
+    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};         ///< ns, see Team
     std::atomic<std::uint64_t> remote_bytes{0}, remote_operations{0};  ///< from the other nodes; at the root's node
+    Counted counted;
+    NodeControl control;
+    /// Not 0: nobody waits any more. `everywhere`: the other nodes know it or are gone.
+    std::atomic<std::uint32_t> broken{0};
     std::atomic<int> remote_nodes{0};
     int locals = 0;
     char board[board_bytes];

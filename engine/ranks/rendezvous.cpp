@@ -40,8 +40,8 @@ Address address(const std::string& meeting) {
     const std::size_t room = sizeof result.name.sun_path - 1;
     std::string fitting = text;
     if (fitting.size() > room) {
-        fitting =
-            fitting.substr(0, room - 17) + "#" + std::to_string(std::hash<std::string>{}(text) % 10'000'000'000ULL);
+        fitting.resize(room - 17);
+        fitting += "#" + std::to_string(std::hash<std::string>{}(text) % 10'000'000'000ULL);
     }
     std::memcpy(result.name.sun_path + 1, fitting.data(), fitting.size());
     result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fitting.size());

@@ -38,7 +38,8 @@ class Radio {
         sockaddr_storage any{};
         any.ss_family = six_ ? AF_INET6 : AF_INET;
         const socklen_t size = six_ ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-        bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size);
+        // A port of the kernel's choice; without one, nobody is heard, and that is all.
+        (void)bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size);
     }
     int descriptor() const { return descriptor_; }
 

@@ -81,9 +81,23 @@ void judge_cache(Findings& findings, const Totals& totals, const Circumstances& 
                          "read with io.direct, or use more data than memory", ordered_json::object());
         }
     }
+    std::uint64_t first_pass = 0;
+    for (const TaskRow& row : totals.rows) {
+        first_pass += row.next_operation * phase.data.access.transfer;
+    }
+    const std::uint64_t memory = about.node_memory * static_cast<std::uint64_t>(about.nodes);
+    if (plan::reads(phase.op) && first_pass > 0 && totals.bytes[0] > first_pass + first_pass / 10 &&
+        first_pass < memory) {
+        findings.add(
+            "cache_suspect", "warning",
+            number("the pattern was repeated %.1f times, and after the first time the data came from page cache: "
+                   "not a storage number",
+                   static_cast<double>(totals.bytes[0] + totals.bytes[1]) / static_cast<double>(first_pass)),
+            "use more data than memory, a shorter stop.time, or read with io.direct",
+            {{"first_pass_bytes", first_pass}, {"read_bytes", totals.bytes[0]}, {"memory_bytes", memory}});
+    }
     const bool durable = phase.data.io.fsync != plan::Fsync::none || phase.data.io.sync != plan::Sync::none;
     const std::uint64_t written = totals.bytes[1];
-    const std::uint64_t memory = about.node_memory * static_cast<std::uint64_t>(about.nodes);
     if (written > 0 && !durable && static_cast<double>(written) < 1.5 * static_cast<double>(memory)) {
         findings.add("cache_suspect", "warning",
                      "the data was written without fsync and fits in memory: it need not have reached storage when the "

@@ -313,10 +313,8 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
         phase.valid.max_resident = valid.number("max_resident", 1.0, 0.0, 1.0);
     }
     valid.done();
-    if (in.has("before")) {
-        for (const Reader& treatment : in.array("before")) {
-            phase.before.push_back(read_treatment(treatment));
-        }
+    for (const Reader& treatment : in.list("before")) {
+        phase.before.push_back(read_treatment(treatment));
     }
     if (in.has("lanes")) {
         for (const Reader& lane : in.array("lanes")) {

@@ -188,6 +188,11 @@ Reader Reader::object_or_empty(const char* key) const {
     return has(key) ? object(key) : Reader(empty_object(), place(key));
 }
 
+std::vector<Reader> Reader::list(const char* key) const {
+    const bool none = !has(key) || (value(key).is_array() && value(key).empty());
+    return none ? std::vector<Reader>{} : array(key);
+}
+
 std::vector<Reader> Reader::array(const char* key) const {
     const nlohmann::json& found = value(key);
     if (!found.is_array() || found.empty()) {

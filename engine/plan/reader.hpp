@@ -38,6 +38,7 @@ class Reader {
     Reader object(const char* key) const;
     Reader object_or_empty(const char* key) const;
     std::vector<Reader> array(const char* key) const;  ///< not empty
+    std::vector<Reader> list(const char* key) const;   ///< may be empty or absent
     std::vector<std::pair<std::string, nlohmann::json>> members() const;
 
     template <class T, std::size_t N>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/commands.hpp"
 #include "main/signals.hpp"
+#include "phases/extent.hpp"
 #include "phases/phase.hpp"
 #include "phases/prepare.hpp"
 #include "phases/run.hpp"
@@ -63,8 +64,9 @@ ranks::Launch launch_of(const std::string& name) {
 }
 
 int dry_run(const plan::Plan& plan) {
+    const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+    phases::check_extent(plan, tasks, records::node_memory_bytes());
     phases::check_backends(plan, true);
-    TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
     for (const plan::Phase& phase : plan.phases) {
         const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
@@ -223,7 +225,8 @@ int command_run(const RunArguments& arguments) {
 int command_touched(const std::string& plan_file) {
     try {
         const plan::Plan plan = plan::parse_plan(read_all(plan_file));
-        TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+        const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+        phases::check_extent(plan, tasks, records::node_memory_bytes());
         std::ios::sync_with_stdio(false);
         for (const plan::Phase& phase : plan.phases) {
             const phases::Layout layout(plan.target.path, phase.data.files, tasks);

@@ -125,7 +125,8 @@ std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, st
     const std::uint64_t bytes =
         amount.of == plan::Amount::Of::bytes
             ? amount.bytes
-            : static_cast<std::uint64_t>(std::ceil(amount.factor * static_cast<double>(node_memory)));
+            // At most more than any file holds: beyond it, a conversion to an integer would be undefined.
+            : static_cast<std::uint64_t>(std::ceil(std::min(amount.factor * static_cast<double>(node_memory), 0x1p63)));
     const std::uint64_t parts = amount.per == plan::Amount::Per::task   ? 1
                                 : amount.per == plan::Amount::Per::node ? tasks_per_node
                                                                         : tasks;

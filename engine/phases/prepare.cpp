@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/prepare.hpp"
-#include "plan/wide.hpp"
 
 #include "backends/backend.hpp"
 #include "phases/phase.hpp"
@@ -77,29 +76,6 @@ bool needs_files(const plan::Plan& plan) {
     });
 }
 
-std::uint64_t planned_bytes(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t node_memory) {
-    std::uint64_t most = 0;
-    for (const plan::Phase& phase : plan.phases) {
-        const backends::Backend* backend = backends::find(phase.data.backend);
-        if (!plan::writes(phase.op) || backend == nullptr || !backend->traits.needs_files) {
-            continue;
-        }
-        const auto per_task = static_cast<std::uint64_t>(phase.data.files.mapping != plan::Mapping::many ? 1
-                                                         : phase.files.empty() ? phase.data.files.count
-                                                                               : static_cast<int>(phase.files.size()));
-        const auto files = static_cast<std::uint64_t>(tasks.tasks()) * per_task;
-        const uint128 bytes =
-            static_cast<uint128>(segments_of(phase, tasks, node_memory)) * phase.data.access.block * files;
-        if (bytes >> 62U != 0) {
-            throw plan::PlanError("plan: phase \"" + phase.id +
-                                  "\" would write more than 4 EiB: check block, segments, volume "
-                                  "and files.count");
-        }
-        most = std::max(most, static_cast<std::uint64_t>(bytes));
-    }
-    return most;
-}
-
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
     const std::string& path = plan.target.path;
     struct stat info {};
@@ -118,7 +94,7 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
     if (::access(path.c_str(), W_OK | X_OK) != 0) {
         throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
     }
-    if (bytes + plan.target.min_free > fs.available_bytes) {
+    if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {
         throw EnvironmentError("target " + path + " has " + plan::format_bytes(fs.available_bytes) +
                                " free, but the plan needs " + plan::format_bytes(bytes) + " and leaves " +
                                plan::format_bytes(plan.target.min_free) +

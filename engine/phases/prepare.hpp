@@ -20,8 +20,6 @@ void check_backends(const plan::Plan& plan, bool check_machine);
 bool needs_files(const plan::Plan& plan);
 /// Target exists, is writable, has room for `bytes` more, and can do direct I/O with the asked alignment.
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
-/// Bytes and files that the plan will have on the target at most.
-std::uint64_t planned_bytes(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t node_memory);
 struct RunDirectory {
     std::string path;
     bool found = false;  ///< it was there, and no run of Sonde had made it: it must stay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/run.hpp"
 
+#include "phases/extent.hpp"
 #include "phases/phase.hpp"
 #include "phases/prepare.hpp"
 #include "plan/parse.hpp"
@@ -33,6 +34,7 @@ std::string utc_now() {
 /// What the root finds out before anybody starts; sent to all as JSON.
 json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& tasks, std::uint64_t memory,
              int first_phase, Manifest& manifest) {
+    check_extent(plan, tasks, memory);
     check_backends(plan, true);
     json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
     if (!facts.at("files").get<bool>()) {
@@ -63,10 +65,8 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
         }
         facts["directory"] = directory;
     } else {
-        const std::uint64_t bytes = planned_bytes(plan, tasks, memory);
-        const auto files =
-            static_cast<std::uint64_t>(tasks.tasks()) * static_cast<std::uint64_t>(plan.data.files.count);
-        check_target(plan, bytes, files);
+        const Footprint need = footprint(plan, tasks, memory);
+        check_target(plan, need.bytes, need.files);
         const RunDirectory made = make_run_directory(plan, options.run_id);
         facts["directory"] = made.path;
         manifest.found = made.found;

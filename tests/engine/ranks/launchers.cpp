@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What environments of launchers say: each one was read off the real launcher.
+// What environments of launchers say. Those of hydra and Open MPI were read off the real launchers; those of Slurm and
+// of bare PMIx were written from their documentation and have not been tried.
 #include "ranks/launcher.hpp"
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"

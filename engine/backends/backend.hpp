@@ -50,7 +50,7 @@ struct OpenRequest {
     bool truncate = false;
     bool exclusive = false;
     std::uint64_t size = 0;  ///< bytes the file will hold in the end: preallocation, mmap
-    Blocks blocks;  ///< io.view only
+    Blocks blocks;           ///< io.view only
 };
 
 /// What a channel needs to know once, before its first file is opened.

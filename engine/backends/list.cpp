@@ -2,10 +2,10 @@
 // The one list of backends. A new backend is one file and one line in each of the two groups here.
 #include "backends/backend.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
 
 namespace sonde::backends {
 
@@ -21,7 +21,9 @@ int Channel::stat(const char* path) noexcept {
     return ::stat(path, &facts) == 0 ? 0 : -errno;
 }
 
-int Channel::remove(const char* path) noexcept { return ::unlink(path) == 0 ? 0 : -errno; }
+int Channel::remove(const char* path) noexcept {
+    return ::unlink(path) == 0 ? 0 : -errno;
+}
 
 std::span<const Backend* const> list() {
     static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,

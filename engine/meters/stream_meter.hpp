@@ -38,7 +38,7 @@ struct StreamMeter {
 
     int task = -1;
     int lane = 0;
-    std::uint64_t bytes[2] = {};  ///< by kind_read, kind_write
+    std::uint64_t bytes[2] = {};        ///< by kind_read, kind_write
     std::uint64_t file_operations = 0;  ///< stat, remove
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides

@@ -27,20 +27,20 @@ struct SondeMpiFile;  // an open MPI_File with its datatypes
 struct SondeMpiFileRequest {
     const char* path;
     int write, read, create, exclusive, truncate;
-    int shared;  // 1: opened by all ranks together (MPI_COMM_WORLD), 0: by this rank alone (MPI_COMM_SELF)
+    int shared;      // 1: opened by all ranks together (MPI_COMM_WORLD), 0: by this rank alone (MPI_COMM_SELF)
     int collective;  // use the _all calls
-    int view;  // 1: a file view addresses the data
+    int view;        // 1: a file view addresses the data
     const char* const* hint_names;
     const char* const* hint_values;
     size_t hints;
-    uint64_t size;  // bytes that the file is given after opening (MPI_File_set_size), 0 = leave it
+    uint64_t size;         // bytes that the file is given after opening (MPI_File_set_size), 0 = leave it
     uint64_t preallocate;  // bytes to claim (MPI_File_preallocate), 0 = none
     // view only: blocks of `block` bytes, one every `stride` bytes, the first at `first`
     uint64_t first, block, stride;
 };
 
 struct SondeMpiModule {
-    uint32_t version;  // SONDE_MPI_MODULE_VERSION
+    uint32_t version;     // SONDE_MPI_MODULE_VERSION
     const char* flavour;  // "standard ABI" or "site": how it was built
     // MPI_Init_thread. `library` receives the name and version that MPI gives itself.
     int (*start)(int* rank, int* size, char* library, size_t library_size);
@@ -55,13 +55,13 @@ struct SondeMpiModule {
     // place in that list.
     int (*set_leaders)(const int* ranks, int count);
     int (*leaders_maximum)(uint64_t* values, size_t count);  // element by element; also their barrier
-    int (*leaders_broadcast)(void* data, size_t bytes);  // from leader 0
+    int (*leaders_broadcast)(void* data, size_t bytes);      // from leader 0
     int (*send)(int leader, const void* data, size_t bytes);
     int (*receive)(int leader, void* data, size_t bytes);
     // MPI-IO. Offsets are those of MPI_File_read_at: bytes of the file, or of the view when there is one.
     int (*file_open)(const struct SondeMpiFileRequest*, struct SondeMpiFile**);
     int64_t (*file_write)(struct SondeMpiFile*, const void*, size_t, uint64_t offset);  // bytes or -errno
-    int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);  // bytes or -errno
+    int64_t (*file_read)(struct SondeMpiFile*, void*, size_t, uint64_t offset);         // bytes or -errno
     int (*file_sync)(struct SondeMpiFile*);
     int (*file_close)(struct SondeMpiFile*);  // frees it in any case
     const char* (*last_error)(void);

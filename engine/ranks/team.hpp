@@ -25,9 +25,9 @@ struct TeamError : std::runtime_error {
 
 struct Place {
     int process = 0, processes = 1;  ///< global, as the launcher numbers them
-    int local = 0, locals = 1;  ///< on this node
-    int node = 0, nodes = 1;  ///< nodes are numbered in the order of their lowest process
-    std::vector<int> node_of;  ///< process -> node
+    int local = 0, locals = 1;       ///< on this node
+    int node = 0, nodes = 1;         ///< nodes are numbered in the order of their lowest process
+    std::vector<int> node_of;        ///< process -> node
     std::string host;
     bool root() const { return process == 0; }
     bool leader() const { return local == 0; }
@@ -40,7 +40,7 @@ struct ErrorSlot {
     int code = 0;  ///< errno
     std::uint64_t offset = 0;
     std::int64_t at_ns = 0;  ///< since the start of the phase
-    char what[32] = {};  ///< "write", "open", …
+    char what[32] = {};      ///< "write", "open", …
     char path[1024] = {};
     char text[320] = {};  ///< verification: what was found instead
 };
@@ -49,12 +49,12 @@ struct ErrorSlot {
 struct NodeControl {
     static constexpr int max_errors = 16;
     static constexpr std::uint32_t quit_interrupt = 1, quit_error = 2, quit_peer_lost = 3, quit_time_limit = 4;
-    std::atomic<std::uint32_t> stop{0};  ///< tasks leave their loops at the next operation when not 0 (quit_*)
-    std::atomic<std::uint32_t> first_done{0};  ///< rule "first task to finish stops all"
+    std::atomic<std::uint32_t> stop{0};           ///< tasks leave their loops at the next operation when not 0 (quit_*)
+    std::atomic<std::uint32_t> first_done{0};     ///< rule "first task to finish stops all"
     std::atomic<std::int64_t> phase_start_ns{0};  ///< common start of the timed part, in node clock ns
     std::atomic<std::uint64_t> wearout_target{0};  ///< operations every task must reach after the stonewall
-    std::atomic<int> lost_process{-1};  ///< global number of a local process that died
-    std::atomic<std::uint32_t> error_count{0};  ///< all errors, also those that found no slot
+    std::atomic<int> lost_process{-1};             ///< global number of a local process that died
+    std::atomic<std::uint32_t> error_count{0};     ///< all errors, also those that found no slot
     ErrorSlot errors[max_errors];
 };
 
@@ -62,13 +62,13 @@ enum class Launch { automatic, single, forked, node, mpi };
 
 struct FormRequest {
     Launch launch = Launch::automatic;
-    int processes = 1;  ///< forked: how many
+    int processes = 1;       ///< forked: how many
     std::string mpi_module;  ///< path of a module to load instead of the one beside the engine; empty = choose
-    bool need_mpi = false;  ///< a backend needs MPI: load it even when one node would do
+    bool need_mpi = false;   ///< a backend needs MPI: load it even when one node would do
 };
 
 class Team {
-   public:
+ public:
     /// Finds out how this process was started and joins the others. Forked: returns in every child, while the parent
     /// never returns (it waits, and exits with the worst status of its children; see team.cpp).
     static std::unique_ptr<Team> form(const FormRequest& request);
@@ -124,13 +124,13 @@ class Team {
         int nodes = 0;
     };
     virtual Remote remote_progress() const { return {}; }
-    /// Where other nodes find this node's part of remote_progress(): `*used` places, `stride` bytes apart, each beginning
-    /// with an std::atomic<std::uint64_t> of bytes and one of operations moved in this phase. All in memory from
-    /// shared(). Called once by every process; without it, this node counts as one that has moved nothing.
+    /// Where other nodes find this node's part of remote_progress(): `*used` places, `stride` bytes apart, each
+    /// beginning with an std::atomic<std::uint64_t> of bytes and one of operations moved in this phase. All in memory
+    /// from shared(). Called once by every process; without it, this node counts as one that has moved nothing.
     virtual void count_progress(const std::byte* /*first*/, std::size_t /*stride*/, const std::atomic<int>* /*used*/) {}
-    /// Ends the team in good order (MPI_Finalize); waits for all. Without it, the destructor assumes failure: it tells the
-    /// others that this process is lost and waits for nobody. A process whose team is broken must end by _exit() after
-    /// that: MPI libraries may wait for the dead when they are unloaded.
+    /// Ends the team in good order (MPI_Finalize); waits for all. Without it, the destructor assumes failure: it tells
+    /// the others that this process is lost and waits for nobody. A process whose team is broken must end by _exit()
+    /// after that: MPI libraries may wait for the dead when they are unloaded.
     virtual void finish() = 0;
 };
 

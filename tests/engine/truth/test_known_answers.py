@@ -66,7 +66,9 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
     assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=within)
     assert rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
     assert rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
-    assert rate(line, "task_sum") == pytest.approx(sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within)
+    assert rate(line, "task_sum") == pytest.approx(
+        sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within
+    )
     first = min(t.ends[-1] for t in tasks)
     shown = series(result, phase)
     slice_s = shown["slice_s"]

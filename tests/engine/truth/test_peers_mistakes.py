@@ -79,7 +79,7 @@ def test_the_wall_clock_may_be_wrong_or_run_ten_times_too_fast(
     wall = time.monotonic() - began
     assert result.code == DONE, result.err
     elapsed = result.finished("p")["seconds"]["elapsed"]
-    assert 0.5 == pytest.approx(elapsed, abs=0.1)
+    assert elapsed == pytest.approx(0.5, abs=0.1)
     assert elapsed < wall
     assert not any(finding["id"] == "clock" for finding in result.of("finding"))
 
@@ -246,7 +246,9 @@ def test_queued_latency_covers_submission_to_completion(engine: Engine, target: 
     plan = plan_of(target, STEADY, io={"queue_depth": 4}, access={"block": 64 * MIB})
     line = engine.run(plan).finished("p")
     alone = task(1, MIB, STEADY).ends[0]
-    assert line["latency"]["write"]["p50_ns"] == pytest.approx(4 * alone * 1e9, rel=0.01), "three before it, then itself"
+    assert line["latency"]["write"]["p50_ns"] == pytest.approx(4 * alone * 1e9, rel=0.01), (
+        "three before it, then itself"
+    )
 
 
 def test_reading_again_from_page_cache_is_said(engine: Engine, target: Path) -> None:

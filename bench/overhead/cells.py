@@ -26,6 +26,11 @@ class Cell:
     goal: float | None = None  #: least ratio of the engine to the bare loop that we promise
 
     @property
+    def given(self) -> bool:
+        """Whether all read one file that is made for them once: where it lies on the disk decides, too."""
+        return self.depth > 0 and not self.write
+
+    @property
     def operations(self) -> int:
         return self.size // self.transfer
 
@@ -49,6 +54,11 @@ CELLS = (
     Cell("uring_read_4k_random_qd32", False, False, 4 * KIB, 128 * MIB, random=True, depth=32),
     Cell("uring_read_4k_random_qd32_direct", False, False, 4 * KIB, 128 * MIB, random=True, depth=32, direct=True),
 )
+
+
+def given_file(folder: Path) -> Path:
+    """The file that all read, seen from the folder of one contestant."""
+    return folder.parent / "given" / "data"
 
 
 def file_system_type(folder: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from overhead.cells import MIB, Cell
+from overhead.cells import MIB, Cell, given_file
 
 TIMEOUT_S = 120
 
@@ -80,7 +80,8 @@ class Raw:
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         words = {
-            "file": folder / "raw",
+            "file": given_file(folder) if cell.given else folder / "raw",
+            "given": int(cell.given),
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,
@@ -99,18 +100,16 @@ class Raw:
 
 
 def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, Any]:
-    """The plan of a cell: fill (not measured), then the phase "cell". Without seconds: one pass."""
+    """Fill (not measured) unless the file is given, then the phase "cell"; without seconds one pass."""
     order = "random_permute" if cell.random else "sequential"
     phase: dict[str, Any] = {
         "id": "cell",
-        "op": ("write" if cell.fresh else "rewrite") if cell.write else "read",
+        "op": ("write" if cell.fresh else "rewrite") if cell.write else "read_only" if cell.given else "read",
         "access": {"transfer": cell.transfer, "block": cell.size, "segments": 1, "order": order},
         "io": {"direct": cell.direct, "queue_depth": max(1, cell.depth)},
     }
     if cell.depth:
         phase["backend"] = "io_uring"
-    if cell.direct:
-        phase["before"] = [{"kind": "sync"}, {"kind": "fadvise"}]
     if not cell.fresh and seconds is not None:
         phase["stop"] = {"time": seconds}
     fill = {
@@ -119,13 +118,17 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
         "measure": False,
         "access": {"transfer": MIB, "block": cell.size, "segments": 1},
     }
+    target: dict[str, Any] = {"path": str(folder), "min_free": 0}
+    if cell.given:
+        given = given_file(folder)
+        target |= {"path": str(given.parent.parent), "directory": given.parent.name, "use_existing": True, "keep": True}
     return {
         "schema": "sonde-plan/1",
         "id": "bench",
-        "target": {"path": str(folder), "min_free": 0},
+        "target": target,
         "tasks": {"threads": 1},
-        "data": {"backend": "posix", "files": {"mapping": "per_task"}},
-        "phases": [phase] if cell.fresh else [fill, phase],
+        "data": {"backend": "posix", "files": {"mapping": "shared"}},
+        "phases": [phase] if cell.fresh or cell.given else [fill, phase],
     }
 
 
@@ -213,7 +216,7 @@ class Fio:
         kind = ("rand" if cell.random else "") + ("write" if cell.write else "read")
         words = {
             "name": "cell",
-            "filename": folder / "fio",
+            "filename": given_file(folder) if cell.given else folder / "fio",
             "rw": kind,
             "bs": cell.transfer,
             "size": cell.size,
@@ -228,7 +231,8 @@ class Fio:
             (folder / "fio").unlink(missing_ok=True)
             words |= {"fallocate": "none", "end_fsync": 0}
         else:
-            words |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms", "overwrite": 1}
+            words |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms"}
+            words |= {} if cell.given else {"overwrite": 1}
         if not cell.direct:
             words["invalidate"] = 0
         text = call([self.program, *(f"--{name}={value}" for name, value in words.items())], folder)
@@ -244,18 +248,13 @@ class TUring:
     name: str = "t_io_uring"
 
     def can(self, cell: Cell) -> bool:
-        return cell.depth > 0 and not cell.write
+        return cell.given
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        path = folder / "t_io_uring"
-        if not path.exists():
-            with path.open("wb") as file:
-                for _ in range(cell.size // MIB):
-                    file.write(bytes(MIB))
-                os.fsync(file.fileno())
         depth = str(cell.depth)
         options = ["-d", depth, "-s", depth, "-c", depth, "-p0", "-B1", "-F1", "-n1", f"-O{int(cell.direct)}"]
-        text = call([self.program, *options, "-b", str(cell.transfer), "-r", "1", str(path)], folder)
+        # It reports once a second, and not the first one.
+        text = call([self.program, *options, "-b", str(cell.transfer), "-r", "2", str(given_file(folder))], folder)
         rates = [line.split("=")[1].split(",")[0] for line in text.splitlines() if line.startswith("IOPS=")]
         if not rates:
             raise RunError("t/io_uring printed no rate")

@@ -6,6 +6,8 @@ Only ratios within a round are trusted. The median over the rounds is reported, 
 
 from __future__ import annotations
 
+import os
+import random
 import resource
 import shutil
 import statistics
@@ -15,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from overhead.cells import Cell
+from overhead.cells import MIB, Cell, given_file
 from overhead.contestants import Contestant, RunError, Turn
 
 
@@ -65,6 +67,19 @@ def own_seconds() -> float:
     return total
 
 
+def make_given_file(cell: Cell, folder: Path) -> None:
+    """On the disk, and in the page cache unless direct I/O is to read it."""
+    path = given_file(folder / "anybody")
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        for _ in range(cell.size // MIB):
+            file.write(os.urandom(MIB))
+        file.flush()
+        os.fsync(file.fileno())
+        if cell.direct:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def one_round(result: Result, able: list[Contestant], folder: Path, seconds: float) -> dict[str, Turn]:
     """A turn of everybody who has not failed yet. Who fails is left out from then on, with the reason."""
     turns: dict[str, Turn] = {}
@@ -112,15 +127,17 @@ def play(cell: Cell, place: str, contestants: list[Contestant], base: Path, rule
     kept: list[dict[str, Turn]] = []
     others: list[float] = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as folder:
+        if cell.given:
+            make_given_file(cell, Path(folder))
+        chance = random.Random(1)
         one_round(result, able, Path(folder), seconds / 4)  # warms up
         for number in range(3 * rounds):
             if len(kept) == rounds or {"raw", "engine"} & result.failures.keys():
                 break
             wait_for_quiet(max_others, rules.patience_s)
             begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
-            # Another one begins each time: the first after a pause may be at an advantage.
-            shift = number % len(able)
-            turns = one_round(result, able[shift:] + able[:shift], Path(folder), seconds)
+            # In another order each time: what one leaves behind (free memory, warm caches) is the next one's luck.
+            turns = one_round(result, chance.sample(able, len(able)), Path(folder), seconds)
             elapsed = time.monotonic() - begin
             disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / elapsed
             if disturbance > max_others and number < 3 * rounds - (rounds - len(kept)):

@@ -26,10 +26,6 @@ void fill(const Task& task) {
             throw RawError("cannot fill " + task.file + ": " + std::strerror(errno));
         }
     }
-    // Direct I/O must find the data on the disk, and nothing in the page cache that it would have to look at.
-    if (task.direct && (::fsync(descriptor) != 0 || ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0)) {
-        throw RawError("cannot sync " + task.file + ": " + std::strerror(errno));
-    }
     ::close(descriptor);
 }
 
@@ -55,7 +51,7 @@ void pass(const Task& task, int descriptor, std::byte* buffer, const std::vector
 }  // namespace
 
 int open_file(const Task& task) {
-    if (!task.fresh) {
+    if (!task.fresh && !task.given) {
         fill(task);
     }
     const int flags = O_RDWR | O_CLOEXEC | (task.direct ? O_DIRECT : 0) | (task.fresh ? O_CREAT | O_TRUNC : 0);

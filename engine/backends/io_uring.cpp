@@ -265,8 +265,7 @@ bool UringChannel::submit(const Operation& operation) noexcept {
     if (in_flight_ == depth_) {
         return false;
     }
-    // There is room for every operation that may be in flight. The kernel hears of this one in reap(), together with
-    // all others that were queued since: one system call for many.
+    // There is room for every operation that may be in flight.
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     prepare(operation, entry);
     flying_[operation.slot] = 1;
@@ -276,6 +275,13 @@ bool UringChannel::submit(const Operation& operation) noexcept {
         flying_[operation.slot] = with_sync;
         prepare_sync(operation);
     }
+    if (io_.direct) {
+        // The device is what takes time, so it hears of the operation at once; in batches it had a tenth less to do
+        // (the kernel plugs the block queue for more than two). When the kernel takes none now, reap() tries again.
+        io_uring_submit(&ring_);
+    }
+    // Otherwise reap() hands over all that was queued since with one system call, which is most of the cost of a cached
+    // read.
     return true;
 }
 

@@ -50,6 +50,17 @@ struct Histogram {
         max_ns = ns > max_ns ? ns : max_ns;
     }
 
+    /// add() in two parts: the bucket of each value at once, and what many values have in common later.
+    void count_one(std::uint64_t ns) noexcept {
+        const std::size_t bucket = bucket_of(ns);
+        ++(bucket < buckets ? counts[bucket] : overflow);
+    }
+    void summarize(std::uint64_t sum, std::uint64_t least, std::uint64_t most) noexcept {
+        sum_ns += sum;
+        min_ns = least < min_ns ? least : min_ns;
+        max_ns = most > max_ns ? most : max_ns;
+    }
+
     void merge(const Histogram& other) noexcept;
     std::uint64_t count() const noexcept;
     /// Smallest value such that a share `q` (0..1) of all values is not larger: the middle of its bucket, held inside

@@ -19,9 +19,9 @@ class Slices {
     /// End of the current slice: an operation that ends before it needs only add_inside().
     std::uint64_t end_tick() const noexcept { return end_; }
     std::uint64_t start_tick() const noexcept { return end_ - width_; }
-    void add_inside(std::uint64_t length) noexcept {
+    void add_inside(std::uint64_t length, std::uint64_t operations = 1) noexcept {
         bytes_[current_] += length;
-        ++operations_[current_];
+        operations_[current_] += operations;
     }
     /// Any operation from tick `from` to tick `to`.
     void add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noexcept;

@@ -77,6 +77,7 @@ bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
         const std::uint64_t before = done_;
         const std::uint64_t to = next + std::min(file.operations - next, target_ - done_);
         end = depth_ > 1 ? move_queued(file, next, to, pass) : move_one_by_one(file, next, to, pass);
+        settle_all();
         next += done_ - before;
         if (end == End::limit && this->wears_out()) {
             this->after_stonewall();

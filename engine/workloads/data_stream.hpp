@@ -41,8 +41,14 @@ class DataStream final : public TimedStream<Time> {
                 std::uint64_t pass) const noexcept;
     std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
+    void settle_all() noexcept;
     void verify(const FileJob& file, std::uint64_t index, const backends::Operation& operation, std::int64_t got);
 
+    /// Counted since the last settle_all(), by read and write: one line of memory.
+    struct alignas(64) Tally {
+        std::uint64_t operations[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {never, never}, max_ns[2] = {0, 0};
+    };
+    Tally tally_;
     std::size_t depth_;
     std::uint32_t length_;
     std::unique_ptr<Buffers> buffers_;

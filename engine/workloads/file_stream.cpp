@@ -22,6 +22,7 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
                 removes ? this->channel_->remove(names[k].c_str()) : this->channel_->stat(names[k].c_str());
             const std::uint64_t end = this->now();
             if (result < 0) [[unlikely]] {
+                this->settle();
                 this->fail(names[k], removes ? "remove" : "stat", -result, 0);
                 return false;
             }
@@ -29,13 +30,14 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
             ++this->meter_.file_operations;
             ++this->done_;
             ++next;
-            this->meter_.live.operations.store(this->done_, std::memory_order_relaxed);
             const bool passed = this->place(last, end, 0);
             last = end;
             if (passed || this->told_to_stop()) {
+                this->settle();
                 return false;
             }
         }
+        this->settle();
     }
     return true;
 }

@@ -53,13 +53,25 @@ void DataStream<Time>::choose(std::span<Entry> batch, const FileJob& file, std::
 template <class Time>
 inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to) noexcept {
     const unsigned kind = write ? meters::kind_write : meters::kind_read;
-    meter_.histogram[kind].add(time_.duration_ns(to - from));
-    meter_.bytes[kind] += length_;
-    ++meter_.operations[kind];
+    const std::uint64_t ns = time_.duration_ns(to - from);
+    meter_.histogram[kind].count_one(ns);
+    ++tally_.operations[kind];
+    tally_.sum_ns[kind] += ns;
+    tally_.min_ns[kind] = std::min(tally_.min_ns[kind], ns);
+    tally_.max_ns[kind] = std::max(tally_.max_ns[kind], ns);
     bytes_ += length_;
     ++done_;
-    meter_.live.bytes.store(bytes_, std::memory_order_relaxed);
-    meter_.live.operations.store(done_, std::memory_order_relaxed);
+}
+
+template <class Time>
+void DataStream<Time>::settle_all() noexcept {
+    this->settle();
+    for (unsigned kind = 0; kind < 2; ++kind) {
+        meter_.bytes[kind] += tally_.operations[kind] * length_;
+        meter_.operations[kind] += tally_.operations[kind];
+        meter_.histogram[kind].summarize(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
+    }
+    tally_ = Tally{};
 }
 
 template <class Time>
@@ -104,6 +116,7 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
             }
         }
         next += batch.size();
+        this->settle_all();
     }
     return End::finished;
 }

@@ -8,6 +8,7 @@ namespace sonde::workloads {
 template <class Time>
 void TimedStream<Time>::begin() {
     channel_->begin();
+    time_.begin();
     origin_ = time_.origin();
     const plan::Stop& stop = job_.phase->stop;
     if (job_.timed) {
@@ -21,7 +22,7 @@ void TimedStream<Time>::begin() {
     slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices),
                   static_cast<std::uint32_t>(job_.max_slices), origin_,
                   time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
-    event_ = std::min(limit_, slices_.end_tick());
+    expect_event(origin_);
 }
 
 template <class Time>
@@ -83,14 +84,15 @@ void TimedStream<Time>::after_stonewall() {
     }
     target_ = std::max(control_.wearout_target.load(), done_);
     limit_ = never;
-    event_ = slices_.end_tick();
+    expect_event(now());
 }
 
-/// An operation ended at or after the end of the slice or the deadline. True when the deadline has passed.
+/// An operation ended at or after the expected event. True when the deadline has passed.
 template <class Time>
 bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
+    settle();
     slices_.add(from, to, length);
-    event_ = std::min(limit_, slices_.end_tick());
+    expect_event(to);
     if (to < limit_) {
         return false;
     }

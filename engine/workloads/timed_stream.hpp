@@ -20,7 +20,10 @@ class MachineTime {
     static MachineTime of(const meters::Clock& clock, const ranks::NodeControl& control, const backends::Channel&) {
         return {clock, control};
     }
-    MachineTime(const meters::Clock& clock, const ranks::NodeControl& control) : clock_(clock), control_(control) {}
+    MachineTime(const meters::Clock& clock, const ranks::NodeControl& control)
+        : clock_(clock), shared_(clock), control_(control) {}
+    /// The shared clock may have been refined since this stream was made.
+    void begin() noexcept { clock_ = shared_; }
     std::uint64_t raw() const noexcept { return clock_.ticks(); }
     std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept { return clock_.ticks_of(ns); }
@@ -32,7 +35,8 @@ class MachineTime {
     }
 
  private:
-    const meters::Clock& clock_;
+    meters::Clock clock_;  ///< a copy: beside the other things that every operation touches
+    const meters::Clock& shared_;
     const ranks::NodeControl& control_;
 };
 
@@ -43,6 +47,7 @@ class ChannelTime {
         return ChannelTime(channel);
     }
     explicit ChannelTime(const backends::Channel& channel) : channel_(channel) {}
+    static void begin() noexcept {}
     std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.now()); }
     static std::uint64_t duration_ns(std::uint64_t ticks) noexcept { return ticks; }
     static std::uint64_t ticks_of(std::uint64_t ns) noexcept { return ns; }
@@ -92,11 +97,20 @@ class TimedStream : public Stream {
     }
     /// An operation of `length` bytes ended: into its slice. True when the deadline has passed with it.
     bool place(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
-        if (to < event_ && from >= slices_.start_tick()) [[likely]] {
-            slices_.add_inside(length);
+        if (to < event_ && from >= slice_start_) [[likely]] {
+            inside_bytes_ += length;
+            ++inside_operations_;
             return false;
         }
         return event(from, to, length);
+    }
+    /// Hands over what was counted since the last time: at the end of a batch and of a slice, so that the hot loop
+    /// touches few lines of memory.
+    void settle() noexcept {
+        slices_.add_inside(inside_bytes_, inside_operations_);
+        inside_bytes_ = inside_operations_ = 0;
+        meter_.live.bytes.store(bytes_, std::memory_order_relaxed);
+        meter_.live.operations.store(done_, std::memory_order_relaxed);
     }
     bool told_to_stop() const noexcept {
         return control_.stop.load(std::memory_order_relaxed) != 0 ||
@@ -113,19 +127,30 @@ class TimedStream : public Stream {
     meters::StreamMeter& meter_;
     std::unique_ptr<backends::Channel> channel_;
     Time time_;
-    meters::Slices slices_;
-    std::uint64_t paused_ = 0;
+    bool failed_ = false;
+    bool first_done_ = false;
+    // Touched by every operation, so all in one line of memory.
+    alignas(64) std::uint64_t paused_ = 0;
     std::uint64_t done_ = 0;  ///< operations, all passes and files
     std::uint64_t bytes_ = 0;
-    std::uint64_t target_ = never;  ///< operations to reach after the stonewall
-    bool failed_ = false;
+    std::uint64_t event_ = never;  ///< end of the slice, the deadline, or time to show progress
+    std::uint64_t slice_start_ = 0;
+    std::uint64_t inside_bytes_ = 0, inside_operations_ = 0;  ///< of the current slice, not handed over yet
+    std::uint64_t target_ = never;                            ///< operations to reach after the stonewall
+    meters::Slices slices_;
 
  private:
     void begin();
     bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
 
-    std::uint64_t origin_ = 0, limit_ = never, event_ = never, min_time_ = 0;
-    bool wall_passed_ = false, worn_out_ = false, first_done_ = false;
+    /// The next moment at which something must be done besides counting; ten times a second for live progress.
+    void expect_event(std::uint64_t tick) noexcept {
+        event_ = std::min({limit_, slices_.end_tick(), tick + time_.ticks_of(100'000'000)});
+        slice_start_ = slices_.start_tick();
+    }
+
+    std::uint64_t origin_ = 0, limit_ = never, min_time_ = 0;
+    bool wall_passed_ = false, worn_out_ = false;
     int met_ = 0;
 };
 

@@ -5,6 +5,8 @@
 #include "records/text.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 
 #include <algorithm>
 #include <array>
@@ -34,9 +36,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     return what + "; `sonde-engine " + (command.empty() ? "" : command + " ") + "--help` explains";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+/// Reads the words and calls the command they name.
+int dispatch(int argc, char** argv) {
     CLI::App app{"sonde-engine runs one plan, times it, and writes one record (NDJSON).", "sonde-engine"};
     app.set_version_flag("--version", "sonde-engine " SONDE_VERSION);
     app.require_subcommand(1);
@@ -118,4 +119,18 @@ int main(int argc, char** argv) {
         return sonde::command_clean(sweep);
     }
     return probe->parsed() ? sonde::command_probe(directory) : sonde::phases::exit_plan;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return dispatch(argc, argv);
+    } catch (const std::exception& error) {
+        // Nothing is expected to come here; if it does, it is not a reason to abort.
+        sonde::records::complain(error.what());
+    } catch (...) {
+        static_cast<void>(std::fputs("sonde-engine: an unknown failure\n", stderr));
+    }
+    return sonde::phases::exit_environment;
 }

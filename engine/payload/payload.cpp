@@ -4,6 +4,7 @@
 #include "patterns/permutation.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sonde::payload {
 
@@ -15,7 +16,7 @@ constexpr std::uint64_t cell = 64;  // grain of the compressibility dial: far be
 
 /// Random bytes with `zeros` of every 64 cleared, spread so that no compressor sees one compressible end.
 void fill(std::byte* out, std::uint64_t bytes, std::uint64_t key, double compressible) {
-    const auto zeros = static_cast<std::uint64_t>(compressible * static_cast<double>(cell) + 0.5);
+    const auto zeros = static_cast<std::uint64_t>(std::lround(compressible * static_cast<double>(cell)));
     for (std::uint64_t i = 0; i < bytes; i += 8) {
         const std::uint64_t word = mix64(key + i);
         std::memcpy(out + i, &word, std::min<std::uint64_t>(8, bytes - i));

@@ -66,15 +66,18 @@ clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint types asan tsan fuzz
+.PHONY: check format lint tidy types asan tsan fuzz
 check: $(VENV)/.done-dev $(DONE)/dev  ## layout, lint and types of all sources
 	@tools/check
 
 format: $(VENV)/.done-dev  ## lays out C++ and Python
 	@tools/format
 
-lint: $(VENV)/.done-dev $(DONE)/dev  ## ruff, cppcheck and clang-tidy
+lint: $(VENV)/.done-dev  ## ruff and cppcheck
 	@tools/check lint
+
+tidy: $(DONE)/dev  ## clang-tidy over the engine; minutes
+	@tools/check tidy
 
 types: $(VENV)/.done-dev  ## mypy --strict
 	@tools/check types

@@ -42,7 +42,7 @@ Writer::~Writer() {
     }
 }
 
-void Writer::line(const char* type, nlohmann::ordered_json content) {
+void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     if (descriptor_ < 0) {
         return;
     }

@@ -36,7 +36,7 @@ class Writer {
     }
     /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is kept, and a
     /// line that was cut off is taken back, so that the record holds whole lines only.
-    void line(const char* type, nlohmann::ordered_json content);
+    void line(const char* type, const nlohmann::ordered_json& content);
     /// Takes back the piece of a line that a killed process left at the end of the file.
     void mend();
     /// Removes the record if this writer made it and has written nothing.

@@ -77,6 +77,7 @@ lint: $(VENV)/.done-dev  ## ruff and cppcheck
 	@tools/check lint
 
 tidy: $(DONE)/dev  ## clang-tidy over the engine; minutes
+	@tools/system-packages tidy
 	@tools/check tidy
 
 types: $(VENV)/.done-dev  ## mypy --strict

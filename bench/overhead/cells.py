@@ -20,15 +20,10 @@ class Cell:
     transfer: int
     size: int  #: of the file
     random: bool = False
-    fresh: bool = False  #: the measured pass writes a new file; else the data is there and passes repeat
+    fresh: bool = False  #: the measured pass writes a new file; else all work on one given file, pass after pass
     depth: int = 0  #: io_uring with that many operations in flight; 0 = pread and pwrite
     direct: bool = False
     goal: float | None = None  #: least ratio of the engine to the bare loop that we promise
-
-    @property
-    def given(self) -> bool:
-        """Whether all read one file that is made for them once: where it lies on the disk decides, too."""
-        return self.depth > 0 and not self.write
 
     @property
     def operations(self) -> int:
@@ -57,7 +52,10 @@ CELLS = (
 
 
 def given_file(folder: Path) -> Path:
-    """The file that all read, seen from the folder of one contestant."""
+    """The file that all read or overwrite, seen from the folder of one contestant.
+
+    One for all, because it matters where it lies: on which blocks of a disk, in how large pieces of memory.
+    """
     return folder.parent / "given" / "data"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from overhead.cells import MIB, Cell, given_file
+from overhead.cells import Cell, given_file
 
 TIMEOUT_S = 120
 
@@ -80,8 +80,8 @@ class Raw:
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         words = {
-            "file": given_file(folder) if cell.given else folder / "raw",
-            "given": int(cell.given),
+            "file": folder / "raw" if cell.fresh else given_file(folder),
+            "given": int(not cell.fresh),
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,
@@ -100,35 +100,31 @@ class Raw:
 
 
 def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, Any]:
-    """Fill (not measured) unless the file is given, then the phase "cell"; without seconds one pass."""
-    order = "random_permute" if cell.random else "sequential"
+    """A plan with one phase, "cell"; without seconds one pass."""
     phase: dict[str, Any] = {
         "id": "cell",
-        "op": ("write" if cell.fresh else "rewrite") if cell.write else "read_only" if cell.given else "read",
-        "access": {"transfer": cell.transfer, "block": cell.size, "segments": 1, "order": order},
+        "op": ("write" if cell.fresh else "rewrite") if cell.write else "read_only",
+        "access": {
+            "transfer": cell.transfer,
+            "block": cell.size,
+            "segments": 1,
+            "order": "random_permute" if cell.random else "sequential",
+        },
         "io": {"direct": cell.direct, "queue_depth": max(1, cell.depth)},
     }
-    if cell.depth:
-        phase["backend"] = "io_uring"
-    if not cell.fresh and seconds is not None:
-        phase["stop"] = {"time": seconds}
-    fill = {
-        "id": "fill",
-        "op": "write",
-        "measure": False,
-        "access": {"transfer": MIB, "block": cell.size, "segments": 1},
-    }
     target: dict[str, Any] = {"path": str(folder), "min_free": 0}
-    if cell.given:
+    if not cell.fresh:
         given = given_file(folder)
         target |= {"path": str(given.parent.parent), "directory": given.parent.name, "use_existing": True, "keep": True}
+        if seconds is not None:
+            phase["stop"] = {"time": seconds}
     return {
         "schema": "sonde-plan/1",
         "id": "bench",
         "target": target,
         "tasks": {"threads": 1},
-        "data": {"backend": "posix", "files": {"mapping": "shared"}},
-        "phases": [phase] if cell.fresh or cell.given else [fill, phase],
+        "data": {"backend": "io_uring" if cell.depth else "posix", "files": {"mapping": "shared"}},
+        "phases": [phase],
     }
 
 
@@ -177,18 +173,14 @@ class Ior:
         return cell.depth == 0 and not cell.direct
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        base = [self.program, "-a", "POSIX", "-k", "-t", str(cell.transfer), "-b", str(cell.size)]
-        base += ["-o", str(folder / "ior"), "-O", "summaryFormat=JSON", "-O", f"summaryFile={folder / 'ior.json'}"]
-        base += ["-z"] if cell.random else []
-        if cell.fresh:
-            (folder / "ior").unlink(missing_ok=True)
-            measured = [*base, "-w"]
-        else:
-            call([*base, "-w"], folder, ROOT_MPI)
+        path = folder / "ior" if cell.fresh else given_file(folder)
+        command = [self.program, "-a", "POSIX", "-k", "-t", str(cell.transfer), "-b", str(cell.size), "-o", str(path)]
+        command += ["-O", "summaryFormat=JSON", "-O", f"summaryFile={folder / 'ior.json'}"]
+        command += ["-w" if cell.write else "-r", *(["-z"] if cell.random else [])]
+        if not cell.fresh:
             # IOR cannot repeat by time: as many passes as fit into a round of the others.
-            passes = max(1, round(seconds * 3e9 / cell.size))
-            measured = [*base, "-E", "-i", str(passes), "-w" if cell.write else "-r"]
-        call(measured, folder, ROOT_MPI)
+            command += ["-E", "-i", str(max(1, round(seconds * 3e9 / cell.size)))]
+        call(command, folder, ROOT_MPI)
         results = json.loads((folder / "ior.json").read_text(encoding="utf-8"))["tests"][0]["Results"]
         return Turn(cell.operations * len(results) / sum(float(result["wrRdTime"]) for result in results))
 
@@ -216,7 +208,7 @@ class Fio:
         kind = ("rand" if cell.random else "") + ("write" if cell.write else "read")
         words = {
             "name": "cell",
-            "filename": given_file(folder) if cell.given else folder / "fio",
+            "filename": folder / "fio" if cell.fresh else given_file(folder),
             "rw": kind,
             "bs": cell.transfer,
             "size": cell.size,
@@ -228,11 +220,9 @@ class Fio:
             words |= {"iodepth": cell.depth, "fixedbufs": 1, "registerfiles": 1}
             words |= {"iodepth_batch": self.batch, "iodepth_batch_complete_max": self.batch}
         if cell.fresh:
-            (folder / "fio").unlink(missing_ok=True)
             words |= {"fallocate": "none", "end_fsync": 0}
         else:
             words |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms"}
-            words |= {} if cell.given else {"overwrite": 1}
         if not cell.direct:
             words["invalidate"] = 0
         text = call([self.program, *(f"--{name}={value}" for name, value in words.items())], folder)
@@ -248,7 +238,7 @@ class TUring:
     name: str = "t_io_uring"
 
     def can(self, cell: Cell) -> bool:
-        return cell.given
+        return cell.depth > 0 and not cell.write
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
         depth = str(cell.depth)
@@ -274,17 +264,15 @@ class Elbencho:
         return cell.depth == 0 and not cell.direct
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        path = folder / "elbencho"
+        path = folder / "elbencho" if cell.fresh else given_file(folder)
         results = folder / "elbencho.json"
-        base = [self.program, "-t", "1", "-s", str(cell.size), "--nolive", "--jsonfile", str(results)]
-        measured = [*base, "-b", str(cell.transfer), "-w" if cell.write else "-r"]
-        measured += ["--rand"] if cell.random else []
+        command = [self.program, "-t", "1", "-s", str(cell.size), "-b", str(cell.transfer), "--nolive"]
+        command += ["--jsonfile", str(results), "-w" if cell.write else "-r"]
+        command += ["--rand"] if cell.random else []
+        command += [] if cell.fresh else ["--infloop", "--timelimit", "1"]  # whole seconds only
         path.touch()  # it refuses to make files below /dev, where /dev/shm is
-        if not cell.fresh:
-            call([*base, "-b", str(MIB), "-w", str(path)], folder)
-            measured += ["--infloop", "--timelimit", "1"]  # whole seconds only
         results.unlink(missing_ok=True)
-        call([*measured, str(path)], folder)
+        call([*command, str(path)], folder)
         # One object a phase, numbers as text.
         last = json.loads(results.read_text(encoding="utf-8").strip().splitlines()[-1])
         return Turn(float(last["last_done"]["iops"]))

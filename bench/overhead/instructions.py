@@ -14,8 +14,9 @@ from pathlib import Path
 
 from overhead.cells import KIB, Cell
 from overhead.contestants import Engine, Raw, RunError, call, engine_plan
+from overhead.rounds import make_given_file
 
-FEW, MANY = 10_240, 40_960  # multiples of 256, because the files are filled by the MiB
+FEW, MANY = 16_384, 65_536  # powers of two: the best case of a permutation
 
 
 def count(command: list[str], folder: Path) -> int:
@@ -33,14 +34,14 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
     found: dict[str, float] = {}
     cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB, random=random)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
-        folder = Path(name)
+        folder = Path(name) / "one"
+        folder.mkdir()
+        make_given_file(cell, Path(name))
         totals: dict[str, list[int]] = {"raw": [], "engine": []}
         for operations in (FEW, MANY):
             part = dataclasses.replace(cell, size=operations * 4 * KIB)
             totals["raw"].append(count(raw.command(part, folder, 0), folder))
-            # The file is filled alike in both runs; only the measured phase differs.
-            plan = engine_plan(cell, folder, None)
-            plan["phases"][-1]["access"]["block"] = part.size
+            plan = engine_plan(part, folder, None)
             # Under callgrind an operation takes fifty times as long: with slices of a millisecond it would look as if
             # every few operations a slice ended.
             plan["observe"] = {"slice": "1s", "progress": 0}
@@ -48,7 +49,6 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
             totals["engine"].append(count(command, folder))
         for who, (few, many) in totals.items():
             found[who] = (many - few) / (MANY - FEW)
-        # The bare loop fills its file by the MiB: a few instructions for 256 operations, left in.
     return found
 
 

@@ -127,7 +127,7 @@ def play(cell: Cell, place: str, contestants: list[Contestant], base: Path, rule
     kept: list[dict[str, Turn]] = []
     others: list[float] = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as folder:
-        if cell.given:
+        if not cell.fresh:
             make_given_file(cell, Path(folder))
         chance = random.Random(1)
         one_round(result, able, Path(folder), seconds / 4)  # warms up

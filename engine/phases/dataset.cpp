@@ -100,6 +100,26 @@ std::vector<Range> Dataset::certain(const DataState& source, const Layout& layou
     return ranges;
 }
 
+int writer_of(const DataState& state, const Layout& layout, int task, std::uint64_t offset, int tasks) {
+    const plan::Access& a = state.access;
+    const std::uint64_t sharers = layout.share(task).sharers;
+    const bool random = a.order == plan::Order::random_permute || a.order == plan::Order::random_replace;
+    if (sharers == 1) {
+        return task;
+    }
+    if ((random && a.scope == plan::Scope::file) || offset < a.offset) {
+        return -1;
+    }
+    const std::uint64_t pitch = a.order == plan::Order::stride ? a.stride : a.block + a.gap;
+    const std::uint64_t index = (offset - a.offset) / pitch % sharers;
+    for (int other = 0; other < tasks; ++other) {
+        if (layout.file_number(other, 0) == layout.file_number(task, 0) && layout.share(other).index == index) {
+            return other;
+        }
+    }
+    return -1;
+}
+
 std::optional<Range> certain_range(const DataState& state, const Layout& layout, int task, int k, int tasks) {
     const plan::Access& a = state.access;
     const std::uint64_t slots = a.block / a.transfer;

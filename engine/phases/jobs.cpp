@@ -77,9 +77,12 @@ struct FileSource {
         std::uint64_t count = segments;
         std::uint64_t allowed = ~0ULL;
         bool exact = false;
-        if (const DataState* source = writing ? nullptr : data.source(phase, k)) {
+        bool same = false;
+        const DataState* source = writing ? nullptr : data.source(phase, k);
+        if (source != nullptr) {
             exact = data.verifiable(*source, phase.data.access, segments, k);
-            if (same_geometry(phase.data.access, segments, source->access, source->segments)) {
+            same = same_geometry(phase.data.access, segments, source->access, source->segments);
+            if (same) {
                 allowed = operations_in_file(*source, owner, k, source->operations_per_file());
             } else {
                 count = shortened(*source, k, exact);
@@ -93,7 +96,8 @@ struct FileSource {
                                {},
                                false,
                                false,
-                               false};
+                               false,
+                               {}};
         job.operations = std::min(allowed, job.geometry.operations());
         job.size = job.geometry.end_of_file();
         const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
@@ -103,6 +107,10 @@ struct FileSource {
         job.exclusive = job.create && phase.open == plan::Open::exclusive;
         if (verify && exact) {
             job.written = data.written(phase.data.access, segments, owner, k);
+            job.writer = [&tasks = context.tasks, &where = layout, mine = owner, same, source](std::uint64_t offset) {
+                // The same operations in the same order are those of one task, also where a file is dealt at random.
+                return same ? mine : writer_of(*source, where, mine, offset, tasks.tasks());
+            };
         }
         return job;
     }
@@ -158,7 +166,6 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.files = static_cast<std::uint64_t>(files.empty() ? layout.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
-    job.writer = owner;
     job.verify = job.reads && !job.writes &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.intra_barriers = phase.barrier == plan::Barrier::intra;

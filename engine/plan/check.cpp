@@ -208,6 +208,24 @@ const Phase* source_of(const Plan& plan, std::size_t index) {
     return nullptr;
 }
 
+bool same_files(const Phase& a, const Phase& b) {
+    return a.files.empty() || b.files.empty() || std::any_of(a.files.begin(), a.files.end(), [&b](int file) {
+               return std::find(b.files.begin(), b.files.end(), file) != b.files.end();
+           });
+}
+
+/// What a phase is told to read must still be there.
+void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source) {
+    const Phase& phase = plan.phases[index];
+    for (const Phase* later = &source + 1; later < &phase; ++later) {
+        if (later->op == Op::write && later->open != Open::overwrite && same_files(*later, phase)) {
+            refuse("phases[" + std::to_string(index) + "].data_of",
+                   "names \"" + source.id + "\", but phase \"" + later->id +
+                       "\" makes the files anew before: name that one, or give it open = \"overwrite\"");
+        }
+    }
+}
+
 void check_phase(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
@@ -221,6 +239,9 @@ void check_phase(const Plan& plan, std::size_t index) {
     const Phase* source = source_of(plan, index);
     if (source == nullptr && !phase.data_of.empty()) {
         refuse(where + ".data_of", "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
+    }
+    if (source != nullptr && !phase.data_of.empty() && !writes(phase.op)) {
+        check_not_replaced(plan, index, *source);
     }
     const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
     const bool stores = phase.data.backend != "null" && phase.data.backend != "paced";

@@ -33,6 +33,8 @@ struct FileJob {
     std::uint64_t size = 0;        ///< bytes of the whole file when complete
     std::vector<Written> written;  ///< reads: for verification; empty: what is right is not known
     bool create = false, truncate = false, exclusive = false;
+    /// Which task wrote a byte of the file, to name it when it is wrong; -1 = it cannot be told.
+    std::function<int(std::uint64_t offset)> writer;
 };
 
 /// All that a stream needs; made by phases/runner for each stream of a phase.
@@ -41,7 +43,6 @@ struct StreamJob {
     const backends::Backend* backend = nullptr;
     int task = 0, tasks = 1;
     int stream = 0;  ///< number among the streams of this process: its place at barriers
-    int writer = 0;  ///< task whose data is read, to name it when verification fails
     bool writes = false, reads = false;
     double read_ratio = 0;         ///< when both
     std::uint64_t generation = 0;  ///< of what is written

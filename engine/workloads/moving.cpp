@@ -253,9 +253,11 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Op
                                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, got)));
     if (wrong) {
         ++meter_.mismatches;
+        const int writer = file.writer(wrong->offset);
+        const std::string by = writer < 0 ? "" : "written by task " + std::to_string(writer) + ", ";
         report(file.path, "verify", 0, wrong->offset,
-               std::string(payload::text(wrong->kind)) + ": " + wrong->text + " (expected: written by task " +
-                   std::to_string(job_.writer) + ", generation " + std::to_string(generation) + ")");
+               std::string(payload::text(wrong->kind)) + ": " + wrong->text + " (expected: " + by + "generation " +
+                   std::to_string(generation) + ")");
     }
     const std::uint64_t spent = time_.raw() - from;
     paused_ += spent;

@@ -12,6 +12,7 @@ using sonde::phases::operations_in_file;
 using sonde::phases::Range;
 using sonde::phases::same_geometry;
 using sonde::phases::TaskMap;
+using sonde::phases::writer_of;
 using sonde::plan::Access;
 using sonde::plan::Files;
 using sonde::plan::Mapping;
@@ -150,6 +151,29 @@ TEST_CASE("what older phases left counts until the files were made anew") {
     const auto left = data.certain(data.states().back(), own, 0, 0, 2);
     REQUIRE(left.size() == 1);
     CHECK(left[0].to == 200);
+}
+
+TEST_CASE("the writer of a byte is the task whose block it lies in") {
+    const Layout own("/t", files_of(Mapping::per_task), two_tasks);
+    CHECK(writer_of(state_of("w", 1, {8, 8}), own, 1, 5000, 2) == 1);
+    const Layout shared("/t", files_of(Mapping::shared), two_tasks);
+    DataState state = state_of("w", 1, {8, 8});
+    CHECK(writer_of(state, shared, 0, 0, 2) == 0);
+    CHECK(writer_of(state, shared, 0, 399, 2) == 0);
+    CHECK(writer_of(state, shared, 0, 400, 2) == 1);
+    CHECK(writer_of(state, shared, 1, 800, 2) == 0);
+    state.access.gap = 100;
+    state.access.offset = 10;
+    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
+    CHECK(writer_of(state, shared, 1, 1010, 2) == 0);
+    CHECK(writer_of(state, shared, 1, 9, 2) == -1);
+    state.access.order = Order::random_permute;
+    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
+    state.access.scope = Scope::file;
+    CHECK(writer_of(state, shared, 1, 510, 2) == -1);
+    state.access.order = Order::stride;
+    state.access.stride = 150;
+    CHECK(writer_of(state, shared, 0, 10 + 3 * 150, 2) == 1);
 }
 
 TEST_CASE("a block that a later phase did not reach has the version before") {

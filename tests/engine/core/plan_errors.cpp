@@ -156,6 +156,24 @@ TEST_CASE("tasks of virtual time cannot stop each other") {
     CHECK(text_refusal(plan.dump()) == "");
 }
 
+TEST_CASE("data that a later phase replaces cannot be read") {
+    json plan = good();
+    plan["data"]["files"] = {{"mapping", "many"}, {"count", 4}};
+    plan["phases"] = json::parse(R"([{"id": "a", "op": "write"}, {"id": "b", "op": "write", "files": [0, 1]},
+                                     {"id": "r", "op": "read", "data_of": "a"}])");
+    CHECK(text_refusal(plan.dump()) ==
+          "plan: phases[2].data_of names \"a\", but phase \"b\" makes the files anew before: name that one, or give it "
+          "open = \"overwrite\"");
+    plan["phases"][2]["files"] = {2, 3};
+    CHECK(text_refusal(plan.dump()) == "");
+    plan["phases"][2]["files"] = {3, 1};
+    CHECK(text_refusal(plan.dump()) != "");
+    plan["phases"][1]["open"] = "overwrite";
+    CHECK(text_refusal(plan.dump()) == "");
+    plan["phases"][1]["op"] = "rewrite";
+    CHECK(text_refusal(plan.dump()) == "");
+}
+
 TEST_CASE("what is not JSON is said to be so, with the place") {
     CHECK(text_refusal("").find("the plan is not JSON: at byte 1 of 0") != std::string::npos);
     CHECK(text_refusal("{\"schema\": }").find("not JSON") != std::string::npos);

@@ -45,9 +45,9 @@ class Served:
 
     def __init__(self, paced: Plan, task: int) -> None:
         steps = paced.get("schedule") or [{"at": 0, "rate": paced["rate"]}]
-        slower = paced.get("slow_tasks", {}).get(str(task), 1)
-        self.at = [quantity(step.get("at", 0)) for step in steps]
-        self.rate = [quantity(step["rate"]) / slower for step in steps]
+        slower: float = paced.get("slow_tasks", {}).get(str(task), 1)
+        self.at: list[float] = [quantity(step.get("at", 0)) for step in steps]
+        self.rate: list[float] = [quantity(step["rate"]) / slower for step in steps]
         self.slope = [0.0] * len(steps)
         if paced.get("ramp"):
             for i in range(len(steps) - 1):

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Later phases know what earlier ones left: how much of each file, in which version, written by whom.
+
+Verification is the judge. It expects one version of every block, so a wrong idea of what was written shows as damage
+that is not there; and a read beyond what was written finds the end of the file or a hole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import BAD_PLAN, DONE, MISMATCH, Engine, Line, Plan, Result
+
+KIB = 1024
+SMALL: Plan = {"transfer": "4KiB", "block": "64KiB", "segments": 2}
+OTHER: Plan = {"transfer": "16KiB", "block": "32KiB", "segments": 4}  # the same bytes in other operations
+MANY: Plan = {"mapping": "many", "count": 3}
+
+
+def plan_of(target: Path, *phases: Plan, threads: int = 2, **data: Any) -> Plan:
+    return {
+        "schema": "sonde-plan/1",
+        "id": "versions",
+        "target": {"path": str(target), "min_free": 0, "directory": "run"},
+        "tasks": {"threads": threads},
+        "data": {"access": SMALL, **data},
+        "phases": list(phases),
+    }
+
+
+def write(name: str = "write", **more: Any) -> Plan:
+    return {"id": name, "op": "write", **more}
+
+
+def rewrite(name: str = "rewrite", **more: Any) -> Plan:
+    return {"id": name, "op": "rewrite", **more}
+
+
+def read(**more: Any) -> Plan:
+    return {"id": "read", "op": "read", "verify": "on_read", **more}
+
+
+def assert_clean(result: Result, volume: int, checked: int | None = None) -> Line:
+    """`volume` bytes were read, and so many compared without a difference; all when not said otherwise."""
+    assert result.code == DONE, result.err
+    end = result.finished("read")
+    assert end["bytes"]["read"] == volume
+    checked = volume if checked is None else checked
+    assert end.get("verify", {"checked_bytes": 0})["checked_bytes"] == checked
+    said = [finding for finding in result.of("finding") if finding["id"] == "not_verified"]
+    assert len(said) == (checked < volume)
+    return end
+
+
+@pytest.mark.parametrize("mapping", ["shared", "per_task"])
+@pytest.mark.parametrize(
+    ("order", "scope"),
+    [("sequential", "task"), ("reverse", "task"), ("random_permute", "task"), ("random_permute", "file")],
+)
+def test_a_rewrite_that_was_stopped_leaves_two_versions(
+    engine: Engine, target: Path, mapping: str, order: str, scope: str
+) -> None:
+    """Wherever it stopped: each operation is expected in its own version."""
+    access = {"transfer": "4KiB", "block": "8MiB", "segments": 1, "order": order, "scope": scope}
+    stopped = rewrite(stop={"stonewall": "1ms"})
+    plan = plan_of(target, write(), stopped, read(data_of="write"), files={"mapping": mapping}, access=access)
+    result = engine.run(plan)
+    assert_clean(result, 2 * 8192 * KIB)
+    done = result.finished("rewrite")["bytes"]["moved"]
+    assert 0 < done <= 2 * 8192 * KIB
+
+
+@pytest.mark.parametrize("access", [SMALL, OTHER])
+@pytest.mark.parametrize("files", [[0], [2, 0], [1, 2]])
+def test_files_that_were_rewritten_have_another_version_than_the_rest(
+    engine: Engine, target: Path, access: Plan, files: list[int]
+) -> None:
+    for later in (rewrite(files=files), write("again", files=files, open="overwrite"), write("fresh", files=files)):
+        plan = plan_of(target, write(), later, read(access=access), files=MANY)
+        assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
+
+
+@pytest.mark.parametrize("shift", [{}, {"by": "tasks", "n": 1}])
+def test_another_geometry_reads_complete_data_of_any_order(engine: Engine, target: Path, shift: Plan) -> None:
+    orders = ("sequential", "reverse", "random_permute")
+    for mapping, order in itertools.product(("shared", "per_task"), orders):
+        first = write(access={**SMALL, "order": order, "scope": "file" if mapping == "shared" else "task"})
+        second = read(access={**OTHER, "order": "random_permute", "seed": 5}, shift=shift)
+        assert_clean(engine.run(plan_of(target, first, second, files={"mapping": mapping})), 2 * 128 * KIB)
+
+
+def test_an_offset_belongs_to_the_extent(engine: Engine, target: Path) -> None:
+    first = write(access={**SMALL, "offset": "1MiB"})
+    plan = plan_of(target, first, read(access={**OTHER, "offset": "1MiB", "order": "random_permute"}))
+    assert_clean(engine.run(plan), 2 * 128 * KIB)
+
+
+@pytest.mark.parametrize(
+    "holes",
+    [
+        {"gap": "4KiB"},
+        {"offset": "4KiB"},
+        {"order": "stride", "stride": "8KiB"},
+        {"order": "random_replace"},
+    ],
+)
+def test_holes_are_not_read_as_data(engine: Engine, target: Path, holes: Plan) -> None:
+    """Zeros that nobody wrote are very fast."""
+    plan = plan_of(target, write(access={**SMALL, **holes}), read(access=OTHER, verify="none"))
+    result = engine.run(plan)
+    assert result.code == BAD_PLAN
+    assert result.only_sentence.startswith('plan: phase "read" reads with another geometry than phase "write" wrote')
+
+
+def test_what_lies_below_a_rewrite_at_random_is_still_there(engine: Engine, target: Path) -> None:
+    anywhere = rewrite(access={**SMALL, "order": "random_replace"})
+    result = engine.run(plan_of(target, write(), anywhere, read(access=OTHER, verify="none")))
+    assert result.code == DONE, result.err
+    assert result.finished("read")["bytes"]["read"] == 2 * 128 * KIB
+
+
+def test_a_mixed_phase_spoils_the_judgement_of_its_own_files_only(engine: Engine, target: Path) -> None:
+    mixed = {"id": "mixed", "op": "mixed", "files": [1], "access": {"read_ratio": 0.5}}
+    plan = plan_of(target, write(), mixed, read(), files=MANY)
+    assert_clean(engine.run(plan), 2 * 3 * 128 * KIB, checked=2 * 2 * 128 * KIB)
+
+
+@pytest.mark.parametrize("mapping", ["shared", "per_task"])
+def test_a_part_is_read_as_far_as_it_goes(engine: Engine, target: Path, mapping: str) -> None:
+    """The write stops early; a read of other operations stays inside what every task has written."""
+    access = {"transfer": "4KiB", "block": "4KiB", "segments": 65536}
+    stopped = write(stop={"stonewall": "40ms"})
+    second = read(access={"transfer": "8KiB", "segments": 32768})
+    plan = plan_of(target, stopped, second, files={"mapping": mapping}, access=access)
+    for attempt in range(10):
+        result = engine.run(plan, record=engine.folder / f"{attempt}.ndjson")
+        if result.code != BAD_PLAN:  # a task had no time at all: nothing that can be read, and said so
+            break
+        assert "less than one segment of it is certainly written" in result.only_sentence
+    written = result.finished("write")["bytes"]["moved"]
+    end = result.finished("read")
+    assert result.code == DONE, result.err
+    assert 0 < end["bytes"]["read"] <= written < 2 * 65536 * 4 * KIB
+    assert end["verify"] == {"checked_bytes": end["bytes"]["read"], "mismatches": 0}
+
+
+def test_a_new_process_knows_it_all_as_well(engine: Engine, target: Path) -> None:
+    """The manifest carries the versions from stage to stage."""
+    separate = read(access=OTHER, process="separate")
+    plan = plan_of(target, write(), rewrite(files=[1], process="separate"), separate, files=MANY)
+    result = engine.run(plan)
+    assert result.code == DONE, result.err
+    assert result.finished("read")["verify"] == {"checked_bytes": 2 * 3 * 128 * KIB, "mismatches": 0}
+
+
+def test_duplex_writes_are_a_version_too(engine: Engine, target: Path) -> None:
+    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    duplex = {"id": "duplex", "op": "duplex", "lanes": lanes}
+    plan = plan_of(target, write(), duplex, read(), files=MANY)
+    assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
+
+
+def test_the_writer_of_a_shared_file_is_found_by_the_place(engine: Engine, target: Path) -> None:
+    """One reader of another geometry meets the blocks of all writers."""
+    spoil = (
+        f"printf x | dd of={target}/run/data bs=1 seek=70000 conv=notrunc status=none;"
+        f" printf x | dd of={target}/run/data bs=1 seek=140000 conv=notrunc status=none"
+    )
+    damage = [{"kind": "command", "command": spoil, "need": "required"}]
+    result = engine.run(plan_of(target, write(), read(access=OTHER, before=damage), files={"mapping": "shared"}))
+    assert result.code == MISMATCH
+    found = {error["offset"]: re.search(r"written by task (\d+)", error["text"]) for error in result.of("error")}
+    # Blocks of 64 KiB in turn: 70000 lies in the one of task 1, 140000 again in one of task 0.
+    assert {offset: match and match[1] for offset, match in found.items()} == {70000: "1", 140000: "0"}
+
+
+@pytest.mark.parametrize("depth", [2, 8])
+def test_a_file_that_ends_inside_queued_operations(engine: Engine, target: Path, depth: int) -> None:
+    """Short operations go on through the queue between the completions of others: none is lost or mistaken."""
+    backends = {line["name"]: line for line in json.loads(engine.ask("backends", "--json").out)}
+    if not backends["io_uring"]["usable"]:
+        pytest.skip(backends["io_uring"]["why"])
+    cut = [{"kind": "command", "command": f"truncate -s 100001 {target}/run/data.t00000000", "need": "required"}]
+    second = read(before=cut, backend="io_uring", io={"queue_depth": depth})
+    result = engine.run(plan_of(target, write(), second, threads=1))
+    assert result.code == MISMATCH
+    end = result.finished("read")
+    assert end["verify"] == {"checked_bytes": 128 * KIB, "mismatches": 8}
+    assert end["ops"]["short"] == 1
+    ends = sorted(error["offset"] for error in result.of("error"))
+    assert ends == [100001] + [block * 4096 for block in range(25, 32)]
+    assert all("the end of the file" in error["text"] for error in result.of("error"))

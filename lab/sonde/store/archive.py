@@ -22,6 +22,7 @@ from typing import Any
 
 from sonde.model.errors import MachineError, RecordError, UserError, suggestion
 from sonde.model.record import RecordReader, join_stages, read_record
+from sonde.model.series import site_facts
 from sonde.store import durable, owner, tables
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import Summary, read_summary, summarize
@@ -72,7 +73,8 @@ class Archive:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
         run_id = new_id(name)
         folder = self.root / f"{_INCOMING}{run_id}"
-        complete = {"id": run_id, "started": datetime.now(UTC).isoformat(timespec="seconds"), **facts}
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        complete = {"id": run_id, "started": started, "site": site_facts(), **facts}
         try:
             folder.mkdir(parents=True)
             durable.write_json(folder / _FACTS, complete)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import RecordError
 from sonde.model.lines import Rate
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.series import run_key
 
 SCHEMA = "sonde-run/1"
 NAME = "run.json"
@@ -70,6 +71,7 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
             "processes": run.processes,
             "threads": run.threads,
             "nodes": run.nodes,
+            "series": asdict(run_key(run, reader.machines, str(facts.get("target", "")), _table(facts, "site"))),
         }
     return document
 
@@ -93,7 +95,8 @@ def _phase(phase: PhaseRecord) -> dict[str, Any]:
         "findings": [one.id for one in phase.findings],
     }
     if end is not None:
-        rate = end.rates.total or end.rates.transfer or Rate()
+        named = {name: rate for name in ("total", "transfer") if (rate := getattr(end.rates, name)) is not None}
+        name, rate = next(iter(named.items()), ("", Rate()))
         row |= {
             "bytes": end.bytes.moved,
             "ops": end.ops.done,
@@ -102,6 +105,7 @@ def _phase(phase: PhaseRecord) -> dict[str, Any]:
             "bytes_per_s": rate.bytes_per_s,
             "ops_per_s": rate.ops_per_s,
             "stopped_by": end.stopped_by,
+            "definition": f"sonde {name}" if name else "",
         }
     return row
 
@@ -137,6 +141,11 @@ def read_summary(folder: Path) -> Summary:
         phases=tuple(one for one in phases if isinstance(one, dict)) if isinstance(phases, list) else (),
         document=document,
     )
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = document.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _text(document: Mapping[str, Any], name: str) -> str:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The series of an archive: complete, in order, and nothing in them that does not belong there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.experiments.conduct import Setup, conduct
+from sonde.launch.engine import find_engine
+from sonde.model.plan import Plan
+from sonde.store.archive import Archive
+from sonde.store.history import Series, all_series, epoch_seconds
+
+Fake = Callable[..., Path]
+PLAN: dict[str, Any] = {
+    "id": "p",
+    "target": {"path": "/x"},
+    "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+
+
+def kept(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
+    store = Archive(archive)
+    return conduct(
+        Plan.from_document(plan, "test"), Setup(find_engine(), store), lambda kind, line: None, facts=facts
+    ).folder
+
+
+def by_phase(archive: Path) -> dict[str, Series]:
+    return {one.key.phase: one for one in all_series(Archive(archive))}
+
+
+def test_an_empty_archive_has_no_series(archive: Path) -> None:
+    assert all_series(Archive(archive)) == []
+
+
+def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Path) -> None:
+    rates = [1e9, 8e8, 9e8]
+    folders = []
+    for rate in rates:
+        fake(rate=rate)
+        folders.append(kept(archive))
+    series = by_phase(archive)
+    assert set(series) == {"write", "read"}
+    write = series["write"]
+    values = dict(zip(write.runs, write.values.tolist(), strict=True))
+    assert [values[folder.name] for folder in folders] == pytest.approx(rates)
+    assert list(write.times) == sorted(write.times)
+    assert write.key.unit == "bytes_per_s"
+    assert write.key.definition == "sonde total"
+    assert write.plan == "p"
+    assert len(write) == 3
+
+
+def test_another_plan_target_or_file_system_is_another_series(fake: Fake, archive: Path) -> None:
+    kept(archive)
+    kept(archive, {**PLAN, "data": {"access": {"transfer": "2MiB", "volume": "64MiB"}}})
+    kept(archive, {**PLAN, "target": {"path": "/y"}})
+    fake(type="xfs")
+    kept(archive)
+    found = all_series(Archive(archive))
+    assert len(found) == 8
+    assert {len(one) for one in found} == {1}
+    assert len({one.key.id for one in found}) == 8
+
+
+@pytest.mark.parametrize(("mode", "phases"), [("enospc", {"write"}), ("crash", {"write"}), ("mismatch", set())])
+def test_what_failed_is_in_no_series(fake: Fake, archive: Path, mode: str, phases: set[str]) -> None:
+    fake(mode)
+    kept(archive)
+    assert set(by_phase(archive)) == phases
+
+
+def test_calibrations_are_in_no_series(fake: Fake, archive: Path) -> None:
+    kept(archive, role="calibration")
+    assert all_series(Archive(archive)) == []
+
+
+def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> None:
+    first, second = kept(archive), kept(archive)
+    summary = json.loads((second / "run.json").read_text())
+    summary["phases"][1]["findings"] = ["cache_suspect"]
+    (second / "run.json").write_text(json.dumps(summary))
+    reads = {one.key.cache: one for one in all_series(Archive(archive)) if one.key.phase == "read"}
+    assert reads.pop("cached").runs == [second.name]
+    assert [one.runs for one in reads.values()] == [[first.name]]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:01:00Z", 60.0),
+        ("1970-01-01T00:01:00", 60.0),
+        ("1970-01-01T01:01:00+01:00", 60.0),
+        ("yesterday", 0.0),
+    ],
+)
+def test_times_are_utc(text: str, seconds: float) -> None:
+    assert epoch_seconds(text) == seconds

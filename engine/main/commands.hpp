@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sonde {
 
@@ -20,7 +21,13 @@ struct CleanArguments {
     bool elsewhere = false;  ///< also what runs of other hosts left, which cannot be asked whether they have ended
 };
 
+namespace dialects {
+struct Dialect;
+}
+
 int command_run(const RunArguments& arguments);
+/// `sonde-engine NAME words…`: the words are those of another tool, besides Sonde's own `--sonde-…`.
+int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& words);
 int command_touched(const std::string& plan_file);
 int command_backends(bool json, const std::string& directory);
 int command_clean(const CleanArguments& arguments);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of the engine: the thinnest layer.
+#include "dialects/dialect.hpp"
 #include "main/commands.hpp"
 #include "phases/run.hpp"
 #include "records/text.hpp"
@@ -13,7 +14,14 @@
 
 namespace {
 
-constexpr const char* commands = "use run, touched, backends, clean or probe";
+/// The commands there are, in words.
+std::string commands() {
+    std::string words = "use run, touched, backends, clean, probe";
+    for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
+        words += ", " + std::string(dialect->name);
+    }
+    return words;
+}
 
 /// What is wrong with the command line, in one sentence that says where to read on.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -22,9 +30,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> unknown = app.remaining(true);
     std::string what = error.what();
     if (command.empty() && !unknown.empty()) {
-        what = "there is no command " + unknown.front() + ": " + commands;
+        what = "there is no command " + unknown.front() + ": " + commands();
     } else if (command.empty()) {
-        what = std::string("a command is missing: ") + commands;
+        what = "a command is missing: " + commands();
     } else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
         const bool option = unknown.front().starts_with("-") && unknown.front() != "-";
         what = command + (option ? " has no option " : " takes no further argument ") + unknown.front();
@@ -38,7 +46,18 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 /// Reads the words and calls the command they name.
 int dispatch(int argc, char** argv) {
+    if (argc > 1) {
+        if (const sonde::dialects::Dialect* dialect = sonde::dialects::find(argv[1])) {
+            return sonde::command_dialect(*dialect, {argv, argv + argc});
+        }
+    }
     CLI::App app{"sonde-engine runs one plan, times it, and writes one record (NDJSON).", "sonde-engine"};
+    std::string footer;
+    for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
+        footer += (footer.empty() ? "COMMAND LINES OF OTHER TOOLS:\n  " : "\n  ") + std::string(dialect->name) + ": " +
+                  std::string(dialect->summary);
+    }
+    app.footer(footer);
     app.set_version_flag("--version", "sonde-engine " SONDE_VERSION);
     app.require_subcommand(1);
 

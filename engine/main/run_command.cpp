@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/commands.hpp"
+#include "main/launch_names.hpp"
 #include "main/signals.hpp"
 #include "phases/extent.hpp"
 #include "phases/phase.hpp"
@@ -48,19 +49,6 @@ std::string make_run_id(const std::string& plan_id) {
     std::array<char, 32> stamp{};
     std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &parts);
     return std::string(stamp.data()) + "-" + plan_id + "-" + std::to_string(getpid());
-}
-
-ranks::Launch launch_of(const std::string& name) {
-    if (name == "single") {
-        return ranks::Launch::single;
-    }
-    if (name == "forked") {
-        return ranks::Launch::forked;
-    }
-    if (name == "node") {
-        return ranks::Launch::node;
-    }
-    return name == "mpi" ? ranks::Launch::mpi : ranks::Launch::automatic;
 }
 
 int dry_run(const plan::Plan& plan) {
@@ -170,7 +158,7 @@ int run(RunArguments arguments) {
                               ", but a launcher started this engine: leave it out, the launcher decides");
     }
     ranks::FormRequest request;
-    request.launch = launch_of(arguments.launch);
+    request.launch = launch_named(arguments.launch).value_or(ranks::Launch::automatic);
     request.processes = plan.tasks.processes;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {

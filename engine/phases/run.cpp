@@ -196,13 +196,22 @@ void speak(const Outcome& outcome, const Removal& removal, const std::string& tr
 }
 
 void arm_time_limit(const plan::Plan& plan) {
-    if (!plan.time_limit) {
-        return;
+    itimerval timer{};  // zero: disarmed, as after a plan before that had a limit
+    if (plan.time_limit) {
+        timer.it_value.tv_sec = *plan.time_limit / 1'000'000'000;
+        timer.it_value.tv_usec = *plan.time_limit % 1'000'000'000 / 1000 + 1;
     }
-    itimerval timer{};
-    timer.it_value.tv_sec = *plan.time_limit / 1'000'000'000;
-    timer.it_value.tv_usec = *plan.time_limit % 1'000'000'000 / 1000 + 1;
     setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+/// Shared memory for the board: that of the run before when there is enough of it.
+std::byte* board_memory(const Context& context, std::size_t bytes) {
+    Ground once;
+    Ground& ground = context.options.ground != nullptr ? *context.options.ground : once;
+    if (ground.bytes < bytes) {
+        ground = {context.team.shared(bytes), bytes};
+    }
+    return ground.memory;
 }
 
 void run_phases(Context& context, const std::vector<int>& stage) {
@@ -268,6 +277,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     if (team.place().root()) {
         try {
             writer = std::make_unique<records::Writer>(options.record, epoch);
+            writer->tell(options.listener);
             plan::Bytes largest = 1;
             for (const plan::Phase& phase : plan.phases) {
                 largest = std::max(largest, phase.data.access.transfer);
@@ -312,7 +322,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     const bool lanes =
         std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
     const int streams = team.place().locals * tasks.threads * (lanes ? 2 : 1);
-    context.board = reinterpret_cast<Board*>(team.shared(Board::bytes_for(streams, plan.observe.max_slices)));
+    context.board = reinterpret_cast<Board*>(board_memory(context, Board::bytes_for(streams, plan.observe.max_slices)));
     if (team.place().leader()) {
         new (context.board) Board;
         context.board->max_slices = plan.observe.max_slices;

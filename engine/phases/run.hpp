@@ -25,12 +25,20 @@ enum ExitCode : int {
     exit_interrupted = 5
 };
 
+/// Memory of the node that one run after the other of a team uses; empty before the first.
+struct Ground {
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+};
+
 struct RunOptions {
     std::string record;  ///< path, "-" or empty
     std::string run_id;
     std::string command;  ///< as typed
     int stage =
         -1;  ///< run only this stage (phases between two `process = "separate"`); -1 = all of them in this process
+    records::Writer::Listener listener = {};  ///< root: hears each line of the record
+    Ground* ground = nullptr;                 ///< of a team that runs several plans; null: it runs one
 };
 
 /// Number of stages of a plan, and the stage of each phase.

@@ -43,6 +43,9 @@ Writer::~Writer() {
 }
 
 void Writer::line(const char* type, const nlohmann::ordered_json& content) {
+    if (listener_) {
+        listener_(type, content);
+    }
     if (descriptor_ < 0) {
         return;
     }

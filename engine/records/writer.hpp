@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -34,6 +35,9 @@ class Writer {
         turns_ = turns;
         role_ = role;
     }
+    /// Called with each line that line() is given, without `t`, also when there is no file.
+    using Listener = std::function<void(const char* type, const nlohmann::ordered_json& content)>;
+    void tell(Listener listener) { listener_ = std::move(listener); }
     /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is kept, and a
     /// line that was cut off is taken back, so that the record holds whole lines only.
     void line(const char* type, const nlohmann::ordered_json& content);
@@ -54,6 +58,7 @@ class Writer {
     int descriptor_ = -1;
     std::int64_t epoch_ns_;
     std::string trouble_;
+    Listener listener_;
     Turns* turns_ = nullptr;
     Role role_ = Role::engine;
     bool unused_ = false;  ///< made by this writer and empty

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of dialects: declare yours, and add it to `all`.
+#include "dialects/dialect.hpp"
+
+#include <algorithm>
+
+namespace sonde::dialects {
+
+std::span<const Dialect* const> list() {
+    static const std::vector<const Dialect*> all{};
+    return all;
+}
+
+const Dialect* find(std::string_view name) {
+    const auto all = list();
+    const auto found = std::find_if(all.begin(), all.end(), [name](const Dialect* one) { return one->name == name; });
+    return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace sonde::dialects

@@ -163,7 +163,7 @@ def test_an_empty_archive_says_what_to_do(sonde: Any, archive: Path) -> None:
 
 
 def test_showing_a_run(sonde: Any, ran: Any, archive: Path) -> None:
-    (folder,) = archive.iterdir()
+    (folder,) = archive.glob("*/2*Z-*")
     for name in ("last", folder.name, folder.name[:20], str(folder)):
         said = sonde("show", name)
         assert said.code == 0
@@ -181,10 +181,10 @@ def test_an_archive_option_wins_over_the_environment(sonde: Any, ran: Any, tmp_p
 
 def test_reports_of_one_run_and_of_several(sonde: Any, ran: Any, archive: Path, target: Path, tmp_path: Path) -> None:
     said = sonde("report")
-    (folder,) = archive.glob("2*")
+    (folder,) = archive.glob("*/2*Z-*")
     assert said.out.strip() == str(folder / "report.html")
     sonde("run", "quick", "--on", target)
-    both = [path.name for path in archive.glob("2*")]
+    both = [path.name for path in archive.glob("*/2*Z-*")]
     page = tmp_path / "deep" / "both.html"
     assert sonde("report", *both, "-o", page, "--title", "Two").code == 0
     assert page.read_text() == "Two 2"
@@ -333,7 +333,7 @@ def test_an_error_of_our_own_is_one_sentence_with_the_details_elsewhere(
     def broken(self: object) -> None:
         raise RuntimeError("unthinkable")
 
-    monkeypatch.setattr("sonde.store.archive.Archive.runs", broken)
+    monkeypatch.setattr("sonde.store.archive.Archive.recover", broken)
     said = sonde("list")
     assert said.code == 1
     assert len(said.err.splitlines()) == 1
@@ -349,7 +349,7 @@ def test_an_interrupt_outside_a_run_is_exit_code_5(sonde: Any, monkeypatch: pyte
     def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sonde.store.archive.Archive.runs", interrupted)
+    monkeypatch.setattr("sonde.store.archive.Archive.recover", interrupted)
     assert sonde("list").code == 5
 
 
@@ -374,7 +374,7 @@ def test_an_interrupt_of_a_run_keeps_what_was_done(fake: Fake, target: Path, arc
     assert process.returncode == 5
     assert "Traceback" not in err
     assert err.strip().splitlines()[-1] == "sonde: Stopped by a signal."
-    (folder,) = archive.iterdir()
+    (folder,) = archive.glob("*/2*Z-*")
     assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
     assert "interrupted" in out
 

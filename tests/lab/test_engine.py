@@ -159,7 +159,7 @@ def test_a_signal_keeps_finished_phases_and_removes_the_files(
     _, err = running.communicate(timeout=30)
     assert running.returncode == 5
     assert "Traceback" not in err
-    (folder,) = archive.glob("2*")
+    (folder,) = archive.glob("*/2*Z-*")
     summary = json.loads((folder / "run.json").read_text())
     assert summary["status"] == "interrupted"
     assert summary["phases"][0]["done"]

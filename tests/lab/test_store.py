@@ -63,7 +63,8 @@ def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
     folder = kept(store)
     names = {path.name for path in folder.iterdir()}
     assert names == {"record.ndjson", "plan.json", "run.json", "phases.parquet", "series.parquet", "tasks.parquet"}
-    assert [path.name for path in store.root.iterdir()] == [folder.name]
+    assert folder.parent.parent == store.root
+    assert folder.parent.name == f"{folder.name[:4]}-{folder.name[4:6]}"
     summary = json.loads((folder / "run.json").read_text())
     assert summary["id"] == folder.name
     assert summary["status"] == "done"
@@ -95,7 +96,7 @@ def test_tables_of_many_runs_can_be_read_as_one(fake: Fake, store: Archive) -> N
     kept(store)
     fake("enospc")
     kept(store)
-    files = sorted(store.root.glob("*/phases.parquet"))
+    files = sorted(store.root.glob("*/*/phases.parquet"))
     schemas = {str(parquet.read_schema(file).remove_metadata()) for file in files}
     assert len(files) == 2
     assert len(schemas) == 1, "columns must not depend on what a run did"

@@ -21,8 +21,9 @@ from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, INTERRUPTED
 from sonde.model.plan import Plan
 from sonde.model.units import format_latency, format_ops, format_rate, format_wait
-from sonde.store.archive import REPORTS, Archive
+from sonde.store.archive import Archive
 from sonde.store.durable import write_json
+from sonde.store.shards import REPORTS
 
 # From this width on latencies have a column of their own.
 _ROOMY = 120

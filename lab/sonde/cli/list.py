@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import click
 from rich.text import Text
@@ -12,34 +13,33 @@ from rich.text import Text
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.phase_words import rate_text
 from sonde.cli.screen import messages, plain_table, print_json, results
-from sonde.model.errors import UserError
+from sonde.cli.selecting import open_catalog, selection_options, steps
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
-from sonde.store.summary import Summary
+from sonde.store.durable import read_json
+from sonde.store.selection import Selection
+from sonde.store.summary import NAME as SUMMARY
 
-_STATUS = ("done", "failed", "interrupted", "mismatch", "lost")
 _STYLE = {"done": "green", "interrupted": "yellow"}
+_USUAL = 100
+_COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
+_RATES = ("write_bytes_per_s", "write_ops_per_s", "write_cached", "read_bytes_per_s", "read_ops_per_s", "read_cached")
 
 
 @click.command("list")
-@click.option("--plan", metavar="TEXT", help="Only runs whose plan has this in its id or title.")
-@click.option("--on", "target", metavar="TEXT", help="Only runs whose target or file system has this in its name.")
-@click.option("--status", type=click.Choice(_STATUS), help="Only runs that ended like this.")
-@click.option("--since", metavar="WHEN", help="Only runs since then: 2026-11-21, or 12h, 7d, 2w ago.")
-@click.option("-n", "--last", "count", type=click.IntRange(1), metavar="N", help="Only the last N.")
+@selection_options
+@click.option(
+    "-n",
+    "--last",
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Only the last N. Default: {_USUAL}, with --json all.",
+)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the calibrations of checks.")
 @archive_option
 @json_option
-def command(
-    plan: str | None,
-    target: str | None,
-    status: str | None,
-    since: str | None,
-    count: int | None,
-    everything: bool,
-    archive: Archive,
-    as_json: bool,
-) -> int:
+def command(wanted: Selection, count: int | None, everything: bool, archive: Archive, as_json: bool) -> int:
     """List the runs that are kept, the oldest first.
 
     \b
@@ -47,76 +47,68 @@ def command(
       sonde list
       sonde list --since 7d --status failed
       sonde list --plan quick --on /scratch -n 5
+      sonde list --tag accepted --verdict good
     """
-    begin = _moment(since) if since else ""
     archive.recover()
-    runs, complaints = archive.runs()
-    found = [
-        run
-        for run in runs
-        if (everything or run.role != "calibration")
-        and (not status or run.status == status)
-        and (not plan or plan.lower() in f"{run.plan} {run.title}".lower())
-        and (not target or target.lower() in f"{run.target} {run.file_system}".lower())
-        and run.started >= begin
-    ]
-    found = found[-count:] if count else found
-    for complaint in complaints:
+    catalog = open_catalog(archive.root)
+    most = None if count is None and as_json else count or _USUAL
+    found = catalog.find([*_COLUMNS, *_RATES], replace(wanted, calibrations=everything), most)
+    shown = found.table.to_pylist()
+    for complaint in catalog.complaints():
         messages().print(f"sonde: {complaint}", soft_wrap=True)
     if as_json:
-        print_json([{**run.document, "folder": str(run.folder)} for run in found])
-    elif found:
-        _print(found)
+        print_json(_documents(archive, shown))
+    elif shown:
+        _print(shown)
+        if count is None and found.count > len(shown):
+            left_out = f"{found.count:,} runs match; these are the last {len(shown)}. -n N lists more."
+            messages().print(f"sonde: {left_out}", soft_wrap=True)
     else:
-        what = "no run like that" if runs else "nothing yet; `sonde check DIR` makes the first runs"
+        there = len(catalog.runs(["run"]))
+        what = "no run like that" if there else "nothing yet; `sonde check DIR` makes the first runs"
         results().print(f"The archive {archive.root} holds {what}.", soft_wrap=True)
     return 0
 
 
-def _moment(text: str) -> str:
-    """ISO time that sorts among the starts of runs."""
-    ago = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
-    if ago:
-        unit = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}[ago[2]]
-        return (datetime.now(UTC) - int(ago[1]) * unit).strftime("%Y-%m-%dT%H:%M:%S")
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise UserError(
-            f'--since "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'
-        ) from None
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment
-    return moment.strftime("%Y-%m-%dT%H:%M:%S")
+def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    documents = []
+    with steps("reading runs") as step:
+        for done, row in enumerate(rows):
+            folder = archive.root / row["folder"]
+            documents.append({**(read_json(folder / SUMMARY) or {}), "tags": row["tags"], "folder": str(folder)})
+            if done % 1000 == 999:
+                step(done, len(rows))
+    return documents
 
 
-def _print(runs: list[Summary]) -> None:
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+    tagged = any(row["tags"] for row in rows)
     table = plain_table()
-    for title in ("run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read"):
+    titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read"]
+    for title in [*titles, *(["tags"] if tagged else [])]:
         table.add_column(title, justify="right" if title in ("tasks", "time") or "fastest" in title else "left")
-    for run in runs:
+    for row in rows:
         table.add_row(
-            run.id,
-            run.started[:16].replace("T", " "),
-            f"{run.target} ({run.file_system})" if run.file_system else run.target,
-            str(run.tasks or "-"),
-            Text(run.status, style=_STYLE.get(run.status, "red")),
-            format_seconds(run.seconds) if run.seconds is not None else "-",
-            _fastest(run, reads=False),
-            _fastest(run, reads=True),
+            row["run"],
+            (row["started"] or "")[:16].replace("T", " "),
+            _target(row),
+            str(row["tasks"] or "-"),
+            Text(row["status"], style=_STYLE.get(row["status"], "red")),
+            format_seconds(row["seconds"]) if row["seconds"] is not None else "-",
+            _fastest(row, "write"),
+            _fastest(row, "read"),
+            *([" ".join(row["tags"] or ())] if tagged else []),
         )
     results().print(table)
 
 
-def _fastest(run: Summary, reads: bool) -> str:
-    """The best phase of that direction; what is known to have come from the page cache does not count."""
-    wanted = ("read", "reread", "read_only") if reads else ("write", "rewrite")
-    phases = [
-        one for one in run.phases if one.get("measured", True) and one.get("op") in wanted and one.get("bytes_per_s")
-    ]
-    honest = [
-        one for one in phases if one.get("cache") != "warm" and "cache_suspect" not in (one.get("findings") or ())
-    ]
-    if phases and not honest:
+def _target(row: Mapping[str, Any]) -> str:
+    where = f"{row['target']} ({row['file_system']})" if row["file_system"] else row["target"] or ""
+    return f"{where} by {row['source']}".strip() if row["source"] else where
+
+
+def _fastest(row: Mapping[str, Any], way: str) -> str:
+    if row[f"{way}_cached"]:
         return "cached"
-    best = max(honest, key=lambda one: float(one["bytes_per_s"]), default=None)
-    return rate_text(float(best["bytes_per_s"]), float(best.get("ops_per_s") or 0.0)) if best else "-"
+    rate = row[f"{way}_bytes_per_s"]
+    return rate_text(rate, row[f"{way}_ops_per_s"] or 0.0) if rate else "-"

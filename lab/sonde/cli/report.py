@@ -10,7 +10,8 @@ import click
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.present import write
 from sonde.cli.screen import print_json, results
-from sonde.store.archive import REPORT, REPORTS, Archive
+from sonde.store.archive import REPORT, Archive
+from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
 
 

@@ -4,9 +4,12 @@
 ::
 
     sonde-archive/
-    ├── 20261121T204501Z-quick-ab12/     one run: record.ndjson plan.json run.json *.parquet report.html
+    ├── 2026-11/                         the runs of a month
+    │   └── 20261121T204501Z-quick-ab12/     one run: record.ndjson plan.json run.json *.parquet report.html
     ├── reports/                         reports over several runs
-    └── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
+    ├── .index/                          a cache of all run.json; may be deleted at any time
+    ├── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
+    └── .removed-20261121T204501Z-…/     a run that is being removed, or was when its remover died
 """
 
 from __future__ import annotations
@@ -14,24 +17,26 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import MachineError, RecordError, UserError, suggestion
+from sonde.model.errors import MachineError, RecordError
 from sonde.model.record import RecordReader, join_stages, read_record
 from sonde.model.series import site_facts
 from sonde.store import durable, owner, tables
+from sonde.store.shards import folder_of, list_shard, place_of, stamps
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import Summary, read_summary, summarize
 
 VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
-RECORD, PLAN, REPORT, REPORTS = "record.ndjson", "plan.json", "report.html", "reports"
+RECORD, PLAN, REPORT = "record.ndjson", "plan.json", "report.html"
 _FACTS = ".facts.json"
-_INCOMING = ".incoming-"
+_INCOMING, _REMOVED = ".incoming-", ".removed-"
 
 
 def new_id(name: str) -> str:
@@ -101,14 +106,30 @@ class Archive:
             for path in folder.iterdir():
                 durable.sync_file(path)
             durable.sync_folder(folder)
-            final = self.root / draft.id
-            folder.rename(final)
-            durable.sync_folder(self.root)
+            final = self.publish(folder, draft.id)
         except OSError as reason:
             raise MachineError(
                 f"The run could not be added to the archive: {reason.strerror}; what there is of it is in {folder}."
             ) from None
         return final
+
+    def publish(self, folder: Path, run_id: str) -> Path:
+        """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
+        final = place_of(self.root, run_id)
+        final.parent.mkdir(exist_ok=True)
+        folder.rename(final)
+        durable.sync_folder(final.parent)
+        durable.sync_folder(self.root)
+        return final
+
+    def remove(self, folder: Path) -> None:
+        """Takes a run out of the archive: it disappears at once, then its files go."""
+        aside = self.root / f"{_REMOVED}{folder.name}-{secrets.token_hex(2)}"
+        try:
+            folder.rename(aside)
+            shutil.rmtree(aside)
+        except OSError as reason:
+            raise MachineError(f"The run {folder} cannot be removed: {reason.strerror}.") from None
 
     def discard(self, draft: Draft) -> None:
         """Forgets a run that never began (its engine wrote no record)."""
@@ -119,6 +140,8 @@ class Archive:
     def recover(self) -> list[Path]:
         """Brings in runs whose writers died. What they measured is kept; their status is "lost" or as they left it."""
         recovered = []
+        for folder in self.root.glob(f"{_REMOVED}*"):
+            shutil.rmtree(folder, ignore_errors=True)
         for folder in sorted(self.root.glob(f"{_INCOMING}*")):
             try:
                 if folder.is_dir() and not owner.alive(folder):
@@ -145,50 +168,34 @@ class Archive:
         return [self.commit(draft, reader, code, text)]
 
     def runs(self) -> tuple[list[Summary], list[str]]:
-        """All runs, oldest first, and one sentence for each folder that is not one."""
+        """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
+        may be many, ask a `Catalog`."""
         found, complaints = [], []
-        try:
-            entries = sorted(self.root.iterdir())
-        except FileNotFoundError:
-            return [], []
-        except OSError as reason:
-            raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
-        for folder in entries:
-            if folder.name.startswith(".") or folder.name == REPORTS or not folder.is_dir():
-                continue
+        for folder in sorted(self._folders(), key=lambda one: one.name):
             try:
                 found.append(read_summary(folder))
             except RecordError as reason:
                 complaints.append(f"{folder} {reason}; it was skipped.")
         return found, complaints
 
+    def _folders(self) -> Iterator[Path]:
+        try:
+            for shard in stamps(self.root):
+                for name in list_shard(self.root, shard).changed_ns:
+                    yield folder_of(self.root, shard) / name
+        except FileNotFoundError:
+            return
+        except OSError as reason:
+            raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
+
     def find(self, name: str) -> list[Path]:
         """Folders of what `name` means: a path, a run, a group of runs, a unique beginning of either, or "last"."""
         as_path = Path(name).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
             return [as_path]
-        runs, _ = self.runs()
-        if not runs:
-            raise UserError(f"There are no runs in the archive {self.root}; `sonde check DIR` makes some.")
-        if name == "last":
-            last = max(runs, key=lambda run: run.id)
-            return self._members(runs, last.group) if last.group else [last.folder]
-        return self._named(runs, name)
+        whole = place_of(self.root, name)
+        if re.fullmatch(r"[\w.-]+", name) and (whole / SUMMARY).is_file():
+            return [whole]
+        from sonde.store.names import find_folders
 
-    def _named(self, runs: Sequence[Summary], name: str) -> list[Path]:
-        exact = [run.folder for run in runs if run.id == name]
-        if exact:
-            return exact
-        groups = sorted({run.group for run in runs if run.group and run.group.startswith(name)})
-        singles = [run for run in runs if run.id.startswith(name)]
-        names = sorted({*groups, *(run.id for run in singles if run.group not in groups)})
-        if len(names) == 1:
-            return self._members(runs, names[0]) if groups else [singles[0].folder]
-        if not names:
-            near = suggestion(name, [run.id for run in runs])
-            raise UserError(f'There is no run "{name}" in the archive {self.root}; `sonde list` shows them.{near}')
-        shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-        raise UserError(f'"{name}" could mean {len(names)} runs ({shown}); give more of the name.')
-
-    def _members(self, runs: Sequence[Summary], group: str) -> list[Path]:
-        return [run.folder for run in runs if run.group == group and run.role != "calibration"]
+        return find_folders(self.root, name)

@@ -7,20 +7,54 @@ or a signal cut short and what failed verification is in none; neither are calib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Any
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
 from numpy.typing import NDArray
 
-from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
+from sonde.model.series import SeriesKey
 from sonde.store.archive import Archive
-from sonde.store.summary import Summary
+from sonde.store.catalog import Catalog
+from sonde.store.columns import Coded, by_value, one_chunk
+from sonde.store.masks import mask
+from sonde.store.selection import Selection
 
-_CUT_SHORT = ("error", "interrupt", "time_limit")
-_UNCOUNTED = ("calibration",)
+_COLUMNS = ("series", "key", "started_s", "value", "run", "group", "plan")
+
+
+class Texts(Sequence[str]):
+    """Texts that stay in their column until somebody looks at them: a history may have millions."""
+
+    def __init__(self, column: Coded, rows: NDArray[np.int64]) -> None:
+        self._column = column
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[str]: ...
+    def __getitem__(self, position: int | slice) -> str | list[str]:
+        if isinstance(position, slice):
+            return self._column.take(self._rows[position])
+        return self._column.text(int(self._rows[position])) or ""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._column.take(self._rows))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
 
 @dataclass(frozen=True)
@@ -35,66 +69,65 @@ class Series:
     groups: Sequence[str]  # what the run was a part of (repeats of one probe, one check); "" when it stood alone
 
     def __len__(self) -> int:
-        return len(self.runs)
+        return len(self.values)
 
 
-def all_series(archive: Archive) -> list[Series]:
-    """Every series, sorted by key. Empty when the archive is."""
-    runs, _ = archive.runs()
-    found: dict[SeriesKey, list[tuple[float, float, Summary]]] = {}
-    for run in runs:
-        for key, value in values_of(run):
-            found.setdefault(key, []).append((epoch_seconds(run.started), value, run))
-    return [_series(key, found[key]) for key in sorted(found)]
+def all_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
+    """Every series, sorted by key; of the runs that are wanted only, and with these series ids only, if given."""
+    return series_in(Catalog(archive.root), wanted, ids)
 
 
-def values_of(run: Summary) -> list[tuple[SeriesKey, float]]:
-    """What one run adds to which series."""
-    shared = run.document.get("series")
-    if not isinstance(shared, Mapping) or run.role in _UNCOUNTED or run.status == "mismatch":
-        return []
-    try:
-        key = RunKey(**{str(name): str(value) for name, value in shared.items()})
-    except TypeError:
-        return []
-    return [one for phase in run.phases if (one := _value(key, phase)) is not None]
+def series_in(catalog: Catalog, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
+    """The same from a catalog that is open already."""
+    parts = catalog.with_sources(lambda one: list(_read(one, wanted, ids)))
+    return sorted(_split(parts), key=lambda one: one.key)
 
 
-def _value(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] | None:
-    if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
-        return None
-    unit = OPERATIONS if not phase.get("bytes_per_s") else BYTES
-    value = phase.get(unit)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-        return None
-    cache = cache_state(str(phase.get("cache") or ""), phase.get("findings") or ())
-    full = SeriesKey(
-        **asdict(key),
-        phase=str(phase.get("phase") or ""),
-        op=str(phase.get("op") or ""),
-        cache=cache,
-        definition=str(phase.get("definition") or ""),
-        unit=unit,
-    )
-    return full, float(value)
+def _read(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
+    """For each month the rows that belong to a series."""
+    for runs, phases in zip(catalog.sources("runs"), catalog.sources("phases"), strict=True):
+        rows = phases(_COLUMNS)
+        keep = compute.is_valid(one_chunk(rows["series"]))
+        if ids is not None:
+            keep = compute.and_(keep, by_value(rows["series"], lambda texts: compute.is_in(texts, pa.array(ids))))
+        if wanted is not None:
+            table = runs(sorted({*wanted.columns(), "run"}))
+            names = one_chunk(table.filter(mask(wanted, table))["run"].cast(pa.string()))
+            keep = compute.and_(keep, by_value(rows["run"], functools.partial(compute.is_in, value_set=names)))
+        kept = rows.filter(keep)
+        if len(kept):
+            yield kept
 
 
-def _series(key: SeriesKey, points: list[tuple[float, float, Summary]]) -> Series:
-    points.sort(key=lambda one: (one[0], one[2].id))
-    return Series(
-        key=key,
-        plan=points[-1][2].plan,
-        times=np.array([one[0] for one in points]),
-        values=np.array([one[1] for one in points]),
-        runs=[one[2].id for one in points],
-        groups=[one[2].group or "" for one in points],
-    )
+def _split(parts: Sequence[Any]) -> Iterator[Series]:
+    """One series for each series id in the rows."""
+    if not parts:
+        return
+    series = Coded((part["series"] for part in parts), unique=True)
+    keys = Coded((part["key"] for part in parts), unique=False)
+    plans = Coded((part["plan"] for part in parts), unique=False)
+    groups = Coded((part["group"] for part in parts), unique=False)
+    runs = Coded((part["run"] for part in parts), unique=False)
+    times = np.concatenate([part["started_s"].to_numpy() for part in parts])
+    values = np.concatenate([part["value"].to_numpy() for part in parts])
+    small = series.codes.astype(np.uint16) if len(series.texts) < 2**16 else series.codes
+    order = np.argsort(small, kind="stable")  # numpy sorts numbers of 16 bits in linear time
+    for rows in np.split(order, np.flatnonzero(np.diff(series.codes[order])) + 1):
+        in_time = rows if _rising(times[rows]) else _by_time(rows, times, runs)
+        yield Series(
+            key=SeriesKey(**json.loads(keys.text(int(in_time[-1])) or "{}")),
+            plan=plans.text(int(in_time[-1])) or "",
+            times=times[in_time],
+            values=values[in_time],
+            runs=Texts(runs, in_time),
+            groups=Texts(groups, in_time),
+        )
 
 
-def epoch_seconds(started: str) -> float:
-    """Seconds since 1970 of an ISO time; a time without zone is UTC, and 0 stands for no time at all."""
-    try:
-        moment = datetime.fromisoformat(started)
-    except ValueError:
-        return 0.0
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _rising(times: NDArray[np.float64]) -> bool:
+    return bool(np.all(times[1:] > times[:-1]))
+
+
+def _by_time(rows: NDArray[np.int64], times: NDArray[np.float64], runs: Coded) -> NDArray[np.int64]:
+    """`rows` by time; those that started in the same second by name."""
+    return rows[np.lexsort((np.array(runs.take(rows)), times[rows]))]

@@ -14,7 +14,8 @@ from sonde.experiments.conduct import Setup, conduct
 from sonde.launch.engine import find_engine
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
-from sonde.store.history import Series, all_series, epoch_seconds
+from sonde.store.history import Series, all_series
+from sonde.store.rows import epoch_seconds
 
 Fake = Callable[..., Path]
 PLAN: dict[str, Any] = {

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an archive of a million runs costs: to list, to filter, to follow one number through time, to ask in SQL.
+
+Runs of ten years are synthesized as the index that Sonde would have made of them; those of the last month are real
+folders, so that reading new runs is measured too. Every command is a process of its own, as a user starts it. Prints a
+table; with --json one object of named figures (seconds) instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "lab"))
+
+from sonde.model.series import SeriesKey  # noqa: E402
+from sonde.store import index  # noqa: E402
+from sonde.store.archive import Archive  # noqa: E402
+from sonde.store.catalog import Catalog  # noqa: E402
+from sonde.store.history import series_in  # noqa: E402
+
+MONTHS = [f"{year}-{month:02d}" for year in range(2016, 2026) for month in range(1, 13)]
+PHASES = (("write", "write"), ("read", "read"), ("reread", "read"), ("stat", "stat"))
+PLANS = ("daily", "quick", "shared-file", "small-files", "sustained")
+SYSTEMS = ("edison", "cori", "mira", "perlmutter")
+TARGETS = ("/scratch1", "/scratch2", "/scratch3", "/project")
+
+
+def keys() -> list[SeriesKey]:
+    """One a system, target, plan and phase."""
+    made = []
+    for system in SYSTEMS:
+        for target in TARGETS:
+            for plan in PLANS:
+                shared = (system, f"lustre:/{target[1:]} probe", f"{hash((plan, 1)) & 0xFFFFFFFFFFFF:012x}")
+                for phase, op in PHASES:
+                    unit = "ops_per_s" if op == "stat" else "bytes_per_s"
+                    own = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
+                    made.append(SeriesKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/1", **own))
+    return made
+
+
+def synthesize(folder: Path, month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
+    """The rows of `count` runs of one month."""
+    begin = datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
+    started = np.sort(begin + number.integers(0, 28 * 86400, count))
+    all_keys = keys()
+    which = number.integers(0, len(all_keys) // len(PHASES), count)
+    ids, texts = [], []
+    for position, moment in enumerate(started):
+        at = datetime.fromtimestamp(float(moment), UTC)
+        texts.append(f"{at:%Y-%m-%dT%H:%M:%S}+00:00")
+        ids.append(f"{at:%Y%m%dT%H%M%SZ}-{PLANS[which[position] % 5]}-{position:05x}")
+    first = [all_keys[one * len(PHASES)] for one in which]
+    rate = 1e9 * np.exp(number.normal(0, 0.1, (count, len(PHASES))))
+    runs: dict[str, Any] = {
+        "run": ids,
+        "folder": [f"{month}/{one}" for one in ids],
+        "changed_ns": np.full(count, 1),
+        "problem": [None] * count,
+        "started_s": started.astype(float),
+        "started": texts,
+        "status": np.where(number.random(count) < 0.02, "failed", "done"),
+        "role": ["run"] * count,
+        "group": [None] * count,
+        "plan": [PLANS[one % 5] for one in which],
+        "title": [f"The experiment {PLANS[one % 5]}" for one in which],
+        "target": [one.file_system.split(":")[1].split()[0] for one in first],
+        "file_system": ["lustre"] * count,
+        "host": [f"nid{one:05d}" for one in number.integers(0, 9000, count)],
+        "tasks": np.full(count, 64),
+        "nodes": np.full(count, 4),
+        "processes": np.full(count, 64),
+        "threads": np.full(count, 1),
+        "seconds": rate[:, 0] / 1e7,
+        "source": [None] * count,
+        "verdict": np.where(number.random(count) < 0.05, "doubtful", "good"),
+        "findings": [["too_short"] if one < 0.05 else [] for one in number.random(count)],
+        "tags": [["accepted"] if one < 0.01 else [] for one in number.random(count)],
+        "system": [one.system for one in first],
+        "storage": [one.file_system for one in first],
+        "experiment": [one.experiment for one in first],
+        "node_class": [one.node_class for one in first],
+        "epoch": [one.epoch for one in first],
+        "write_bytes_per_s": rate[:, 0],
+        "write_ops_per_s": rate[:, 0] / 2**20,
+        "read_bytes_per_s": rate[:, 1],
+        "read_ops_per_s": rate[:, 1] / 2**20,
+        "read_cached": np.zeros(count, bool),
+        "write_cached": np.zeros(count, bool),
+    }
+    names = {one: (one.id, json.dumps(asdict(one))) for one in all_keys}
+    of_phase = [all_keys[one * len(PHASES) + phase] for one in which for phase in range(len(PHASES))]
+    times = len(PHASES)
+    flat = rate.reshape(-1)
+    phases = {
+        "run": np.repeat(ids, times),
+        "started_s": np.repeat(started.astype(float), times),
+        "plan": np.repeat(runs["plan"], times),
+        "group": [None] * (count * times),
+        "phase": [one.phase for one in of_phase],
+        "op": [one.op for one in of_phase],
+        "backend": ["posix"] * (count * times),
+        "cache": ["cold"] * (count * times),
+        "measured": np.ones(count * times, bool),
+        "done": np.ones(count * times, bool),
+        "stopped_by": ["volume"] * (count * times),
+        "bytes": np.full(count * times, 2**40),
+        "ops": np.full(count * times, 2**20),
+        "failed": np.zeros(count * times, int),
+        "seconds": 2**40 / flat,
+        "bytes_per_s": flat,
+        "ops_per_s": flat / 2**20,
+        "findings": [[]] * (count * times),
+        "series": [names[one][0] for one in of_phase],
+        "value": flat,
+        "key": [names[one][1] for one in of_phase],
+    }
+    return pa.table(runs, schema=index.RUNS), pa.table(phases, schema=index.PHASES)
+
+
+def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
+    """A run as a writer leaves it, of the size that run.json has."""
+    folder.mkdir(parents=True)
+    key = keys()[int(number.integers(0, 80)) * 4]
+    shared = {name: getattr(key, name) for name in ("system", "file_system", "experiment", "node_class", "epoch")}
+    phases = [
+        {"phase": phase, "op": op, "backend": "posix", "direct": False, "cache": "cold", "measured": True, "done": True}
+        | {"findings": [], "bytes": 2**30, "ops": 1024, "failed": 0, "seconds": 1.0, "stopped_by": "volume"}
+        | {"bytes_per_s": float(1e9 * number.random()), "ops_per_s": 1e3, "definition": "sonde total"}
+        for phase, op in PHASES
+    ]
+    at = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    document = {"schema": "sonde-run/1", "id": run_id, "started": at.isoformat(), "status": "done", "seconds": 60.0}
+    document |= {"plan": {"id": "daily", "title": "The experiment daily"}, "target": "/scratch1", "tasks": 64}
+    document |= {"file_system": "lustre", "host": "nid00001", "role": "run", "group": None, "nodes": 4}
+    document |= {"series": shared, "phases": phases, "findings": [], "command": ["sonde", "run", "daily"] * 4}
+    (folder / "run.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+
+
+def build(root: Path, count: int, real: int) -> None:
+    """An archive with `count` runs, `real` of which have a folder."""
+    number = np.random.default_rng(1)
+    place = root / index.FOLDER / index.VERSION
+    place.mkdir(parents=True)
+    each = (count - real) // len(MONTHS)
+    for month in MONTHS:
+        (root / month).mkdir()
+        tables = dict(zip(("runs", "phases"), synthesize(root, month, each, number), strict=True))
+        stamp = (root / month).stat().st_mtime_ns
+        for part, table in tables.items():
+            parquet.write_table(table, place / f"{month}~{stamp}.{part}.parquet", compression="zstd")
+    for position in range(real):
+        day, second = 1 + position % 28, position // 28
+        run_id = f"202601{day:02d}T{second // 3600:02d}{second // 60 % 60:02d}{second % 60:02d}Z-daily-{position:05x}"
+        real_run(root / "2026-01" / run_id, run_id, number)
+
+
+def timed(what: Callable[[], object], times: int) -> float:
+    """The median of `times` durations, in seconds."""
+    taken = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        what()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def command(root: Path, *arguments: str) -> Callable[[], object]:
+    """`sonde …` on that archive, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "SONDE_ARCHIVE": str(root)}
+
+    def start() -> object:
+        return subprocess.run(
+            [sys.executable, "-m", "sonde", *arguments], env=environment, check=True, capture_output=True
+        )
+
+    return start
+
+
+def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float]]:
+    """(name, what it is, seconds) one after the other."""
+    yield "new_runs", f"reading {real:,} new runs for the first time", timed(lambda: Catalog(root), 1)
+    time.sleep(2.1)  # what changed within the last two seconds is read again: that is measured apart
+    Catalog(root)
+    yield "start", "sonde --version, which does nothing", timed(command(root, "--version"), times)
+    yield "list", "sonde list, the last 100", timed(command(root, "list"), times)
+    words = ("--system", "edison", "--on", "scratch2", "--plan", "daily", "--verdict", "good", "--since", "2024-01-01")
+    yield "filter", "sonde list with five filters", timed(command(root, "list", *words), times)
+    yield "tag", "sonde list --tag accepted", timed(command(root, "list", "--tag", "accepted"), times)
+    yield "open", "opening the catalog", timed(lambda: Catalog(root), times)
+    one = keys()[0].id
+    followed = timed(lambda: series_in(Catalog(root), ids=[one]), times)
+    yield "one_series", f"one series of {len(series_in(Catalog(root), ids=[one])[0]):,} values", followed
+    catalog = Catalog(root)
+    every = series_in(catalog)
+    whole = timed(lambda: series_in(Catalog(root)), times)
+    yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", whole
+    newest = root / "2026-01" / "20260128T235959Z-daily-fffff"
+    real_run(newest, newest.name, np.random.default_rng(2))
+    yield "after_a_run", "sonde list after a run was added", timed(command(root, "list"), 1)
+    Archive(root).remove(newest)
+    yield "after_removal", "sonde list after a run was removed", timed(command(root, "list"), 1)
+
+
+def main() -> int:
+    """Builds the archive, measures, and takes it away again."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, help="where the archive is made (default: the directory for such things)")
+    parser.add_argument("--runs", type=int, default=1_000_000, help="runs in the archive (default: %(default)s)")
+    parser.add_argument("--real", type=int, default=8_000, help="of them with a folder (default: %(default)s)")
+    parser.add_argument("--times", type=int, default=5, help="repetitions; the median counts (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    options = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="sonde-bench-archive-", dir=options.dir))
+    try:
+        print(f"making an archive of {options.runs:,} runs in {root}", file=sys.stderr, flush=True)
+        build(root, options.runs, options.real)
+        size = sum(path.stat().st_size for path in (root / index.FOLDER).rglob("*.parquet"))
+        print(f"its index takes {size / 2**20:.0f} MiB", file=sys.stderr, flush=True)
+        found = {}
+        for name, what, seconds in figures(root, options.times, options.real):
+            found[name] = seconds
+            print(f"{seconds:8.2f} s  {what}", file=sys.stderr if options.json else sys.stdout, flush=True)
+        if options.json:
+            print(json.dumps({"runs": options.runs, "index_bytes": size, **found}, indent=2))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

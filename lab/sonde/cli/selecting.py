@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that say which runs are meant, the same for every verb that works on several."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sonde.cli.screen import messages
+from sonde.store.selection import STATUSES, VERDICTS, Selection, moment
+
+if TYPE_CHECKING:
+    from sonde.store.catalog import Catalog
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Step = Callable[[int, int], None]
+
+_OPTIONS = (
+    click.option("--plan", metavar="TEXT", default="", help="Only runs whose plan has this in its id or title."),
+    click.option(
+        "--on", "target", metavar="TEXT", default="", help="Only runs whose target or file system has this in its name."
+    ),
+    click.option("--system", metavar="TEXT", default="", help="Only runs of systems or hosts with this in their name."),
+    click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only runs with this tag; several: with all."),
+    click.option("--status", type=click.Choice(STATUSES), default=None, help="Only runs that ended like this."),
+    click.option(
+        "--verdict",
+        type=click.Choice(VERDICTS),
+        default=None,
+        help="Only runs whose worst finding is: none or a remark (good), a warning (doubtful), or one that makes a"
+        " number worthless (invalid).",
+    ),
+    click.option("--finding", metavar="ID", default="", help="Only runs with this finding, like cache_suspect."),
+    click.option("--experiment", metavar="HASH", default="", help="Only runs of the experiment with this hash."),
+    click.option("--tasks", type=click.IntRange(1), default=None, help="Only runs with this many tasks."),
+    click.option("--nodes", type=click.IntRange(1), default=None, help="Only runs on this many nodes."),
+    click.option(
+        "--source", metavar="TOOL", default="", help='Only runs imported from this tool; "sonde" for our own.'
+    ),
+    click.option("--since", metavar="WHEN", default="", help="Only runs since then: 2026-11-21, or 12h, 7d, 2w ago."),
+    click.option("--until", metavar="WHEN", default="", help="Only runs before then."),
+)
+
+
+def selection_options(command: Command) -> Command:
+    """--plan, --on, --tag, …, handed on as `wanted`, a Selection."""
+
+    @functools.wraps(command)
+    def with_selection(*args: Any, **options: Any) -> Any:
+        own = ("plan", "target", "system", "tags", "finding", "experiment", "tasks", "nodes", "source")
+        said: dict[str, Any] = {name: options.pop(name) for name in own}
+        said |= {name: options.pop(name) or "" for name in ("status", "verdict")}
+        since, until = options.pop("since"), options.pop("until")
+        wanted = Selection(
+            **said,
+            since_s=moment(since, "--since") if since else None,
+            until_s=moment(until, "--until") if until else None,
+        )
+        return command(*args, wanted=wanted, **options)
+
+    decorated: Any = with_selection
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def is_open(wanted: Selection) -> bool:
+    """True when nothing was said: all runs are meant."""
+    return wanted == Selection()
+
+
+@contextmanager
+def steps(what: str) -> Iterator[Step]:
+    """A bar on standard error that appears with the first step."""
+    console = messages()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task(what, total=None, start=True, visible=False)
+
+    def step(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total, visible=True)
+
+    with bar:
+        yield step
+
+
+def open_catalog(root: Path) -> Catalog:
+    """The catalog of the archive, with a sign of life while runs are read that it does not know yet."""
+    # pyarrow takes longer to import than most commands take to run
+    from sonde.store.catalog import Catalog
+
+    with steps("reading new runs") as step:
+        return Catalog(root, step)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of the index as they are read fast: texts that repeat stay codes into a small dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+from numpy.typing import NDArray
+
+
+def read_columns(file: Path, columns: Sequence[str], schema: Any) -> Any:
+    """These columns of one file as a table of one chunk, text as dictionaries. Raises OSError or ArrowException."""
+    texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+    # One thread: the files are small, and starting threads for each takes longer than reading it.
+    table = parquet.ParquetFile(file, read_dictionary=texts).read(columns=list(columns), use_threads=False)
+    return table.select(list(columns)).combine_chunks()
+
+
+def as_read(table: Any, columns: Sequence[str]) -> Any:
+    """The same of a table in memory."""
+    chosen = table.select(list(columns)).combine_chunks()
+    for position, name in enumerate(columns):
+        if pa.types.is_string(chosen.schema.field(name).type):
+            chosen = chosen.set_column(position, name, chosen[name].dictionary_encode())
+    return chosen
+
+
+def plain(table: Any, schema: Any) -> Any:
+    """The table with texts as texts."""
+    return table.cast(pa.schema([schema.field(name) for name in table.column_names]))
+
+
+def by_value(column: Any, test: Callable[[Any], Any]) -> Any:
+    """`test` of each text in a column, asked once for each different one; null counts as no."""
+    array = one_chunk(column)
+    if not pa.types.is_dictionary(array.type):
+        return compute.fill_null(test(array), False)
+    answers = compute.fill_null(test(array.dictionary), False).to_numpy(zero_copy_only=False)
+    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return pa.array(np.append(answers, False)[codes])
+
+
+def one_chunk(column: Any) -> Any:
+    """The column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+
+
+class Coded:
+    """Texts of many files as one list of different texts and a code for each row; -1 stands for null."""
+
+    def __init__(self, columns: Iterable[Any], unique: bool) -> None:
+        """`unique`: the same text has the same code wherever it comes from. Without it texts are never compared."""
+        texts, codes, offset = [], [], 0
+        for column in columns:
+            array = one_chunk(column)
+            of_file = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+            codes.append(np.where(of_file >= 0, of_file + offset, -1))
+            texts.append(array.dictionary)
+            offset += len(array.dictionary)
+        self.texts = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+        self.codes: NDArray[np.int32] = np.concatenate(codes) if codes else np.array([], np.int32)
+        if unique:
+            encoded = self.texts.dictionary_encode()
+            renamed = np.append(encoded.indices.to_numpy(zero_copy_only=False), -1).astype(np.int32)
+            self.texts, self.codes = encoded.dictionary, renamed[self.codes]
+
+    def text(self, row: int) -> str | None:
+        """The text of one row."""
+        code = int(self.codes[row])
+        return None if code < 0 else str(self.texts[code].as_py())
+
+    def take(self, rows: NDArray[np.int64]) -> list[str]:
+        """The texts of these rows, "" for null."""
+        codes = self.codes[rows]
+        found: list[str] = self.texts.take(pa.array(np.maximum(codes, 0))).to_pylist() if len(self.texts) else []
+        return (
+            [text if code >= 0 else "" for text, code in zip(found, codes, strict=True)] if found else [""] * len(rows)
+        )

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of the archive: a cache of what its run.json files say, as two Parquet files a month.
+
+It is never the truth. Any reader or writer makes what is missing or out of date, alone and without a lock: a month's
+files carry in their names the time stamp that the month's folder had when it was read, appear by a rename, and are
+replaced, not changed. Whoever finds another time stamp on the folder reads the month again, and of it only the folders
+that changed. Deleting the index costs time and nothing else.
+
+::
+
+    sonde-archive/.index/1/2026-11~1795305600123456789.runs.parquet
+                           2026-11~1795305600123456789.phases.parquet
+
+A folder that changed within the last two seconds may change again without another time stamp. What was read then is
+marked with an `r` and is read again next time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+from sonde.model.errors import MachineError
+from sonde.store import shards
+from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
+
+# Changes when a column is added or means something else: indexes of other versions are left alone.
+VERSION = "1"
+FOLDER = ".index"
+_FRESH_NS = 2_000_000_000
+_KINDS: Mapping[str, Any] = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "texts": pa.list_(pa.string()),
+}
+RUNS = pa.schema([(name, _KINDS[kind]) for name, kind in RUN_COLUMNS.items()])
+PHASES = pa.schema([(name, _KINDS[kind]) for name, kind in PHASE_COLUMNS.items()])
+_PARTS = ("runs", "phases")
+# A month that has more new folders than this is written while it is read, so that an interruption costs little.
+_BATCH = 20_000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Parts:
+    """Where the rows of the archive are: in files of the index, and in memory where they were just made."""
+
+    files: dict[str, list[Path]] = field(default_factory=lambda: {part: [] for part in _PARTS})
+    tables: dict[str, list[Any]] = field(default_factory=lambda: {part: [] for part in _PARTS})
+
+
+class Index:
+    """The index of one archive."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder: Path | None = None
+
+    def refresh(self, progress: Progress = lambda done, total: None) -> Parts:
+        """Brings the index up to date and says where its rows are. `progress` hears how many new folders were read,
+        and of how many."""
+        try:
+            now = shards.stamps(self._root)
+        except FileNotFoundError:
+            return Parts()
+        except OSError as reason:
+            raise MachineError(f"The archive {self._root} cannot be read: {reason.strerror}.") from None
+        have = self._have()
+        parts = Parts()
+        stale = []
+        for shard, stamp in now.items():
+            if have.get(shard, ("", Path(), Path()))[0] == str(stamp):
+                for part, file in zip(_PARTS, have[shard][1:], strict=True):
+                    parts.files[part].append(file)
+            else:
+                stale.append(shard)
+        work = _Work(progress)
+        listed = [(shard, listing) for shard in stale if (listing := self._list(shard)) is not None]
+        known = {shard: _known(have.get(shard)) for shard, _ in listed}
+        work.total = sum(len(_new(listing, known[shard])) for shard, listing in listed)
+        for shard, listing in listed:
+            self._rebuild(shard, listing, known[shard], parts, work)
+        self._forget({shard for shard in have if shard not in now}, have)
+        return parts
+
+    def _list(self, shard: str) -> shards.Listing | None:
+        try:
+            return shards.list_shard(self._root, shard)
+        except OSError:
+            return None  # removed since
+
+    def _have(self) -> dict[str, tuple[str, Path, Path]]:
+        """Shard -> the latest stamp that both files exist for, and the files."""
+        pairs: dict[tuple[str, str], dict[str, Path]] = {}
+        folder = self._place()
+        try:
+            names = os.listdir(folder) if folder else []
+        except OSError:
+            return {}
+        for name in names:
+            stem, _, kind = name.partition(".")
+            shard, tilde, stamp = stem.partition("~")
+            part = kind.removesuffix(".parquet")
+            if folder and tilde and part in _PARTS and not name.startswith("."):
+                pairs.setdefault((shard, stamp), {})[part] = folder / name
+        found: dict[str, tuple[str, Path, Path]] = {}
+        for (shard, stamp), files in sorted(pairs.items()):
+            if len(files) == len(_PARTS):
+                found[shard] = (stamp, files["runs"], files["phases"])
+        return found
+
+    def _rebuild(self, shard: str, listing: shards.Listing, known: _Known, parts: Parts, work: _Work) -> None:
+        new = _new(listing, known)
+        kept = known.only({name for name in listing.changed_ns if name not in new})
+        clock = self._clock()
+        tables = kept.tables
+        for start in range(0, len(new), _BATCH):
+            rows: dict[str, list[Row]] = {part: [] for part in _PARTS}
+            for name in new[start : start + _BATCH]:
+                folder = shards.folder_of(self._root, shard) / name
+                shown = name if shard == shards.ROOT else f"{shard}/{name}"
+                changed = listing.changed_ns[name]
+                run, phases = rows_of(folder, shown, 0 if clock - changed < _FRESH_NS else changed)
+                rows["runs"].append(run)
+                rows["phases"] += phases
+                work.one_more()
+            tables = {
+                "runs": _joined(tables["runs"], rows["runs"], RUNS),
+                "phases": _joined(tables["phases"], rows["phases"], PHASES),
+            }
+            if start + _BATCH < len(new):
+                self._write(shard, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
+        sure = clock - listing.stamp_ns >= _FRESH_NS
+        self._write(shard, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
+        for part in _PARTS:
+            # From memory, not from the file: somebody else may replace it before it is read.
+            parts.tables[part].append(tables[part])
+
+    def _write(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
+        """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
+        folder = self._place()
+        if folder is None:
+            return
+        written = {}
+        try:
+            for part in _PARTS:
+                beside = folder / f".{shard}-{secrets.token_hex(6)}.part"
+                order = [("started_s", "ascending"), ("run", "ascending")]
+                parquet.write_table(tables[part].sort_by(order), beside, compression="zstd")
+                written[part] = folder / f"{shard}~{stamp}.{part}.parquet"
+                beside.replace(written[part])
+            for old in folder.glob(f"{shard}~*.parquet"):
+                if old not in written.values():
+                    old.unlink(missing_ok=True)
+        except OSError:
+            return  # no space, say: the rows are in memory, and the next one tries again
+
+    def _forget(self, gone: Iterable[str], have: Mapping[str, tuple[str, Path, Path]]) -> None:
+        for shard in gone:
+            for file in have[shard][1:]:
+                try:
+                    file.unlink(missing_ok=True)
+                except OSError:
+                    continue
+
+    def _clock(self) -> int:
+        """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
+        folder = self._place()
+        if folder is not None:
+            try:
+                beside = folder / f".{secrets.token_hex(6)}.clock"
+                beside.touch()
+                now = beside.stat().st_mtime_ns
+                beside.unlink(missing_ok=True)
+                return now
+            except OSError:
+                pass
+        return time.time_ns()
+
+    def _place(self) -> Path | None:
+        """Where the index is kept: in the archive, or with what the user caches when the archive is not ours to write.
+        None when neither can be written."""
+        if self._folder is None:
+            own = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+            for folder in (self._root / FOLDER / VERSION, cache / "sonde" / "index" / own / VERSION):
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                except OSError:
+                    continue
+                if os.access(folder, os.W_OK | os.X_OK):
+                    self._folder = folder
+                    break
+        return self._folder
+
+
+@dataclass
+class _Work:
+    """Counts folders that were read, for whoever waits."""
+
+    progress: Progress
+    total: int = 0
+    done: int = 0
+
+    def one_more(self) -> None:
+        self.done += 1
+        if self.done % 256 == 0 or self.done == self.total:
+            self.progress(self.done, self.total)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an older index says about a shard."""
+
+    tables: Mapping[str, Any]
+
+    def changed_ns(self) -> dict[str, int]:
+        folders = self.tables["runs"].column("folder").to_pylist()
+        return {
+            str(folder).rpartition("/")[2]: changed
+            for folder, changed in zip(folders, self.tables["runs"].column("changed_ns").to_pylist(), strict=True)
+        }
+
+    def only(self, names: set[str]) -> _Known:
+        """Without the rows of other folders."""
+        runs, phases = self.tables["runs"], self.tables["phases"]
+        if not len(runs):
+            return self
+        stay = pa.array([str(one).rpartition("/")[2] in names for one in runs.column("folder").to_pylist()])
+        runs = runs.filter(stay)
+        return _Known(
+            {"runs": runs, "phases": phases.filter(compute.is_in(phases["run"], runs["run"].combine_chunks()))}
+        )
+
+
+def _new(listing: shards.Listing, known: _Known) -> list[str]:
+    """Folders that the index does not know as they are now."""
+    before = known.changed_ns()
+    return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
+
+
+def _known(files: tuple[str, Path, Path] | None) -> _Known:
+    if files is not None:
+        try:
+            read = {part: parquet.read_table(file) for part, file in zip(_PARTS, files[1:], strict=True)}
+            if read["runs"].schema.equals(RUNS) and read["phases"].schema.equals(PHASES):
+                return _Known(read)
+        except (OSError, pa.ArrowException):
+            pass  # a damaged index is as good as none
+    return _Known({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})
+
+
+def _joined(table: Any, rows: Sequence[Row], schema: Any) -> Any:
+    columns = {
+        name: [
+            float(value) if isinstance(value := row.get(name), int) and kind == pa.float64() else value for row in rows
+        ]
+        for name, kind in zip(schema.names, schema.types, strict=True)
+    }
+    return pa.concat_tables([table, pa.Table.from_pydict(columns, schema=schema)])

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the runs of a selection in a table of the index, on whole columns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from sonde.store.columns import by_value, one_chunk
+from sonde.store.selection import Selection
+
+
+def mask(wanted: Selection, runs: Any) -> Any:
+    """True for each row of `runs` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
+    found = compute.is_null(one_chunk(runs["problem"]))
+    return functools.reduce(compute.and_, _tests(wanted, runs), found)
+
+
+def _tests(wanted: Selection, runs: Any) -> Iterator[Any]:
+    for text, columns in (
+        (wanted.plan, ("plan", "title")),
+        (wanted.target, ("target", "file_system", "storage")),
+        (wanted.system, ("system", "host")),
+    ):
+        if text:
+            yield functools.reduce(compute.or_, [by_value(runs[name], _containing(text)) for name in columns])
+    if wanted.source == "sonde":
+        yield compute.is_null(one_chunk(runs["source"]))
+    elif wanted.source:
+        yield by_value(runs["source"], _containing(wanted.source))
+    for name in ("status", "verdict"):
+        if word := getattr(wanted, name):
+            yield by_value(runs[name], _equal_to(word))
+    if wanted.experiment:
+        yield by_value(runs["experiment"], lambda texts: compute.starts_with(texts, wanted.experiment))
+    if not wanted.calibrations:
+        yield by_value(runs["role"], lambda texts: compute.not_equal(texts, "calibration"))
+    if wanted.ids is not None:
+        ids = pa.array(wanted.ids, pa.string())
+        yield by_value(runs["run"], lambda texts: compute.is_in(texts, ids))
+    for word, column in [*((tag, "tags") for tag in wanted.tags), (wanted.finding, "findings")]:
+        if word:
+            yield _holds(runs[column], word)
+    yield from _of_numbers(wanted, runs)
+
+
+def _of_numbers(wanted: Selection, runs: Any) -> Iterator[Any]:
+    for name in ("tasks", "nodes"):
+        count = getattr(wanted, name)
+        if count is not None:
+            yield compute.fill_null(compute.equal(one_chunk(runs[name]), count), False)
+    if wanted.since_s is not None:
+        yield compute.greater_equal(one_chunk(runs["started_s"]), wanted.since_s)
+    if wanted.until_s is not None:
+        yield compute.less(one_chunk(runs["started_s"]), wanted.until_s)
+
+
+def _equal_to(word: str) -> Callable[[Any], Any]:
+    return lambda texts: compute.equal(texts, word)
+
+
+def _containing(text: str) -> Callable[[Any], Any]:
+    return lambda texts: compute.match_substring(texts, text, ignore_case=True)
+
+
+def _holds(lists: Any, word: str) -> Any:
+    """Which lists hold the word."""
+    whole = one_chunk(lists)
+    found = np.zeros(len(whole), dtype=bool)
+    hits = compute.fill_null(compute.equal(compute.list_flatten(whole), word), False)
+    found[compute.list_parent_indices(whole).filter(hits).to_numpy()] = True
+    return pa.array(found)

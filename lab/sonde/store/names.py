@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a name on the command line means: one run, or the runs of a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as compute
+
+from sonde.model.errors import UserError, suggestion
+from sonde.store.catalog import Catalog
+
+_NEAR = 1000  # runs whose names are compared with a misspelt one
+
+
+def find_folders(root: Path, name: str) -> list[Path]:
+    """Folders of a run, of a group of runs, of a unique beginning of either, or of "last". Raises UserError."""
+    runs = Catalog(root).runs(["run", "folder", "group", "role"])
+    if not len(runs):
+        raise UserError(f"There are no runs in the archive {root}; `sonde check DIR` makes some.")
+    if name == "last":
+        last = compute.max(runs["run"]).as_py()
+        (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
+        return _members(root, runs, row["group"]) if row["group"] else [root / row["folder"]]
+    exact = runs.filter(compute.equal(runs["run"], name))
+    return [root / exact["folder"][0].as_py()] if len(exact) else _by_beginning(root, runs, name)
+
+
+def _by_beginning(root: Path, runs: Any, name: str) -> list[Path]:
+    in_group = runs.filter(compute.fill_null(compute.starts_with(runs["group"], name), False))
+    singles = runs.filter(compute.starts_with(runs["run"], name))
+    groups = set(in_group["group"].unique().to_pylist())
+    alone = singles.filter(compute.invert(compute.is_in(singles["group"], in_group["group"].unique())))
+    names = sorted(groups | set(alone.slice(0, 5)["run"].to_pylist()))
+    count = len(groups) + len(alone)
+    if count == 1:
+        return _members(root, runs, names[0]) if groups else [root / alone["folder"][0].as_py()]
+    if not names:
+        near = suggestion(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
+        raise UserError(f'There is no run "{name}" in the archive {root}; `sonde list` shows them.{near}')
+    shown = ", ".join(names[:4]) + (", …" if count > 4 else "")
+    raise UserError(f'"{name}" could mean {count} runs ({shown}); give more of the name.')
+
+
+def _members(root: Path, runs: Any, group: str) -> list[Path]:
+    wanted = compute.and_(compute.equal(runs["group"], group), compute.not_equal(runs["role"], "calibration"))
+    return [root / folder for folder in runs.filter(compute.fill_null(wanted, False))["folder"].to_pylist()]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the index: one a run and one a phase, with what lists, filters and histories need.
+
+A folder that is no run of ours has a row as well, with the sentence that says why, so that it is read only once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import RecordError
+from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
+from sonde.store.summary import Summary, read_summary
+from sonde.store.tags import read_tags
+
+Row = dict[str, Any]
+
+_KEY = ("system", "storage", "experiment", "node_class", "epoch")
+RUN_COLUMNS: Mapping[str, str] = {
+    "run": "text",
+    "folder": "text",  # below the archive
+    "changed_ns": "int",  # of the folder, when it was read; 0 when it was too fresh to trust
+    "problem": "text",  # null for a run; else why the folder is none
+    "started_s": "float",  # seconds since 1970, UTC
+    "started": "text",
+    "status": "text",
+    "role": "text",
+    "group": "text",
+    "plan": "text",
+    "title": "text",
+    "target": "text",
+    "file_system": "text",
+    "host": "text",
+    "tasks": "int",
+    "nodes": "int",
+    "processes": "int",
+    "threads": "int",
+    "seconds": "float",
+    "source": "text",  # null for our own measurements; else the tool whose result was imported
+    "verdict": "text",  # good, doubtful, invalid
+    "findings": "texts",
+    "tags": "texts",
+    **dict.fromkeys(_KEY, "text"),
+    **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES, OPERATIONS)},
+    "read_cached": "bool",  # reads there were, all of them from memory
+    "write_cached": "bool",
+}
+PHASE_COLUMNS: Mapping[str, str] = {
+    "run": "text",
+    "started_s": "float",
+    "plan": "text",
+    "group": "text",
+    "phase": "text",
+    "op": "text",
+    "backend": "text",
+    "cache": "text",
+    "measured": "bool",
+    "done": "bool",
+    "stopped_by": "text",
+    "bytes": "int",
+    "ops": "int",
+    "failed": "int",
+    "seconds": "float",
+    BYTES: "float",
+    OPERATIONS: "float",
+    "findings": "texts",
+    "series": "text",  # id of the series that the value belongs to; null when it belongs to none
+    "value": "float",  # in the unit of its series
+    "key": "text",  # the key of the series as JSON
+}
+_CUT_SHORT = ("error", "interrupt", "time_limit")
+_SEVERITIES = {"warning": "doubtful", "invalid": "invalid"}
+
+
+def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
+    """The row of a folder of the archive and those of its phases. Never raises: what is wrong becomes `problem`."""
+    try:
+        run = read_summary(folder)
+        return _run_row(run, shown, changed_ns, read_tags(folder)), _phase_rows(run)
+    except (RecordError, OSError) as reason:
+        problem = str(reason)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as reason:
+        problem = f"has a run.json that makes no sense ({type(reason).__name__}: {reason})"
+    return {"run": folder.name, "folder": shown, "changed_ns": changed_ns, "problem": problem}, []
+
+
+def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> Row:
+    document = run.document
+    findings = [one for one in document.get("findings") or () if isinstance(one, Mapping)]
+    severities = {_SEVERITIES.get(str(one.get("severity")), "good") for one in findings}
+    key = key_of(run)
+    row: Row = {
+        "run": run.id,
+        "folder": shown,
+        "changed_ns": changed_ns,
+        "started_s": epoch_seconds(run.started),
+        "verdict": next((one for one in ("invalid", "doubtful") if one in severities), "good"),
+        "findings": sorted({str(one.get("id")) for one in findings if one.get("id")}),
+        "tags": sorted(tags),
+        "source": _source(document),
+        "host": str(document.get("host") or ""),
+        **{name: _whole(document.get(name)) for name in ("processes", "threads")},
+        **dict(zip(_KEY, asdict(key).values() if key else [None] * len(_KEY), strict=True)),
+    }
+    own = ("started", "status", "role", "group", "plan", "title", "target", "file_system", "tasks", "nodes", "seconds")
+    row |= {name: getattr(run, name) for name in own}
+    for way, ops in (("write", ("write", "rewrite")), ("read", ("read", "reread", "read_only"))):
+        row |= _fastest(run.phases, way, ops)
+    return row
+
+
+def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Sequence[str]) -> Row:
+    """The best phase of that direction; what is known to have come from the page cache does not count."""
+    there = [one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES))]
+    honest = [one for one in there if _cache(one) != "cached"]
+    row: Row = {f"{way}_cached": bool(there) and not honest}
+    if honest:
+        best = max(honest, key=lambda one: float(one[BYTES]))
+        row |= {f"{way}_{BYTES}": float(best[BYTES]), f"{way}_{OPERATIONS}": _number(best.get(OPERATIONS))}
+    return row
+
+
+def _phase_rows(run: Summary) -> list[Row]:
+    key = key_of(run)
+    rows = []
+    for phase in run.phases:
+        row: Row = {"run": run.id, "started_s": epoch_seconds(run.started), "plan": run.plan, "group": run.group}
+        row |= {name: _text(phase.get(name)) for name in ("phase", "op", "backend", "stopped_by")}
+        row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
+        row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}
+        row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES, OPERATIONS)}
+        row |= {"cache": _cache(phase), "findings": [str(one) for one in phase.get("findings") or ()]}
+        counted = value_of(key, phase) if key and counts(run) else None
+        if counted is not None:
+            series, value = counted
+            row |= {"value": value, **_named(series)}
+        rows.append(row)
+    return rows
+
+
+@lru_cache(maxsize=4096)
+def _named(series: SeriesKey) -> Mapping[str, str]:
+    """Id and text of a key: the same few stand in most rows."""
+    return {"series": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
+
+
+def counts(run: Summary) -> bool:
+    """Whether the numbers of a run are part of any history."""
+    return run.role != "calibration" and run.status != "mismatch"
+
+
+def key_of(run: Summary) -> RunKey | None:
+    """The run's part of the key; None when it has none."""
+    shared = run.document.get("series")
+    try:
+        return RunKey(**{str(name): str(value) for name, value in shared.items()}) if shared else None
+    except (TypeError, AttributeError):
+        return None
+
+
+def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] | None:
+    """What a phase adds to which series; None when it was not finished, not measured or cut short."""
+    if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
+        return None
+    unit = BYTES if phase.get(BYTES) else OPERATIONS
+    value = phase.get(unit)
+    if not _positive(value):
+        return None
+    own = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
+    shared = (key.system, key.file_system, key.experiment, key.node_class, key.epoch)
+    return SeriesKey(*shared, cache=_cache(phase), unit=unit, **own), float(str(value))
+
+
+def epoch_seconds(started: str) -> float:
+    """Seconds since 1970 of an ISO time; a time without zone is UTC, and 0 stands for no time at all."""
+    try:
+        moment = datetime.fromisoformat(started)
+    except ValueError:
+        return 0.0
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _cache(phase: Mapping[str, Any]) -> str:
+    return cache_state(str(phase.get("cache") or ""), phase.get("findings") or ())
+
+
+def _source(document: Mapping[str, Any]) -> str | None:
+    source = document.get("source")
+    return str(source.get("tool") or "unknown") if isinstance(source, Mapping) else None
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

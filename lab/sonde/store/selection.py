@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs are meant. ``masks`` finds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sonde.model.errors import UserError
+
+STATUSES = ("done", "failed", "interrupted", "mismatch", "lost")
+VERDICTS = ("good", "doubtful", "invalid")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Runs that fulfil everything that is said here. Texts are looked for anywhere and in any case, except where a
+    whole word is meant: status, verdict, tag, finding, hash."""
+
+    plan: str = ""  # in the id or the title
+    target: str = ""  # in target, file system or storage
+    system: str = ""  # in system or host
+    source: str = ""  # tool an imported run came from; "sonde" for our own
+    status: str = ""
+    verdict: str = ""
+    experiment: str = ""  # beginning of the hash
+    tags: Sequence[str] = ()  # all of them
+    finding: str = ""
+    tasks: int | None = None
+    nodes: int | None = None
+    since_s: float | None = None  # seconds since 1970
+    until_s: float | None = None
+    calibrations: bool = False  # these too
+    ids: Sequence[str] | None = None
+
+    def columns(self) -> list[str]:
+        """Columns of the index that have to be read to know which runs are meant."""
+        asked = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
+        asked |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
+        asked |= {name: (name,) for name in ("source", "status", "verdict", "experiment", "tasks", "nodes")}
+        found = {column for name, columns in asked.items() if getattr(self, name) for column in columns}
+        found |= {"started_s"} if (self.since_s, self.until_s) != (None, None) else set()
+        found |= {"run"} if self.ids is not None else set()
+        return sorted(found | {"problem", "role"})
+
+
+def moment(text: str, option: str, now: datetime | None = None) -> float:
+    """Seconds since 1970 of ``2026-11-21``, ``2026-11-21T14:00`` (UTC unless it says otherwise) or ``7d`` ago."""
+    ago = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
+    if ago:
+        unit = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}[ago[2]]
+        try:
+            return ((now or datetime.now(UTC)) - int(ago[1]) * unit).timestamp()
+        except OverflowError:
+            return 0.0
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise UserError(
+            f'{option} "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'
+        ) from None

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where in the archive a run lies: one folder a month, so that no folder grows without bounds and a reader can see
+from a few time stamps what has changed.
+
+Runs that lie in the root itself, because somebody copied them there, are found too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REPORTS = "reports"
+ROOT = "root"  # stands for the root itself where a month could stand
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_STAMPED = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
+_UNDATED = "1970-01"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One month as it was at one moment."""
+
+    stamp_ns: int  # time of the folder's last change, read before its entries
+    changed_ns: Mapping[str, int]  # name of each folder in it -> time of the last change in that
+
+
+def month_of(run_id: str) -> str:
+    """The folder a run belongs in, by its id alone."""
+    found = _STAMPED.match(run_id)
+    return f"{found[1]}-{found[2]}" if found else _UNDATED
+
+
+def place_of(root: Path, run_id: str) -> Path:
+    """The folder of a run of that id."""
+    return root / month_of(run_id) / run_id
+
+
+def folder_of(root: Path, shard: str) -> Path:
+    """The folder of a shard: a month, or the root."""
+    return root if shard == ROOT else root / shard
+
+
+def stamps(root: Path) -> dict[str, int]:
+    """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
+    found = {}
+    with os.scandir(root) as entries:
+        months = sorted(one.name for one in entries if _MONTH.fullmatch(one.name) and one.is_dir())
+    for shard in [ROOT, *months]:
+        try:
+            found[shard] = _stamp(folder_of(root, shard))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+    return found
+
+
+def _stamp(path: Path) -> int:
+    # Opened, not only looked at: a network file system then asks its server again.
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return os.fstat(folder).st_mtime_ns
+    finally:
+        os.close(folder)
+
+
+def list_shard(root: Path, shard: str) -> Listing:
+    """What is in a shard. Raises OSError when it cannot be read."""
+    folder = folder_of(root, shard)
+    stamp = _stamp(folder)
+    return Listing(stamp, dict(_folders(folder, shard == ROOT)))
+
+
+def _folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
+    with os.scandir(folder) as entries:
+        for one in entries:
+            if one.name.startswith(".") or (is_root and (one.name == REPORTS or _MONTH.fullmatch(one.name))):
+                continue
+            try:
+                if one.is_dir():
+                    yield one.name, one.stat().st_mtime_ns
+            except FileNotFoundError:
+                continue  # removed since it was listed

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index says what the files say, whatever happened to them and to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+
+from sonde.store import index, tags
+from sonde.store.archive import Archive
+from sonde.store.catalog import Catalog
+from sonde.store.history import all_series
+from sonde.store.selection import Selection
+from sonde.store.shards import ROOT
+
+NAMES = [f"2026{month:02d}{day:02d}T1200{day:02d}Z-daily-{day:04x}" for month in (1, 2, 11) for day in range(1, 13)]
+
+
+def truth(root: Path) -> tuple[dict[str, Any], set[str]]:
+    """What is in the archive, from the files alone: run -> (tags, value), and the folders that are no runs."""
+    runs, complaints = Archive(root).runs()
+    found = {run.id: (tuple(tags.read_tags(run.folder)), run.phases[0]["bytes_per_s"]) for run in runs}
+    return found, {complaint.split(" ")[0] for complaint in complaints}
+
+
+def seen(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
+    rows = catalog.runs(["run", "tags", "write_bytes_per_s"]).to_pylist()
+    found = {row["run"]: (tuple(row["tags"]), row["write_bytes_per_s"]) for row in rows}
+    return found, {complaint.split(" ")[0] for complaint in catalog.complaints()}
+
+
+def files(root: Path) -> list[Path]:
+    return sorted((root / index.FOLDER / index.VERSION).glob("[!.]*"))
+
+
+@pytest.fixture
+def root(archive: Path) -> Path:
+    for name in NAMES[::2]:
+        made.put(archive, name)
+    return archive
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
+    pick = random.Random(seed)
+    for step in range(25):
+        present = [path for path in root.glob("*-*/*") if path.is_dir()]
+        there = {path.name for path in [*present, *root.iterdir()]}
+        absent = [name for name in NAMES if name not in there]
+        act = pick.choice(["add", "add", "remove", "tag", "untag", "foreign", "damage", "age", "lose", "copy"])
+        if act == "add" and absent:
+            made.put(root, pick.choice(absent), [made.phase(rate=1e9 + step)])
+        elif act == "remove" and present:
+            Archive(root).remove(pick.choice(present))
+        elif act in ("tag", "untag") and present:
+            folder = pick.choice(present)
+            tags.change_tags(folder, ["x"] if act == "tag" else [], ["x"] if act == "untag" else [])
+        elif act == "foreign":
+            (root / "2026-02" / f"junk{step}").mkdir(parents=True)
+        elif act == "damage" and absent:
+            made.put(root, pick.choice(absent)).joinpath("run.json").write_text('{"schema": "sonde-run/1"')
+        elif act == "age":
+            made.age(root, hours=step)
+        elif act == "lose" and files(root):
+            pick.choice(files(root)).unlink()
+        elif act == "copy" and present:
+            source = pick.choice(present)
+            if not (root / source.name).exists():
+                shutil.copytree(source, root / source.name)
+                shutil.rmtree(source)
+        if pick.random() < 0.7:
+            assert seen(Catalog(root)) == truth(root), f"after {act} in step {step}"
+    assert seen(Catalog(root)) == truth(root)
+
+
+def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.age(root)
+    expected = seen(Catalog(root))
+    read: list[Path] = []
+    honest = index.rows_of
+    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or honest(folder, *rest))
+    assert seen(Catalog(root)) == expected
+    assert read == []
+    added = made.put(root, NAMES[1])
+    Catalog(root)
+    assert read == [added], "of a month that changed, only what is new"
+
+
+def test_a_change_in_the_same_instant_is_not_missed(root: Path) -> None:
+    """The time stamp of a folder may stay the same when it changes twice in one tick of the file system's clock."""
+    Catalog(root)
+    stamp = (root / "2026-01").stat()
+    added = made.put(root, NAMES[1])
+    tags.change_tags(root / "2026-01" / NAMES[0], ["later"])
+    for folder in (root / "2026-01", root / "2026-01" / NAMES[0]):
+        os.utime(folder, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    found, _ = seen(Catalog(root))
+    assert added.name in found
+    assert found[NAMES[0]][0] == ("later",)
+
+
+def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
+    made.age(root)
+    expected = seen(Catalog(root))
+    for number, file in enumerate(files(root)):
+        file.write_bytes([b"", b"PAR1 this is no table", file.read_bytes()[:-40]][number % 3])
+    assert seen(Catalog(root)) == expected
+    catalog = Catalog(root)
+    for file in files(root):
+        file.unlink()
+    assert seen(catalog) == expected, "it was deleted while somebody used it"
+    shutil.rmtree(root / index.FOLDER)
+    assert seen(Catalog(root)) == expected
+
+
+def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (root / index.FOLDER).write_text("a file where a folder should be")
+    assert seen(Catalog(root)) == truth(root)
+    assert list((tmp_path / "cache").rglob("*.parquet"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root / index.FOLDER))
+    nowhere = Catalog(root)
+    assert nowhere.files("runs") == []
+    assert seen(nowhere) == truth(root)
+    assert {len(one) for one in all_series(Archive(root))} == {len(NAMES[::2])}
+
+
+def test_a_month_that_is_gone_is_forgotten(root: Path) -> None:
+    Catalog(root)
+    shutil.rmtree(root / "2026-02")
+    assert seen(Catalog(root)) == truth(root)
+    assert {file.name.partition("~")[0] for file in files(root)} == {ROOT, "2026-01", "2026-11"}
+
+
+def test_files_of_another_version_are_left_alone(root: Path) -> None:
+    other = root / index.FOLDER / "0"
+    other.mkdir(parents=True)
+    (other / "2026-01~1.runs.parquet").write_bytes(b"x")
+    assert seen(Catalog(root)) == truth(root)
+    assert (other / "2026-01~1.runs.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cannot be read"),
+        ("[]", "of another kind"),
+        ('{"schema": "sonde-run/9"}', "of another kind (sonde-run/9)"),
+        ('{"schema": "sonde-run/1", "phases": 7, "plan": [], "findings": 3}', "makes no sense"),
+        ('{"schema": "sonde-run/1", "started": 1e999, "tasks": 1e400, "series": []}', None),
+        ('{"schema": "sonde-run/1", "phases": [{"bytes": 99999999999999999999999, "findings": 1}]}', "makes no sense"),
+        ("\x00\xff", "cannot be read"),
+    ],
+)
+def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, said: str | None) -> None:
+    odd = root / "2026-01" / "odd"
+    odd.mkdir()
+    (odd / "run.json").write_text(text, encoding="latin-1")
+    (root / "2026-01" / "a file").write_text("not a folder")
+    catalog = Catalog(root)
+    complaints = catalog.complaints()
+    assert len(catalog.runs(["run"])) == len(NAMES[::2]) + (said is None)
+    assert [said in one and str(odd) in one and one.endswith("skipped.") for one in complaints] == [True] * bool(said)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+import made
+from sonde.store.catalog import Catalog
+for number in range(40):
+    made.put(Path(sys.argv[1]), f"2026{1 + number % 3:02d}02T0000{number:02d}Z-{sys.argv[2]}-{number:04x}")
+    Catalog(Path(sys.argv[1])).runs(["run", "tags"])
+"""
+
+
+def test_many_writers_and_readers_at_once(root: Path) -> None:
+    here = str(Path(__file__).parent)
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(root), f"w{number}", here], stderr=subprocess.PIPE)
+        for number in range(3)
+    ]
+    counts = []
+    while any(one.poll() is None for one in writers):
+        counts.append(len(Catalog(root).runs(["run"])))
+    assert [one.communicate()[1].decode() for one in writers] == [""] * 3
+    assert counts == sorted(counts), "a run that was seen once stays"
+    assert seen(Catalog(root)) == truth(root)
+    assert len(truth(root)[0]) == len(NAMES[::2]) + 120
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Selection(), {"a", "b", "c", "d"}),
+        (Selection(calibrations=True), {"a", "b", "c", "d", "e"}),
+        (Selection(plan="DAILY"), {"a", "b"}),
+        (Selection(plan="weekly probe"), {"c"}),
+        (Selection(target="/x"), {"b"}),
+        (Selection(target="lustre"), {"a", "b", "c"}),
+        (Selection(system="nid9"), {"c"}),
+        (Selection(system="edison"), {"d"}),
+        (Selection(source="sonde"), {"a", "b", "c"}),
+        (Selection(source="ior"), {"d"}),
+        (Selection(status="failed"), {"b"}),
+        (Selection(verdict="good"), {"a", "d"}),
+        (Selection(verdict="doubtful"), {"b"}),
+        (Selection(verdict="invalid"), {"c"}),
+        (Selection(finding="too_short"), {"b", "c"}),
+        (Selection(experiment="eeee"), {"a", "b", "c"}),
+        (Selection(tags=["keep"]), {"a", "b"}),
+        (Selection(tags=["keep", "v2"]), {"b"}),
+        (Selection(tasks=4), {"a", "c", "d"}),
+        (Selection(nodes=7), {"c"}),
+        (Selection(since_s=1767398400.0), {"b", "c", "d"}),
+        (Selection(until_s=1767398400.0), {"a"}),
+        (Selection(plan="daily", tags=["v2"], status="failed"), {"b"}),
+        (Selection(plan="nothing like it"), set()),
+    ],
+    ids=str,
+)
+def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expected: set[str]) -> None:
+    short = [{"id": "too_short", "severity": "warning"}]
+    spoiled = [*short, {"id": "cache_suspect", "severity": "invalid"}]
+    edison = {**made.KEY, "system": "edison", "experiment": "f" * 12}
+    made.put(archive, "20260102T000000Z-a-0000")
+    made.put(archive, "20260103T000000Z-b-0000", target="/x", status="failed", tasks=8, findings=short)
+    weekly = {"id": "w", "title": "Weekly probe"}
+    made.put(archive, "20260104T000000Z-c-0000", plan=weekly, host="nid9", nodes=7, findings=spoiled)
+    imported = {"plan": {"id": "z"}, "file_system": "", "series": {**edison, "file_system": "gpfs"}, "target": ""}
+    made.put(archive, "20260105T000000Z-d-0000", source={"tool": "IOR 4.1.0"}, **imported)
+    made.put(archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, series=edison)
+    for name, words in (("a", ["keep"]), ("b", ["keep", "v2"])):
+        (folder,) = archive.glob(f"*/*-{name}-0000")
+        tags.change_tags(folder, words)
+    found = Catalog(archive).runs(["run"], wanted)["run"].to_pylist()
+    assert {one.split("-")[1] for one in found} == expected
+    assert found == sorted(found), "in the order of their start"
+
+
+def test_the_last_so_many(root: Path) -> None:
+    catalog = Catalog(root)
+    everything = catalog.runs(["run"])["run"].to_pylist()
+    for last in (0, 1, 5, len(everything), 99):
+        found = catalog.find(["run"], last=last)
+        assert found.table["run"].to_pylist() == (everything[-last:] if last else [])
+        assert found.count == len(everything)
+
+
+def test_a_history_is_in_the_order_of_time_wherever_runs_lie(archive: Path) -> None:
+    names = ["20260301T000000Z-daily-0002", "20260301T000000Z-daily-0001", "20260101T000000Z-daily-0009"]
+    for position, name in enumerate(names):
+        made.put(archive, name, [made.phase(rate=1e9 + position)])
+    (archive / "2026-01" / names[2]).rename(archive / names[2])
+    (series,) = all_series(Archive(archive))
+    assert list(series.runs) == sorted(names)
+    assert series.values.tolist() == [1e9 + 2, 1e9 + 1, 1e9]
+    assert series.runs[-1] == names[0]
+    assert series.groups[0:2] == ["", ""]
+
+
+def test_tags_are_words_and_survive_nonsense(root: Path) -> None:
+    folder = root / "2026-01" / NAMES[0]
+    assert tags.change_tags(folder, ["b", "a"]) == ["a", "b"]
+    assert tags.change_tags(folder, ["c"], ["a"]) == ["b", "c"]
+    assert json.loads((folder / "tags.json").read_text()) == {"tags": ["b", "c"]}
+    for nonsense in ("", "[]", '{"tags": 3}', '{"tags": [1, null]}', "\x00"):
+        (folder / "tags.json").write_text(nonsense)
+        assert tags.read_tags(folder) == []

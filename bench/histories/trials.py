@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of a detector on the noise of real histories: how often it is wrong, how soon it is right.
+
+Each history of 100 probes is drawn from residuals (of a running median over 31 runs) in blocks of five neighbors; a
+probe is one run or the median of three drawn independently. At probe 60 the rate falls by a known share. The detector sees one probe after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sonde.stats.ranks import Floats
+from sonde.trends.budget import FIRST_ANSWER, resample
+from sonde.trends.lanes import Alarm, Settings
+from sonde.trends.watch import watch_rows
+
+PROBES, STEP_AT, SOON = 100, 60, 10
+BLOCK, AROUND = 5, 31
+DROPS = (0.10, 0.20, 0.30, 0.70)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Share of the steps found within ten probes, and the median number of probes that took (NaN when none)."""
+
+    found: float
+    delay: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """False alarms per 100 watched probes, and one cell for each drop."""
+
+    false_alarms: float
+    gate_share: float
+    cells: dict[float, Cell]
+
+
+def study_noise(rates: ArrayLike) -> Floats:
+    """The logarithms less their running median: the noise that the study drew from."""
+    values = np.log(np.asarray(rates, dtype=float))
+    half = AROUND // 2
+    near = [np.median(values[max(0, at - half) : at + half + 1]) for at in range(values.size)]
+    left: Floats = values - np.array(near, dtype=float)
+    return left
+
+
+def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.Generator) -> Floats:
+    """`rows` histories from each noise."""
+    drawn = [
+        np.median([resample(noise, rows, PROBES, random, BLOCK) for _ in range(repeats)], axis=0) for noise in noises
+    ]
+    return np.concatenate(drawn)
+
+
+def attempt(noises: Sequence[Floats], settings: Sequence[Settings], rows: int, repeats: int, seed: int) -> Outcome:
+    """Null histories and stepped ones, `rows` from each noise, watched with the settings of that noise."""
+    random = np.random.default_rng(seed)
+    null = probes(noises, rows, repeats, random)
+    alarms = _watched(null, settings, rows)
+    watched = null.shape[0] * (PROBES - FIRST_ANSWER)
+    cells = {}
+    for drop in DROPS:
+        stepped = probes(noises, rows, repeats, random)
+        stepped[:, STEP_AT:] += np.log(1 - drop)
+        cells[drop] = _cell(_watched(stepped, settings, rows), stepped.shape[0])
+    gate = sum(one.lane == "gate" for one in alarms) / max(1, len(alarms))
+    return Outcome(100 * len(alarms) / watched, gate, cells)
+
+
+def _watched(histories: Floats, settings: Sequence[Settings], rows: int) -> list[Alarm]:
+    alarms: list[Alarm] = []
+    owners = np.repeat(np.arange(len(settings)), rows)
+    for own in dict.fromkeys(settings):
+        mine = np.flatnonzero(np.isin(owners, [at for at, one in enumerate(settings) if one == own]))
+        alarms += [replace(alarm, series=int(mine[alarm.series])) for alarm in watch_rows(histories[mine], own)]
+    return alarms
+
+
+def _cell(alarms: Sequence[Alarm], histories: int) -> Cell:
+    """The first alarm about a drop, raised in the ten probes from the step on, of each history."""
+    delays: dict[int, int] = {}
+    for alarm in alarms:
+        if STEP_AT <= alarm.noticed < STEP_AT + SOON and alarm.after < alarm.before:
+            delays.setdefault(alarm.series, alarm.noticed - STEP_AT + 1)
+    delay = float(np.median(list(delays.values()))) if delays else float("nan")
+    return Cell(len(delays) / histories, delay)

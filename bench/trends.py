@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often the trend detector is wrong and how soon it is right, on the noise of real histories.
+
+The data are a folder of CSV files (columns time_utc, system, file_system, benchmark, files, operation, rate_GiBps),
+named with --data or $SONDE_HISTORIES; without one only simulated years are tried. Prints tables; with --json one object
+of named figures instead. With --check the exit code is 1 when a promise is broken:
+
+* false alarms per 100 runs at most 0.35 and a drop of 20 % found within ten runs nine times of ten, with probes of
+  three repeats, on the file systems (burst buffers, rows without file_system, are shown beside them);
+* 1,000 simulated years without change stay within the alarm budget of one a series and year.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from histories.documented import ROWS, error
+from histories.read import histories
+from histories.trials import DROPS, Outcome, attempt, study_noise
+from sonde.stats.ranks import Floats
+from sonde.trends.budget import Budget, Calibration, calibrate, resample, residuals
+from sonde.trends.changes import changes, events
+from sonde.trends.series import Series, moment
+from sonde.trends.watch import watch, watch_rows
+
+VARIABLE = "SONDE_HISTORIES"
+MOST_FALSE, LEAST_FOUND = 0.35, 0.90
+YEARS, RUNS_A_YEAR = 1000, 365
+REPEATS = 3
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--data", type=Path, default=os.environ.get(VARIABLE), help=f"folder of CSV files (${VARIABLE})"
+    )
+    parser.add_argument("--rows", type=int, default=24, help="trials a series and cell (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a promise is broken")
+    return parser.parse_args()
+
+
+def say(text: str, options: argparse.Namespace) -> None:
+    """The tables go to standard output, unless that is for JSON."""
+    print(text, file=sys.stderr if options.json else sys.stdout, flush=True)
+
+
+def line(name: str, outcome: Outcome) -> str:
+    cells = "  ".join(f"{outcome.cells[drop].found:4.2f}/{outcome.cells[drop].delay:<3.0f}" for drop in DROPS)
+    return f"{name:44} {outcome.false_alarms:5.2f}   {cells}"
+
+
+HEADING = f"{'':44} {'false':>5}   " + "  ".join(f"{-drop:<8.0%}" for drop in DROPS)
+
+
+def documented(noises: Sequence[Floats], figures: dict[str, float], options: argparse.Namespace) -> None:
+    """The published settings beside what a study found on other systems with them."""
+    say(
+        f"\nPublished settings: false alarms per 100 runs, share found within ten runs / median runs\n{HEADING}",
+        options,
+    )
+    inside = total = 0
+    for row in ROWS:
+        outcome = attempt(noises, [row.settings] * len(noises), options.rows, row.repeats, options.seed)
+        title = f"{row.name}, {'single runs' if row.repeats == 1 else 'median of 3'}"
+        say(line(title, outcome), options)
+        pairs = list(zip(row.found, (outcome.cells[drop].found for drop in DROPS), strict=True))
+        verdicts = [abs(ours - theirs) <= 2 * error(theirs) for theirs, ours in pairs]
+        inside, total = inside + sum(verdicts), total + len(verdicts)
+        marks = "  ".join(
+            f"{theirs:4.2f} {'ok' if ok else '!!'} " for (theirs, _), ok in zip(pairs, verdicts, strict=True)
+        )
+        say(f"{'   documented':44} {row.false_alarms:5.2f}   {marks}", options)
+        figures |= {f"{title} -{drop:.0%}": outcome.cells[drop].found for drop in DROPS}
+        figures[f"{title} false alarms"] = outcome.false_alarms
+    say(f"{inside} of {total} power cells agree within twice their error", options)
+    figures["documented cells"], figures["documented cells that agree"] = total, inside
+
+
+def settings_words(found: Calibration) -> str:
+    one = found.settings
+    return f"ARL0 {one.arl0:.0f}, gate at {one.gate_deviations:.0f} standard deviations"
+
+
+def chosen(name: str, series: Sequence[Series], figures: dict[str, float], options: argparse.Namespace) -> Outcome:
+    """Settings calibrated on the probes of a site, tried on its noise; and on the half that they have not seen."""
+    noises = [study_noise(one.values) for one in series]
+    found = calibrate([_probe(residuals(one.values), options.seed) for one in series], Budget())
+    outcome = attempt(noises, [found.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
+    say(line(f"{name} ({len(noises)}): {settings_words(found)}", outcome), options)
+    first = [_probe(residuals(one.values[: len(one) // 2]), options.seed) for one in series]
+    found = calibrate(first, Budget())
+    second = [study_noise(one.values[len(one) // 2 :]) for one in series]
+    later = attempt(second, [found.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
+    say(line("   learned on the first half, tried on the other", later), options)
+    for title, one in ((name, outcome), (f"{name}, other half", later)):
+        figures |= {f"{title} found -{drop:.0%}": one.cells[drop].found for drop in DROPS}
+        figures[f"{title} false alarms"] = one.false_alarms
+    return outcome
+
+
+def _probe(noise: Floats, seed: int) -> Floats:
+    """A long history of probes of three repeats with this noise, to learn from."""
+    random = np.random.default_rng(seed)
+    median: Floats = np.median([resample(noise, 1, 1500, random)[0] for _ in range(REPEATS)], axis=0)
+    return median
+
+
+def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], options: argparse.Namespace) -> float:
+    """Alarms a series and year without change, with settings learned on single runs of the same noise."""
+    found = calibrate(noises, Budget())
+    random = np.random.default_rng(options.seed + 3)
+    rows = -(-YEARS // len(noises))
+    years = np.concatenate([resample(noise, rows, RUNS_A_YEAR, random) for noise in noises])[:YEARS]
+    rate = len(watch_rows(years, found.settings)) / YEARS
+    say(f"{name:44} {rate:5.2f} alarms a year of {RUNS_A_YEAR} runs  ({settings_words(found)})", options)
+    figures[f"{name} alarms a year"] = rate
+    return rate
+
+
+def as_it_was(series: Sequence[Series], options: argparse.Namespace) -> None:
+    """The year itself, with its real changes: what would have been said, grouped."""
+    settings = calibrate([residuals(one.values) for one in series], Budget()).settings
+    found = changes(series, watch(series, settings))
+    grouped = events(series, found)
+    years = sum(len(one) for one in series) / RUNS_A_YEAR
+    say(
+        f"\nThe histories as they were: {len(found) / years:.1f} alarms a series and year, {len(grouped)} events",
+        options,
+    )
+    for event in sorted(grouped, key=lambda one: -len(one.changes))[:8]:
+        sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in event.changes)
+        scope = ", ".join(f"{label} {value or 'none'}" for label, value in event.scope.items()) or "no common label"
+        say(f"  {moment(event.time):%Y-%m-%d}  {len(event.changes)} series: {sizes}  ({scope})", options)
+
+
+def main() -> int:
+    options = arguments()
+    figures: dict[str, float] = {}
+    broken: list[str] = []
+    say(f"Years without change ({YEARS} of them)", options)
+    random = np.random.default_rng(options.seed)
+    white = [random.normal(0, 0.1, 400) for _ in range(10)]
+    rates = {"simulated normal noise": null_years("simulated normal noise", white, figures, options)}
+    if options.data:
+        try:
+            series = histories(options.data)
+        except (OSError, ValueError) as reason:
+            print(f"trends: {reason}", file=sys.stderr)
+            return 2
+        systems = [one for one in series if one.labels["file_system"]]
+        buffers = [one for one in series if not one.labels["file_system"]]
+        own = [residuals(one.values) for one in systems]
+        rates["file systems"] = null_years("noise of the file systems", own, figures, options)
+        documented([study_noise(one.values) for one in systems], figures, options)
+        say(f"\nSettings within a budget of one alarm a series and year, median of 3\n{HEADING}", options)
+        outcome = chosen("file systems", systems, figures, options)
+        if buffers:
+            chosen("burst buffers", buffers, figures, options)
+        as_it_was(series, options)
+        if outcome.false_alarms > MOST_FALSE:
+            broken.append(f"{outcome.false_alarms:.2f} false alarms per 100 runs, more than {MOST_FALSE}")
+        if outcome.cells[0.20].found < LEAST_FOUND:
+            broken.append(f"{outcome.cells[0.20].found:.2f} of the drops of 20 % found, less than {LEAST_FOUND}")
+    else:
+        say(f"No histories: name a folder with --data or ${VARIABLE} to try real noise.", options)
+    broken += [f"{name}: {rate:.2f} alarms a year, the budget is 1" for name, rate in rates.items() if rate > 1]
+    for one in broken:
+        say(f"BROKEN: {one}", options)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+    return 1 if broken and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Thresholds of the change-point model: how strong the best split must be before it is more than chance.
+
+After every run the model takes the largest standardized rank difference over all splits of the last `WINDOW` runs
+(Mann-Whitney within the change-point model of Hawkins and Deng 2010; Ross, Tasoulis and Adams 2011). Its distribution
+under "no change" depends on nothing but the number of runs in the window, so the thresholds are simulated once, from
+uniform noise: at each count the threshold is exceeded with probability 1/ARL0 by the series that have not exceeded one
+before. ARL0 is the mean number of runs between two false alarms when runs are independent; real runs are not, which is
+why `sonde.trends.budget` chooses ARL0 on the residuals of the site.
+
+`tools/change-thresholds` writes `change_table.py` anew from `simulate`.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+
+from sonde.stats.change_table import THRESHOLDS
+from sonde.stats.ranks import Floats, RankWindow
+
+# Runs that are looked at. More would find small changes a little better and forget older levels later.
+WINDOW = 50
+# Runs before the first answer.
+START = 20
+# Runs on the shorter side of a split.
+SHORTEST = 2
+ARL0_RANGE = (min(THRESHOLDS), max(THRESHOLDS))
+
+
+def thresholds(arl0: float) -> Floats:
+    """The threshold for each number of runs in the window, 0 … `WINDOW`; infinite below `START`.
+
+    Between the simulated ARL0 it is interpolated over their logarithm. Raises ValueError outside `ARL0_RANGE`.
+    """
+    low, high = ARL0_RANGE
+    if not low <= arl0 <= high:
+        raise ValueError(f"ARL0 is {arl0:g}; thresholds are known from {low} to {high}")
+    known = sorted(THRESHOLDS)
+    rows = np.array([THRESHOLDS[one] for one in known])
+    at = [log(one) for one in known]
+    wanted = np.array([np.interp(log(arl0), at, column) for column in rows.T])
+    return np.concatenate([np.full(START, np.inf), wanted])
+
+
+def simulate(arl0: float, series: int, seed: int, settle: int = 30) -> Floats:
+    """The thresholds for `START` … `WINDOW` runs, from `series` series of uniform noise.
+
+    A window that has just become full still knows what its series did not do before; the last threshold is the mean
+    over `settle` steps after ten such. Counts are smoothed by a parabola, which the noise of the simulation hides in.
+    """
+    random = np.random.default_rng(seed)
+    window = RankWindow(series, WINDOW)
+    found: list[float] = []
+    for step in range(1, WINDOW + 10 + settle):
+        window.push(random.random(window.filled.size))
+        if step < START:
+            continue
+        strength = np.abs(window.strongest_split(SHORTEST)[0])
+        limit = float(np.quantile(strength, 1 - 1 / arl0))
+        found.append(limit)
+        window.keep_series(strength <= limit)
+    growing = np.array(found[: WINDOW - START])
+    counts = np.arange(START, WINDOW)
+    smooth = np.polyval(np.polyfit(counts, growing, 2), counts)
+    return np.append(smooth, np.mean(found[WINDOW - START + 10 :]))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks: of one array, of a window that moves over many series at once, and how likely a rank sum is by chance.
+
+Real I/O noise is one-sided and heavy-tailed (one run in seven is more than a fifth too slow, hardly any is a fifth too
+fast), so everything that decides here looks at ranks and medians, never at means.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+# Up to this product of the two sizes the distribution of the rank sum is counted out; beyond it, it is normal to three
+# digits of the tail that matters here.
+_COUNTED = 2500
+
+
+def midranks(values: ArrayLike) -> Floats:
+    """Ranks from 1, equal values share the middle of theirs."""
+    array = np.asarray(values, dtype=float)
+    _, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2
+    ranks: Floats = middle[inverse.reshape(array.shape)]
+    return ranks
+
+
+def pairs_below(low: ArrayLike, high: ArrayLike) -> float:
+    """Mann and Whitney's U: in how many of the pairs the value of `low` is the smaller one (equal ones count half)."""
+    a, b = np.sort(np.asarray(low, dtype=float)), np.asarray(high, dtype=float)
+    below, up_to = np.searchsorted(a, b, side="left"), np.searchsorted(a, b, side="right")
+    return float(np.sum(below + up_to) / 2)
+
+
+@cache
+def rank_sum_tail(m: int, n: int) -> Floats:
+    """P(U <= u), u = 0 … m·n, when `m` and `n` values come from one distribution without ties (Mann, Whitney 1947)."""
+    if m * n > _COUNTED:
+        scores = (np.arange(m * n + 1) + 0.5 - m * n / 2) / np.sqrt(m * n * (m + n + 1) / 12)
+        return np.array([NormalDist().cdf(float(score)) for score in scores])
+    # Gaussian binomial coefficient: multiply by (1 - q^(n+i)) and divide by (1 - q^i), for i = 1 … m
+    counts = np.zeros(m * n + 1)
+    counts[0] = 1.0
+    for i in range(1, m + 1):
+        for u in range(m * n, n + i - 1, -1):
+            counts[u] -= counts[u - n - i]
+        for u in range(i, m * n + 1):
+            counts[u] += counts[u - i]
+    tail: Floats = np.cumsum(counts) / np.sum(counts)
+    return tail
+
+
+def rank_sum_p(a: ArrayLike, b: ArrayLike) -> float:
+    """Two-sided p that `a` and `b` come from one distribution."""
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    m, n = first.size, second.size
+    if m == 0 or n == 0:
+        raise ValueError("both sides need a value")
+    u = pairs_below(first, second)
+    tail = rank_sum_tail(min(m, n), max(m, n))
+    at = int(np.ceil(min(u, m * n - u)))
+    return float(min(1.0, 2 * tail[at]))
+
+
+class RankWindow:
+    """The last `width` values of each of `series` series, and their ranks, kept up to date value by value.
+
+    One step costs a few operations on an array of series x width, however many values came before: a thousand series
+    are watched at the cost of one.
+    """
+
+    def __init__(self, series: int, width: int) -> None:
+        self.width = width
+        self.values: Floats = np.full((series, width), np.nan)  # the newest last
+        self.ranks: Floats = np.zeros((series, width))  # among the values present, from 1
+        self.filled = np.zeros(series, dtype=np.int64)
+
+    def push(self, new: Floats) -> None:
+        """Adds one value to each series; where it is NaN (a gap) that series stays as it is."""
+        take = ~np.isnan(new)
+        values = self.values if take.all() else self.values[take]
+        ranks = self.ranks if take.all() else self.ranks[take]
+        fresh = new[take, None]
+        # comparisons with NaN are false, so places that are not filled yet count for nothing
+        oldest = values[:, :1]
+        ranks = ranks - (oldest < values) - 0.5 * (oldest == values)
+        ranks = ranks[:, 1:] + (fresh < values[:, 1:]) + 0.5 * (fresh == values[:, 1:])
+        values = values[:, 1:]
+        own = 1.0 + np.sum(values < fresh, axis=1) + 0.5 * np.sum(values == fresh, axis=1)
+        self.values[take] = np.concatenate([values, fresh], axis=1)
+        self.ranks[take] = np.concatenate([ranks, own[:, None]], axis=1)
+        self.filled[take] = np.minimum(self.filled[take] + 1, self.width)
+
+    def keep_last(self, series: int, count: int) -> None:
+        """Forgets all but the last `count` values of one series."""
+        count = min(count, int(self.filled[series]))
+        self.values[series, : self.width - count] = np.nan
+        self.ranks[series] = 0.0
+        if count:
+            self.ranks[series, self.width - count :] = midranks(self.values[series, self.width - count :])
+        self.filled[series] = count
+
+    def keep_series(self, keep: NDArray[np.bool_]) -> None:
+        """Goes on with these series only."""
+        self.values, self.ranks, self.filled = self.values[keep], self.ranks[keep], self.filled[keep]
+
+    def strongest_split(self, shortest: int) -> tuple[Floats, NDArray[np.int64]]:
+        """Of each series: how far the two sides of the best split differ, and how many values lie after it.
+
+        The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;
+        the spread takes ties into account. 0 and 0 where there are too few values, or all are equal.
+        """
+        count = self.filled[:, None].astype(float)
+        present = ~np.isnan(self.values)
+        centered = np.where(present, self.ranks - (count + 1) / 2, 0.0)
+        newer = np.arange(1, self.width + 1, dtype=float)[None, :]
+        excess = np.cumsum(centered[:, ::-1], axis=1)
+        older = count - newer
+        sums = np.sum(centered * centered, axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.sqrt(newer * older / (count * (count - 1)) * sums)
+            score = np.where((newer >= shortest) & (older >= shortest) & (spread > 0), excess / spread, 0.0)
+        best = np.argmax(np.abs(score), axis=1)
+        strength = score[np.arange(score.shape[0]), best]
+        return strength, np.where(strength != 0.0, best + 1, 0)

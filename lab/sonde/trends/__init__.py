@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histories: noticing that something got slower, and saying what and since when.
+
+`series` (what is watched), `lanes` (how a change is noticed), `budget` (how often that may be wrong), `watch` (one
+history, or all of them), `changes` (many alarms, one event).
+"""

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One history: the same measurement of the same system, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from sonde.stats.ranks import Floats
+
+YEAR_S = 365.25 * 86400.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """Rates (above 0) at times (seconds since 1970, UTC, ascending), one a run.
+
+    `labels` say what was measured where: two histories are comparable when their labels are equal. `runs` are the ids
+    of the runs where they are known.
+    """
+
+    labels: Mapping[str, str]
+    times: Floats
+    values: Floats
+    unit: str = "bytes/s"
+    runs: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.times.shape != self.values.shape or self.times.ndim != 1:
+            raise ValueError("a series needs one time for each value")
+        if np.any(np.diff(self.times) < 0):
+            raise ValueError("the times of a series ascend")
+        if not np.all(np.isfinite(self.values)) or np.any(self.values <= 0):
+            raise ValueError("the values of a series are above 0; a run that measured nothing has none")
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def name(self) -> str:
+        """The labels in their order, joined."""
+        return " · ".join(value for value in self.labels.values() if value)
+
+    @property
+    def logarithms(self) -> Floats:
+        logarithms: Floats = np.log(self.values)
+        return logarithms
+
+    @property
+    def interval_s(self) -> float:
+        """The usual time between two runs; a day where there are no two."""
+        gaps = np.diff(self.times)
+        gaps = gaps[gaps > 0]
+        return float(np.median(gaps)) if gaps.size else 86400.0
+
+    @property
+    def runs_per_year(self) -> float:
+        """Runs a year at the pace of the whole history; 365 where there are no two."""
+        span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
+        return (len(self) - 1) / span * YEAR_S if span > 0 else 365.0
+
+    def until(self, time: float) -> Series:
+        """The runs up to and including `time`."""
+        count = int(np.searchsorted(self.times, time, side="right"))
+        return Series(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
+
+
+def moment(time: float) -> datetime:
+    """The time of a run as UTC."""
+    return datetime.fromtimestamp(time, UTC)

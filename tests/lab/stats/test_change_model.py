@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The thresholds are what they are said to be: derived anew with fewer series, and tried on noise without change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.stats.change_model import ARL0_RANGE, SHORTEST, START, WINDOW, simulate, thresholds
+from sonde.stats.change_table import THRESHOLDS
+from sonde.stats.ranks import RankWindow
+
+
+def test_the_table_is_derived_anew() -> None:
+    derived = simulate(100, series=8000, seed=5)
+    assert derived == pytest.approx(np.array(THRESHOLDS[100]), abs=0.06)
+
+
+def test_every_row_has_a_threshold_for_every_count_and_grows_with_arl0() -> None:
+    rows = np.array([THRESHOLDS[arl0] for arl0 in sorted(THRESHOLDS)])
+    assert rows.shape[1] == WINDOW - START + 1
+    assert np.all(np.diff(rows, axis=0) > 0)
+
+
+def test_between_the_rows_thresholds_are_between_them() -> None:
+    low, middle, high = thresholds(500), thresholds(700), thresholds(1000)
+    assert np.all(np.isinf(middle[:START]))
+    assert np.all((low[START:] < middle[START:]) & (middle[START:] < high[START:]))
+    for outside in (ARL0_RANGE[0] - 1, ARL0_RANGE[1] + 1):
+        with pytest.raises(ValueError, match="ARL0"):
+            thresholds(outside)
+
+
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy"])
+def test_the_mean_time_to_a_false_alarm_is_the_stated_one_whatever_the_noise(draw: str) -> None:
+    random = np.random.default_rng(11)
+    limits = thresholds(100)
+    window, alarms, watched = RankWindow(6000, WINDOW), 0, 0
+    for _ in range(90):
+        window.push(getattr(random, draw)(size=window.filled.size))
+        strength = np.abs(window.strongest_split(SHORTEST)[0])
+        over = strength > limits[window.filled]
+        alarms += int(over.sum())
+        watched += window.filled.size if window.filled[0] >= START else 0
+        window.keep_series(~over)
+    assert watched / alarms == pytest.approx(100, rel=0.1)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks and rank sums against counting by hand and against printed tables."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.stats.ranks import RankWindow, midranks, pairs_below, rank_sum_p, rank_sum_tail
+
+few = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
+
+
+@given(few)
+def test_a_rank_is_one_more_than_what_is_below_and_half_of_what_is_equal(values: list[float]) -> None:
+    by_hand = [sum(b < a for b in values) + (1 + sum(b == a for b in values)) / 2 for a in values]
+    assert list(midranks(values)) == by_hand
+
+
+@given(few, few)
+def test_pairs_are_counted(low: list[float], high: list[float]) -> None:
+    by_hand = sum((a < b) + 0.5 * (a == b) for a, b in itertools.product(low, high))
+    assert pairs_below(low, high) == by_hand
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 3), (4, 5)])
+def test_the_distribution_of_the_rank_sum_is_that_of_all_arrangements(m: int, n: int) -> None:
+    counts = np.zeros(m * n + 1)
+    for chosen in itertools.combinations(range(m + n), m):
+        counts[sum(chosen) - m * (m - 1) // 2] += 1
+    assert rank_sum_tail(m, n) == pytest.approx(np.cumsum(counts) / counts.sum())
+
+
+@pytest.mark.parametrize(("m", "n", "critical"), [(5, 5, 2), (8, 12, 22), (10, 10, 23), (20, 20, 127)])
+def test_critical_values_are_the_printed_ones(m: int, n: int, critical: int) -> None:
+    """Two-sided 0.05, as in the tables of Mann and Whitney's test."""
+    tail = rank_sum_tail(m, n)
+    assert tail[critical] <= 0.025 < tail[critical + 1]
+
+
+def test_many_runs_take_the_normal_form_which_joins_the_counted_one() -> None:
+    counted, normal = rank_sum_tail(50, 50), rank_sum_tail(50, 51)
+    assert counted[900] == pytest.approx(normal[918], rel=0.1)
+
+
+def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
+    assert rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
+    assert rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
+    with pytest.raises(ValueError, match="both sides"):
+        rank_sum_p([], [1.0])
+
+
+steps = st.lists(
+    st.tuples(*[st.one_of(st.just(float("nan")), st.integers(0, 6).map(float))] * 2), min_size=1, max_size=30
+)
+
+
+@given(steps, st.integers(2, 8))
+def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, float]], width: int) -> None:
+    window = RankWindow(2, width)
+    for row in rows:
+        window.push(np.array(row))
+    for series in range(2):
+        last = [row[series] for row in rows if not np.isnan(row[series])][-width:]
+        assert window.filled[series] == len(last)
+        if last:
+            assert list(window.values[series, -len(last) :]) == last
+            assert list(window.ranks[series, -len(last) :]) == list(midranks(last))
+
+
+@given(st.lists(st.integers(0, 9).map(float), min_size=4, max_size=25))
+def test_the_strongest_split_is_the_best_of_all(values: list[float]) -> None:
+    window = RankWindow(1, len(values))
+    for value in values:
+        window.push(np.array([value]))
+    strength, newer = window.strongest_split(2)
+    ranks = midranks(values)
+    n, spread = len(values), float(np.var(ranks))
+    best = 0.0
+    for count in range(2, n - 1):
+        expected = count * (n + 1) / 2
+        deviation = (spread * count * (n - count) / (n - 1)) ** 0.5
+        score = (ranks[n - count :].sum() - expected) / deviation if deviation > 0 else 0.0
+        best = max(best, abs(score))
+        if count == newer[0]:
+            assert strength[0] == pytest.approx(score)
+    assert abs(strength[0]) == pytest.approx(best)
+
+
+def test_a_window_can_forget_and_go_on() -> None:
+    window = RankWindow(2, 6)
+    for value in range(6):
+        window.push(np.array([float(value), float(-value)]))
+    window.keep_last(0, 2)
+    window.push(np.array([4.5, 9.0]))
+    assert list(window.ranks[0, -3:]) == [1.0, 3.0, 2.0]
+    assert list(window.filled) == [3, 6]
+    assert window.ranks[1, -1] == 6.0

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios, their intervals, and what could not have been seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.stats.ratio import planned_visible, ratio, simulated_visible, smallest_visible
+
+rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
+
+
+@given(rates, rates, st.floats(0.01, 100))
+def test_the_unit_does_not_matter(before: list[float], after: list[float], unit: float) -> None:
+    one = ratio(before, after)
+    other = ratio(np.array(before) * unit, np.array(after) * unit)
+    assert other.value == pytest.approx(one.value, rel=1e-9)
+
+
+@given(rates, rates)
+def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]) -> None:
+    one, other = ratio(before, after), ratio(after, before)
+    assert one.value * other.value == pytest.approx(1.0, rel=1e-9)
+    if one.low is not None and one.high is not None:
+        assert one.low <= one.value <= one.high
+        assert other.high == pytest.approx(1 / one.low, rel=1e-9)
+
+
+def test_the_median_of_all_ratios() -> None:
+    assert ratio([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]).value == pytest.approx(2.0)
+    found = ratio([10.0] * 8, [5.0] * 8)
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert found.differs
+
+
+def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
+    found = ratio([1.0] * 4, [2.0] * 9)
+    assert found.low is None
+    assert not found.differs
+    assert found.why == "an interval needs 5 runs on each side; here are 4 and 9"
+    assert "99.9 %" in ratio([1.0] * 5, [2.0] * 5, confidence=0.999).why
+
+
+@pytest.mark.parametrize("wrong", [[], [0.0, 1.0], [-1.0], [float("nan")], [float("inf")]])
+def test_what_has_no_logarithm_is_refused(wrong: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"ratio"):
+        ratio(wrong, [1.0])
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 5), (10, 10), (5, 20)])
+def test_the_interval_covers_the_truth_on_one_sided_noise(m: int, n: int) -> None:
+    random = np.random.default_rng(7)
+    covered = 0
+    for _ in range(600):
+        before = 1e9 * np.exp(-random.gamma(0.5, 0.2, m))
+        after = 0.8e9 * np.exp(-random.gamma(0.5, 0.2, n))
+        found = ratio(before, after)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.8 <= found.high
+    assert covered / 600 >= 0.93
+
+
+def test_a_smaller_drop_than_the_visible_one_is_mostly_missed_and_a_larger_mostly_seen() -> None:
+    random = np.random.default_rng(8)
+    noise = random.normal(0, 0.1, 400)
+    drop = simulated_visible(noise, 5, 20)
+    assert drop is not None
+    assert drop == pytest.approx(planned_visible(0.1, 5, 20), abs=0.03)
+    few = simulated_visible(noise, 3, 20)
+    assert few is not None
+    assert few > drop
+
+
+def test_so_few_runs_that_nothing_could_be_seen() -> None:
+    assert smallest_visible([1.0, 1.1, 0.9], [1.0, 0.9]) is None
+    assert smallest_visible([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
+    assert simulated_visible([0.1] * 5, 5, 5) is None
+    some = smallest_visible([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
+    assert some is not None
+    assert 0.1 < some < 0.6

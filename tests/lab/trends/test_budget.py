@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The budget of false alarms holds on noise the settings were not learned on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.trends.budget import Budget, calibrate, resample, residuals
+from sonde.trends.lanes import Settings
+from sonde.trends.watch import watch_rows
+
+
+def spells(runs: int, seed: int) -> np.ndarray:
+    """One-sided noise whose neighbors share weather: what breaks promises made for independent runs."""
+    random = np.random.default_rng(seed)
+    slow, noise = 0.0, np.empty(runs)
+    for run in range(runs):
+        slow = 0.35 * slow + random.gamma(0.3, 0.25)
+        noise[run] = random.normal(0, 0.04) - slow
+    return noise
+
+
+def test_a_year_without_change_stays_within_the_budget() -> None:
+    learned = [residuals(np.exp(spells(365, seed))) for seed in range(8)]
+    found = calibrate(learned, Budget(1.0, 365))
+    assert found.own
+    assert found.kept
+    fresh = np.array([spells(365, seed) for seed in range(100, 300)])
+    assert len(watch_rows(fresh, found.settings)) / 200 <= 1.0
+
+
+def test_settings_made_for_independent_runs_break_it_here() -> None:
+    """Otherwise the test above would show nothing."""
+    fresh = np.array([spells(365, seed) for seed in range(100, 200)])
+    assert len(watch_rows(fresh, Settings(arl0=200))) / 100 > 1.0
+
+
+def test_a_smaller_budget_makes_duller_settings() -> None:
+    learned = [np.random.default_rng(seed).normal(0, 0.05, 365) for seed in range(4)]
+    generous, strict = calibrate(learned, Budget(1.0)), calibrate(learned, Budget(0.2))
+    assert strict.settings.arl0 > generous.settings.arl0
+    assert strict.settings.gate_deviations >= generous.settings.gate_deviations
+
+
+def test_short_histories_keep_the_published_settings() -> None:
+    found = calibrate([np.zeros(59)], Budget())
+    assert (found.settings, found.own, found.per_100_runs) == (Settings(), False, None)
+
+
+def test_residuals_have_no_levels() -> None:
+    noise = np.random.default_rng(2).normal(0, 0.05, 200)
+    levels = np.repeat([20.0, 19.0, 21.5, 21.5], 50)
+    assert np.max(np.abs(residuals(np.exp(levels + noise)) - noise)) < 0.05
+
+
+def test_drawn_histories_keep_neighbors_together() -> None:
+    drawn = resample(np.arange(100.0), 50, 20, np.random.default_rng(1))
+    assert drawn.shape == (50, 20)
+    assert np.mean(np.diff(drawn, axis=1) == 1.0) >= 0.85
+
+
+@pytest.mark.parametrize(("alarms", "runs"), [(0.0, 365.0), (1.0, 0.0), (-1.0, 365.0)])
+def test_a_budget_of_nothing_is_refused(alarms: float, runs: float) -> None:
+    with pytest.raises(ValueError, match="budget"):
+        Budget(alarms, runs)

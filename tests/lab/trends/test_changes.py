@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alarms as changes and events."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from sonde.trends.changes import changes, events
+from sonde.trends.series import Series
+from sonde.trends.watch import watch
+
+DAY = 86400.0
+
+
+def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) -> list[Series]:
+    """Three file systems x two kinds of file x two directions; `slow` cells fall at `run`."""
+    random = np.random.default_rng(3)
+    found = []
+    cells = itertools.product(("fs1", "fs2", "fs3"), ("per_task", "shared"), ("read", "write"))
+    for number, cell in enumerate(cells):
+        values = np.exp(random.normal(0, 0.05, 100))
+        if cell in slow:
+            values[run + number % 2 :] *= factor
+        labels = dict(zip(("file_system", "files", "operation"), cell, strict=True))
+        found.append(Series(labels, DAY * np.arange(100) + 600.0 * number, 1e9 * values))
+    return found
+
+
+def test_one_kind_of_read_on_all_file_systems_is_one_event_with_its_scope() -> None:
+    series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
+    found = events(series, changes(series, watch(series)))
+    assert len(found) == 1
+    assert len(found[0].changes) == 3
+    assert found[0].scope == {"files": "shared", "operation": "read"}
+    assert found[0].whole
+    assert all(0.17 < change.size.value < 0.23 and not change.over for change in found[0].changes)
+
+
+def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
+    series = site({("fs1", "shared", "read"), ("fs2", "shared", "read")})
+    found = events(series, changes(series, watch(series)))
+    assert len(found) == 1
+    assert not found[0].whole
+
+
+def test_changes_weeks_apart_are_events_of_their_own() -> None:
+    series = site({("fs1", "shared", "read")}) + site({("fs2", "shared", "write")}, run=80)
+    assert len(events(series, changes(series, watch(series)))) == 2
+
+
+def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
+    values = np.exp(np.random.default_rng(5).normal(0, 0.05, 100))
+    values[60:64] *= 0.3
+    series = [Series({"name": "one"}, DAY * np.arange(100), values)]
+    found = changes(series, watch(series))
+    assert found[0].over
+    assert found[0].size.value < 0.4
+    assert found[0].runs_to_notice == 3

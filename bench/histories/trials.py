@@ -2,7 +2,8 @@
 """Trials of a detector on the noise of real histories: how often it is wrong, how soon it is right.
 
 Each history of 100 probes is drawn from residuals (of a running median over 31 runs) in blocks of five neighbors; a
-probe is one run or the median of three drawn independently. At probe 60 the rate falls by a known share. The detector sees one probe after the other.
+probe is one run or the median of three drawn independently. At probe 60 the rate falls by a known share. The detector
+sees one probe after the other.
 """
 
 from __future__ import annotations

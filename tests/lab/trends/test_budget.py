@@ -37,7 +37,7 @@ def test_settings_made_for_independent_runs_break_it_here() -> None:
 
 
 def test_a_smaller_budget_makes_duller_settings() -> None:
-    learned = [np.random.default_rng(seed).normal(0, 0.05, 365) for seed in range(4)]
+    learned = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
     generous, strict = calibrate(learned, Budget(1.0)), calibrate(learned, Budget(0.2))
     assert strict.settings.arl0 > generous.settings.arl0
     assert strict.settings.gate_deviations >= generous.settings.gate_deviations

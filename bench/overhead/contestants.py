@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from overhead.cells import Cell, given_file
+from overhead.cells import KIB, MIB, Cell, given_file
 
 TIMEOUT_S = 120
+#: Bytes after which the engine's content repeats, for transfers shorter than the last figure and for others.
+ENGINE_DATA = (256 * KIB, MIB)
+ENGINE_DATA_LONG = 256 * KIB
 
 
 class RunError(Exception):
@@ -74,9 +77,11 @@ class Raw:
 
     program: Path
     name: str = "raw"
+    #: Writes as much different data as the engine does; else it writes one buffer, which stays in the first cache.
+    data: bool = False
 
     def can(self, cell: Cell) -> bool:
-        return True
+        return not self.data or (cell.write and cell.depth == 0)
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         words = {
@@ -85,6 +90,7 @@ class Raw:
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,
+            "data": ENGINE_DATA[cell.transfer >= ENGINE_DATA_LONG] if self.data else 0,
             "order": "random" if cell.random else "sequential",
             "seconds": 0 if cell.fresh else seconds,
             "depth": cell.depth,

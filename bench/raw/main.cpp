@@ -16,7 +16,7 @@ using sonde::bench::Task;
 
 constexpr const char* usage =
     "use: sonde-bench-raw loop file=PATH [op=read|write] [transfer=BYTES] [size=BYTES] [order=sequential|random] "
-    "[seconds=S] [depth=N] [direct=1] [fresh=1] [given=1]\n"
+    "[data=BYTES] [seconds=S] [depth=N] [direct=1] [fresh=1] [given=1]\n"
     "     sonde-bench-raw child OUT PROGRAM ARGUMENT...";
 
 void set(Task& task, std::string_view name, const std::string& value) {
@@ -28,6 +28,8 @@ void set(Task& task, std::string_view name, const std::string& value) {
         task.transfer = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "size") {
         task.size = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (name == "data") {
+        task.data = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "order") {
         task.random = value == "random";
     } else if (name == "seconds") {
@@ -56,6 +58,9 @@ Task parse(std::span<char*> words) {
     }
     if (task.file.empty() || task.transfer == 0 || task.size == 0 || task.size % task.transfer != 0) {
         throw RawError(std::string("file is needed, and size must be a multiple of transfer; ") + usage);
+    }
+    if ((task.data & (task.data - 1)) != 0 || (task.data > 0 && task.depth > 0)) {
+        throw RawError(std::string("data must be a power of two, and is for pwrite only; ") + usage);
     }
     return task;
 }

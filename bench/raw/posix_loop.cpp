@@ -34,14 +34,17 @@ void fill(const Task& task) {
                    " bytes: " + std::strerror(errno));
 }
 
-/// The loop under comparison. A template, so that nothing is decided inside.
+/// The loop under comparison. A template, so that nothing is decided inside. `mask` chooses where in the buffer a
+/// transfer lies by its offset.
 template <bool write>
-void pass(const Task& task, int descriptor, std::byte* buffer, const std::vector<std::uint32_t>& order) {
+void pass(const Task& task, int descriptor, std::byte* buffer, std::size_t mask,
+          const std::vector<std::uint32_t>& order) {
     const auto transfer = static_cast<ssize_t>(task.transfer);
     for (const std::uint32_t slot : order) {
         const off_t offset = static_cast<off_t>(slot) * transfer;
-        const ssize_t moved = write ? ::pwrite(descriptor, buffer, task.transfer, offset)
-                                    : ::pread(descriptor, buffer, task.transfer, offset);
+        const ssize_t moved =
+            write ? ::pwrite(descriptor, buffer + (static_cast<std::size_t>(offset) & mask), task.transfer, offset)
+                  : ::pread(descriptor, buffer, task.transfer, offset);
         if (moved != transfer) {
             failed(task, moved);
         }
@@ -89,22 +92,27 @@ std::shared_ptr<std::byte> buffer_of(std::size_t bytes) {
     if (memory == nullptr) {
         throw RawError("no memory for " + std::to_string(bytes) + " bytes");
     }
-    std::memset(memory, 1, bytes);
+    std::mt19937_64 random(1);
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = random();
+        std::memcpy(memory + at, &word, sizeof word);
+    }
     return {memory, std::free};
 }
 
 Count posix_loop(const Task& task) {
     const int descriptor = open_file(task);
-    const auto buffer = buffer_of(task.transfer);
+    const auto buffer = buffer_of(task.data + task.transfer);
+    const std::size_t mask = task.data > 0 ? task.data - 1 : 0;
     const auto order = order_of(task);
     Count count;
     const double cpu = thread_cpu();
     const double begin = now();
     do {
         if (task.write) {
-            pass<true>(task, descriptor, buffer.get(), order);
+            pass<true>(task, descriptor, buffer.get(), mask, order);
         } else {
-            pass<false>(task, descriptor, buffer.get(), order);
+            pass<false>(task, descriptor, buffer.get(), mask, order);
         }
         count.operations += order.size();
         count.seconds = now() - begin;

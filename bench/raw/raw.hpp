@@ -26,8 +26,9 @@ struct Task {
     bool random = false;             ///< each pass visits every slot once, in a fixed random order
     std::size_t transfer = 4096;     ///< bytes
     std::size_t size = 128U << 20U;  ///< of the file, bytes; a multiple of transfer
-    double seconds = 0;              ///< passes are repeated until this time is over; 0 = one pass
-    unsigned depth = 0;              ///< io_uring with that many operations in flight; 0 = pread and pwrite
+    std::size_t data = 0;  ///< bytes of different data to write, a power of two; 0 = one buffer, always the same
+    double seconds = 0;    ///< passes are repeated until this time is over; 0 = one pass
+    unsigned depth = 0;    ///< io_uring with that many operations in flight; 0 = pread and pwrite
 };
 
 struct Count {
@@ -43,7 +44,7 @@ std::vector<std::uint32_t> order_of(const Task& task);
 double now();
 /// Processor time of this thread, seconds.
 double thread_cpu();
-/// Page-aligned memory.
+/// Page-aligned memory with random bytes.
 std::shared_ptr<std::byte> buffer_of(std::size_t bytes);
 
 Count posix_loop(const Task& task);

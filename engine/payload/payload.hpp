@@ -4,11 +4,14 @@
 //
 // A file is cut in granules of 4096 bytes. With `stamped` content, byte x of a file is
 //     base[(x + rotation) mod period],   rotation = 4096 * ((mix(file) + generation * 2654435761) mod (period / 4096))
-// where base is `period` pseudo-random bytes made once from the seed, except that the first 32 bytes of each granule
-// are a stamp: magic ^ seed, file number, offset of the granule, generation, 8 bytes each. So every granule is unique
-// (no deduplication), successive generations differ everywhere (a stale half shows), and writing costs four stores per
-// granule instead of making data. The period is 256 KiB, or 1 MiB for transfers from 256 KiB: longer than the blocks
-// that storage compresses.
+// where base is `period` pseudo-random bytes made once from the seed, except that 32 bytes of each granule are a stamp:
+// magic ^ seed, file number, offset of the granule, generation, 8 bytes each. It begins at byte
+//     64 * (((offset + rotation) / 4096) mod 64)
+// of the granule: always at the head, the stamps of a large transfer would fall into one set of the processor's cache
+// and cost 2 % of a 1 MiB write. So every granule is unique (no deduplication), successive generations differ
+// everywhere (a stale half shows), and writing costs four stores per granule instead of making data. The period is 256
+// KiB, or 1 MiB for transfers from 256 KiB: longer than the blocks that storage compresses. `random` content has its
+// stamps at the heads of the granules.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -24,6 +27,12 @@ namespace sonde::payload {
 
 constexpr std::uint64_t granule = 4096;
 constexpr std::uint64_t magic = 0x31656d6152646e53ULL;
+constexpr std::uint64_t stamp_bytes = 32;
+
+/// Where the stamp begins in the granule at this place of the base: 0 to 4032.
+constexpr std::uint64_t stamp_place_at(std::uint64_t place) noexcept {
+    return (place / granule % 64) * 64;
+}
 
 /// Whose bytes: the identity of a file in a run and which write of it.
 struct Origin {
@@ -58,6 +67,10 @@ class Base {
     std::uint64_t period() const noexcept { return period_; }
     const plan::Payload& settings() const noexcept { return settings_; }
     std::uint64_t rotation(const Origin& origin) const noexcept;
+    /// Where the stamp begins in the granule at `offset` of a file: 0 to 4032.
+    std::uint64_t stamp_place(std::uint64_t offset, const Origin& origin) const noexcept;
+    /// The content of `stamped` files, made afresh: for looking at what is wrong, not for writing.
+    std::vector<std::byte> stamped(std::uint64_t offset, std::uint64_t length, const Origin& origin) const;
 
  private:
     plan::Payload settings_;
@@ -78,32 +91,56 @@ class Image {
         rotation_ = base_->rotation(origin);
     }
     const Origin& origin() const noexcept { return origin_; }
-    std::uint64_t seed() const noexcept { return seed_; }
-    /// The newest earlier generation of this file that has `found` at `offset` (stamped content only). The bytes lie in
-    /// one granule, behind its stamp; a few are too few to tell.
-    std::optional<std::uint64_t> older_generation(const std::byte* found, std::uint64_t offset,
-                                                  std::uint64_t length) const;
+    const Base& base() const noexcept { return *base_; }
 
     /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod
     /// 4096).
     std::byte* at(std::uint64_t offset, std::uint64_t length) noexcept {
-        if (plain_) {
-            std::byte* start = memory_ + ((offset + rotation_) & mask_);
-            stamp(start - (offset & (granule - 1)), offset & ~(granule - 1), offset + length);
-            return start;
-        }
-        return make(offset, length);
+        return plain_ ? pen().at(offset, length) : make(offset, length);
     }
 
- private:
-    void stamp(std::byte* where, std::uint64_t from, std::uint64_t to) const noexcept {
-        const std::uint64_t tag[2] = {magic ^ seed_, origin_.file};
-        for (std::uint64_t g = from; g < to; g += granule, where += granule) {
-            std::memcpy(where, tag, 16);
-            std::memcpy(where + 16, &g, 8);
-            std::memcpy(where + 24, &origin_.generation, 8);
+    /// at() of stamped content without duplicates, as a value: a hot loop that keeps it in a local variable need not
+    /// load its members again after each call to storage. Valid until the next set_origin().
+    class Pen {
+     public:
+        Pen() = default;  ///< writes nothing: not to be used before a real one is assigned
+        std::byte* at(std::uint64_t offset, std::uint64_t length) const noexcept {
+            const std::uint64_t inside = offset & (granule - 1);
+            std::uint64_t granule_at = offset - inside;
+            const std::uint64_t place = (granule_at + rotation_) & mask_;
+            stamp(place, granule_at);
+            for (std::uint64_t more = granule; more < inside + length; more += granule) {
+                granule_at += granule;
+                stamp(place + more, granule_at);
+            }
+            return memory_ + place + inside;
         }
-    }
+
+     private:
+        friend class Image;
+        Pen(std::byte* memory, std::uint64_t mask, std::uint64_t rotation, std::uint64_t tag, const Origin& origin)
+            : memory_(memory),
+              mask_(mask),
+              rotation_(rotation),
+              tag_{tag, origin.file},
+              generation_(origin.generation) {}
+        /// `place` of the granule in memory, which is its place in the base, some periods on.
+        void stamp(std::uint64_t place, std::uint64_t granule_at) const noexcept {
+            std::byte* where = memory_ + place + stamp_place_at(place);
+            const std::uint64_t rest[2] = {granule_at, generation_};
+            std::memcpy(where, tag_, sizeof tag_);
+            std::memcpy(where + sizeof tag_, rest, sizeof rest);
+        }
+        std::byte* memory_ = nullptr;
+        std::uint64_t mask_ = 0, rotation_ = 0;
+        std::uint64_t tag_[2] = {};
+        std::uint64_t generation_ = 0;
+    };
+    /// Whether pen() makes the right content.
+    bool plain() const noexcept { return plain_; }
+    Pen pen() const noexcept { return {memory_, mask_, rotation_, magic ^ seed_, origin_}; }
+
+ private:
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
 
     const Base* base_;

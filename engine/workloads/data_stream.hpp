@@ -35,6 +35,10 @@ class DataStream final : public TimedStream<Time> {
     bool move(const FileJob& file, std::uint64_t pass);
     bool sync_and_close(const FileJob& file, bool more);
     End move_one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    /// Operations that are all writes of plain content, or all reads that nobody checks, have a loop of their own.
+    enum class Kind { plain_writes, plain_reads, any };
+    template <Kind kind>
+    End one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
     void choose(std::span<patterns::Entry> batch, const FileJob& file, std::uint64_t first,

@@ -77,41 +77,67 @@ void DataStream<Time>::settle_all() noexcept {
 template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
                                                                  std::uint64_t to, std::uint64_t pass) {
+    const bool plain = job_.writes && buffers_->image(0).plain() && !job_.phase->data.io.collective;
+    if (plain && !job_.reads) {
+        return one_by_one<Kind::plain_writes>(file, from, to, pass);
+    }
+    if (!job_.writes && !job_.verify && !job_.phase->data.io.collective) {
+        return one_by_one<Kind::plain_reads>(file, from, to, pass);
+    }
+    return one_by_one<Kind::any>(file, from, to, pass);
+}
+
+/// The loop itself. What is decided once for all operations is a template parameter or a local variable: neither is
+/// loaded and tested again after each call to storage.
+template <class Time>
+template <typename DataStream<Time>::Kind kind>
+typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to,
+                                                            std::uint64_t pass) {
     std::array<Entry, 256> entries;
-    const bool collective = job_.phase->data.io.collective;
-    const bool check = job_.verify && !file.written.empty();
+    const bool collective = kind == Kind::any && job_.phase->data.io.collective;
+    const bool check = kind == Kind::any && job_.verify && !file.written.empty();
+    payload::Image* image = job_.writes ? &buffers_->image(0) : nullptr;
+    const auto pen = image == nullptr ? payload::Image::Pen() : image->pen();
+    std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
+    backends::Channel& channel = *channel_;
+    const std::uint32_t length = length_;
     Operation operation;
-    operation.length = length_;
+    operation.length = length;
     for (std::uint64_t next = from; next < to;) {
         const std::span<Entry> batch(entries.data(), std::min<std::uint64_t>(entries.size(), to - next));
         file.geometry.fill(next, pass, batch);
-        choose(batch, file, next, pass);
+        if (kind == Kind::any) {
+            choose(batch, file, next, pass);
+        }
         std::uint64_t last = now();
         for (const Entry& entry : batch) {
+            const bool write = kind == Kind::plain_writes || (kind == Kind::any && entry.write);
             operation.offset = entry.offset;
-            operation.write = entry.write;
-            operation.buffer = entry.write ? buffers_->image(0).at(entry.offset, length_) : buffers_->read_buffer(0);
-            std::int64_t moved = channel_->transfer(operation);
-            if (moved != length_) [[unlikely]] {
+            operation.write = write;
+            operation.buffer = kind == Kind::plain_writes ? pen.at(entry.offset, length)
+                               : write                    ? image->at(entry.offset, length)
+                                                          : read_buffer;
+            std::int64_t moved = channel.transfer(operation);
+            if (moved != length) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
                 moved = collective ? moved : finish_short(operation, moved);
-                if (moved < 0 || (moved < length_ && !check)) {
-                    fail(file.path, entry.write ? "write" : "read", reason(moved, entry.write), entry.offset);
+                if (moved < 0 || (moved < length && !check)) {
+                    fail(file.path, write ? "write" : "read", reason(moved, write), entry.offset);
                     if (collective) {
-                        channel_->agree(true);
+                        channel.agree(true);
                     }
                     return End::stop;
                 }
             }
             const std::uint64_t end = now();
-            account(entry.write, last, end);
-            const bool passed = place(last, end, length_);
-            if (check && !entry.write) {
+            account(write, last, end);
+            const bool passed = place(last, end, length);
+            if (check && !write) {
                 verify(file, next + static_cast<std::uint64_t>(&entry - batch.data()), operation, moved);
             }
             last = end;
             const bool leave = passed || told_to_stop();
-            if (collective ? channel_->agree(leave) : leave) [[unlikely]] {
+            if (collective ? channel.agree(leave) : leave) [[unlikely]] {
                 return told_to_stop() || failed_ ? End::stop : End::limit;
             }
         }

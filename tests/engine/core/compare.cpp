@@ -60,7 +60,7 @@ TEST_CASE("any single flipped bit is found at its byte") {
     }
 }
 
-TEST_CASE("a flipped bit behind the stamp is called changed bytes") {
+TEST_CASE("a flipped bit outside the stamp is called changed bytes") {
     Content content(plain);
     auto bytes = content.bytes(file, generation, 0, 2 * granule);
     bytes[granule + 1000] ^= std::byte{1};

@@ -93,9 +93,10 @@ TEST_CASE("no two granules are equal: in a file, between files, between generati
 TEST_CASE("a block does not repeat inside what storage compresses together") {
     // Without their stamps, granules still differ over the whole period of 256 KiB.
     Content content({PayloadKind::stamped, 7, 0.0, 0.0});
+    const sonde::payload::Base base({PayloadKind::stamped, 7, 0.0, 0.0}, 256U << 10U);
     std::vector<std::string> bodies = granules(content.bytes(0, 1, 0, 256U << 10U));
-    for (std::string& body : bodies) {
-        body.erase(0, 32);
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+        bodies[i].replace(base.stamp_place(i * granule, {0, 1}), sonde::payload::stamp_bytes, 32, 's');
     }
     CHECK(distinct(bodies) == 64);
     CHECK(entropy(content.bytes(0, 1, 0, mib)) > 7.99);
@@ -133,15 +134,24 @@ TEST_CASE("content depends on seed, file, generation and offset, on nothing else
     }
 }
 
-TEST_CASE("the stamp at the head of a granule is magic, file, offset and generation") {
+TEST_CASE("the stamp of a granule is magic, file, offset and generation, and no two neighbors have it at one place") {
     Content content({PayloadKind::stamped, 77, 0.0, 0.0});
-    const Bytes bytes = content.bytes(6, 3, 5 * granule, granule);
-    std::uint64_t stamp[4] = {};
-    std::memcpy(stamp, bytes.data(), sizeof stamp);
-    CHECK(stamp[0] == (sonde::payload::magic ^ 77U));
-    CHECK(stamp[1] == 6);
-    CHECK(stamp[2] == 5 * granule);
-    CHECK(stamp[3] == 3);
+    sonde::payload::Base base({PayloadKind::stamped, 77, 0.0, 0.0}, 256U << 10U);
+    std::set<std::uint64_t> places;
+    for (std::uint64_t at = 0; at < 64 * granule; at += granule) {
+        const Bytes bytes = content.bytes(6, 3, at, granule);
+        const std::uint64_t place = base.stamp_place(at, {6, 3});
+        places.insert(place);
+        std::uint64_t stamp[4] = {};
+        std::memcpy(stamp, bytes.data() + place, sizeof stamp);
+        CHECK(stamp[0] == (sonde::payload::magic ^ 77U));
+        CHECK(stamp[1] == 6);
+        CHECK(stamp[2] == at);
+        CHECK(stamp[3] == 3);
+        CHECK(base.stamped(at, granule, {6, 3}) == bytes);
+    }
+    CHECK(places.size() == 64);
+    CHECK(base.stamped(5000, 9000, {6, 3}) == content.bytes(6, 3, 5000, 9000));
 }
 
 TEST_CASE("the compressibility dial is the share that compression removes") {

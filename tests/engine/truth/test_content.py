@@ -63,6 +63,7 @@ class Payload:
         if self.kind == "zero":
             return bytes(GRANULE)
         duplicate = self.is_duplicate(file, offset)
+        place = 0
         if self.kind == "random":
             identity = self.identity(file, offset)
             key = mix(self.seed + identity % 64) if duplicate else mix(identity ^ generation)
@@ -71,9 +72,10 @@ class Payload:
             places = period // GRANULE
             rotation = GRANULE * (((mix(file) + generation * 2654435761) & MASK) % places)
             start = (offset + rotation) % period
+            place = start // GRANULE % 64 * 64
             body = noise(mix(self.seed), period, self.compressible)[start : start + GRANULE]
         rest = (0, 0, 0) if duplicate else (file, offset, generation)
-        return struct.pack("<4Q", MAGIC ^ self.seed, *rest) + body[32:]
+        return body[:place] + struct.pack("<4Q", MAGIC ^ self.seed, *rest) + body[place + 32 :]
 
 
 # The cases -----------------------------------------------------------------------------------------------------------

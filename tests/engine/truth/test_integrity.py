@@ -213,10 +213,8 @@ WORDS = {
 
 def words_for(kind: str, size: str) -> str:
     """How the error calls the damage."""
-    if (kind, size) == ("swapped", "records"):
-        return "changed bytes"  # moved by no multiple of 4 KiB: no stamp is where stamps are
     if (kind, size) == ("torn", "64KiB"):
-        return WORDS["stale"]  # the half begins with a stamp: all of that 4 KiB is old
+        return WORDS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
     return WORDS[kind]
 
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wrong block holds instead of what was written, judged by the stamps in it and by older content of the file.
+#include "payload/payload.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sonde::payload {
+
+const char* text(Mismatch::Kind kind) {
+    switch (kind) {
+        case Mismatch::Kind::changed:
+            return "changed bytes";
+        case Mismatch::Kind::displaced:
+            return "a block from another place of the same file";
+        case Mismatch::Kind::foreign:
+            return "a block of another file";
+        case Mismatch::Kind::stale:
+            return "an older version";
+        case Mismatch::Kind::torn:
+            return "a half-written block";
+        case Mismatch::Kind::zeros:
+            return "zeros";
+        case Mismatch::Kind::truncated:
+            return "the end of the file";
+    }
+    return "?";
+}
+
+namespace {
+
+bool all_zero(const std::byte* data, std::uint64_t bytes) {
+    return bytes > 0 && data[0] == std::byte{0} && std::memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+/// A part of what was read, inside one granule.
+struct View {
+    const std::byte* data = nullptr;
+    std::uint64_t at = 0;  ///< place of `data` in the file
+    std::uint64_t bytes = 0;
+};
+
+/// The granule with byte `place` of the file, as far as an operation of `present` bytes from `offset` shows it.
+View view_of(const std::byte* found, std::uint64_t offset, std::uint64_t present, std::uint64_t place) {
+    const std::uint64_t at = std::max(place & ~(granule - 1), offset);
+    return {found + (at - offset), at, std::min(granule - (at & (granule - 1)), offset + present - at)};
+}
+
+/// A stamp that was found, and where the byte that it was found at belongs.
+struct Stamp {
+    Origin origin;
+    std::uint64_t place = 0;       ///< in the file that was read
+    std::uint64_t belongs_at = 0;  ///< in the file that the stamp names
+};
+
+/// The first stamp of this run in a view that is not the one expected there; any alignment. `right` becomes true when
+/// the expected one is seen.
+std::optional<Stamp> strange_stamp(const View& view, const Image& expected, bool& right) {
+    const Base& base = expected.base();
+    const std::uint64_t mark = magic ^ base.settings().seed;
+    for (std::uint64_t i = 0; i + stamp_bytes <= view.bytes; ++i) {
+        std::array<std::uint64_t, 4> words{};
+        std::memcpy(words.data(), view.data + i, stamp_bytes);
+        if (words[0] != mark || words[2] % granule != 0) {
+            continue;
+        }
+        Stamp stamp{{words[1], words[3]}, view.at + i, 0};
+        stamp.belongs_at = words[2] + base.stamp_place(words[2], stamp.origin);
+        if (stamp.origin.file == expected.origin().file && stamp.origin.generation == expected.origin().generation &&
+            stamp.belongs_at == stamp.place) {
+            right = true;
+            continue;
+        }
+        return stamp;
+    }
+    return std::nullopt;
+}
+
+/// Kind and words for a stamp that does not belong there. `first` is the first byte they are about.
+void blame(Mismatch& mismatch, const Stamp& stamp, const Image& expected, std::uint64_t first) {
+    const std::string by = ", generation " + std::to_string(stamp.origin.generation);
+    const std::string holds = "holds offset " + std::to_string(first + stamp.belongs_at - stamp.place);
+    if (stamp.origin.file != expected.origin().file) {
+        mismatch.kind = Mismatch::Kind::foreign;
+        mismatch.text = holds + " of file number " + std::to_string(stamp.origin.file) + by;
+    } else if (stamp.belongs_at != stamp.place) {
+        mismatch.kind = Mismatch::Kind::displaced;
+        mismatch.text = holds + " of the same file" + by;
+    } else {
+        mismatch.kind = Mismatch::Kind::stale;
+        mismatch.text = "holds generation " + std::to_string(stamp.origin.generation) + ", expected " +
+                        std::to_string(expected.origin().generation);
+    }
+}
+
+/// The newest earlier generation of the file that has these bytes (stamped content only).
+std::optional<std::uint64_t> older_generation(const Image& expected, const std::byte* found, std::uint64_t offset,
+                                              std::uint64_t length) {
+    constexpr std::uint64_t enough = 16;  // fewer bytes are equal by chance
+    const Base& base = expected.base();
+    if (base.settings().kind != plan::PayloadKind::stamped || length < enough) {
+        return std::nullopt;
+    }
+    for (Origin older = expected.origin(); older.generation-- > 1;) {
+        if (std::memcmp(found, base.stamped(offset, length, older).data(), length) == 0) {
+            return older.generation;
+        }
+    }
+    return std::nullopt;
+}
+
+/// Says what is there instead. `found` holds `present` bytes from `offset`; the first wrong one is mismatch.offset.
+void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, std::uint64_t offset,
+             std::uint64_t present) {
+    const View view = view_of(found, offset, present, mismatch.offset);
+    if (all_zero(view.data, view.bytes)) {
+        mismatch.kind = Mismatch::Kind::zeros;
+        mismatch.text = "holds zeros: never written, or lost";
+        return;
+    }
+    if (const auto older = older_generation(expected, view.data, view.at, view.bytes)) {
+        mismatch.kind = Mismatch::Kind::stale;
+        mismatch.text =
+            "holds generation " + std::to_string(*older) + ", expected " + std::to_string(expected.origin().generation);
+        return;
+    }
+    // Not all of the block: it was cut while being written.
+    const std::uint64_t rest = view.at + view.bytes - mismatch.offset;
+    if (const auto older = older_generation(expected, found + (mismatch.offset - offset), mismatch.offset,
+                                            std::min<std::uint64_t>(rest, 64))) {
+        mismatch.kind = Mismatch::Kind::torn;
+        const std::string there = "generation " + std::to_string(*older);
+        mismatch.text = mismatch.offset > view.at ? "begins with the expected generation and goes on with " + there
+                                                  : "begins with " + there + " and goes on with something else";
+        return;
+    }
+    bool right = false;
+    if (const auto stamp = strange_stamp(view, expected, right)) {
+        blame(mismatch, *stamp, expected, view.at);
+        return;
+    }
+    if (right) {
+        mismatch.text = "differs from byte " + std::to_string(mismatch.offset % granule) +
+                        " of the 4 KiB block on; its stamp is right";
+        return;
+    }
+    // No stamp in what is seen of this granule: the next one may tell, if the operation goes on.
+    const std::uint64_t next = view.at + view.bytes;
+    if (next < offset + present) {
+        if (const auto stamp = strange_stamp(view_of(found, offset, present, next), expected, right)) {
+            blame(mismatch, *stamp, expected, next);
+            mismatch.text = "at offset " + std::to_string(next) + " " + mismatch.text;
+            return;
+        }
+    }
+    const std::uint64_t place = (view.at & ~(granule - 1)) + expected.base().stamp_place(view.at, expected.origin());
+    const bool expected_stamp_is_seen = view.at <= place && place + stamp_bytes <= view.at + view.bytes;
+    mismatch.text =
+        expected_stamp_is_seen ? "holds bytes that this run did not write" : "holds other bytes than were written";
+}
+
+}  // namespace
+
+std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint64_t offset, std::uint64_t length,
+                                std::uint64_t got) {
+    const std::byte* expected = image.at(offset, length);
+    const std::uint64_t present = std::min(got, length);
+    if (present == length && std::memcmp(found, expected, length) == 0) {
+        return std::nullopt;
+    }
+    Mismatch mismatch;
+    const auto differs = std::mismatch(found, found + present, expected);
+    const auto first = static_cast<std::uint64_t>(differs.first - found);
+    if (first == present) {
+        mismatch.kind = Mismatch::Kind::truncated;
+        mismatch.offset = offset + present;
+        mismatch.bytes = length - present;
+        mismatch.text = "the file ends at byte " + std::to_string(offset + present);
+        return mismatch;
+    }
+    mismatch.offset = offset + first;
+    for (std::uint64_t i = first; i < present; ++i) {
+        mismatch.bytes += found[i] != expected[i] ? 1U : 0U;
+    }
+    explain(mismatch, image, found, offset, present);
+    return mismatch;
+}
+
+}  // namespace sonde::payload

@@ -62,6 +62,8 @@ class Profile {
     bool ramp_;
 };
 
+constexpr double end_of_time = 4e18;  ///< ns, 126 years: what comes later is not told apart, and nothing overflows
+
 class PacedChannel final : public Channel {
  public:
     explicit PacedChannel(const ChannelSetup& setup)
@@ -80,7 +82,7 @@ class PacedChannel final : public Channel {
         server_free_ = now_ = 0;
         count_ = head_ = 0;
     }
-    std::int64_t now() const noexcept override { return std::llround(now_); }
+    std::int64_t now() const noexcept override { return std::llround(std::min(now_, end_of_time)); }
 
     std::int64_t transfer(const Operation& operation) noexcept override {
         const Pending done = schedule(operation);
@@ -131,7 +133,7 @@ class PacedChannel final : public Channel {
         if (paced_.virtual_clock) {
             return;
         }
-        const std::int64_t target = begin_ns_ + std::llround(at);
+        const std::int64_t target = begin_ns_ + std::llround(std::min(at, end_of_time));
         const timespec until{target / 1'000'000'000, target % 1'000'000'000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
         }

@@ -12,34 +12,47 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 namespace sonde {
 namespace {
 
 using phases::TaskMap;
 
+/// The text of a plan, not more than any plan can have: what is named may be a device that never ends.
 std::string read_all(const std::string& path) {
-    std::ostringstream text;
-    if (path == "-") {
-        text << std::cin.rdbuf();
-        return text.str();
+    constexpr std::size_t longest = 64U << 20U;
+    const bool standard = path == "-";
+    const int file = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const std::string name = standard ? "standard input" : path;
+    std::string text;
+    ssize_t count = file < 0 ? -1 : 1;
+    while (count > 0 && text.size() <= longest) {
+        std::array<char, 65536> piece{};
+        count = ::read(file, piece.data(), piece.size());
+        text.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(0, count)));
     }
-    std::ifstream file(path, std::ios::binary);
-    if (!file || !(text << file.rdbuf())) {
-        throw plan::PlanError("cannot read the plan " + path + ": name an existing JSON file that is not empty");
+    const int error = errno;
+    if (!standard && file >= 0) {
+        ::close(file);
     }
-    return text.str();
+    if (count < 0) {
+        throw plan::PlanError("cannot read the plan " + name + ": " + std::strerror(error) + "; name a JSON file");
+    }
+    if (text.size() > longest) {
+        throw plan::PlanError("the plan " + name + " is longer than 64 MiB: it is not a Sonde plan");
+    }
+    return text;
 }
 
 std::string make_run_id(const std::string& plan_id) {
@@ -237,6 +250,11 @@ int command_touched(const std::string& plan_file) {
                     }
                 }
             }
+        }
+        std::cout.flush();
+        if (!std::cout) {
+            records::complain("the list could not be written to standard output");
+            return phases::exit_environment;
         }
         return phases::exit_done;
     } catch (const std::exception& error) {

@@ -18,9 +18,7 @@ namespace sonde::phases {
 namespace {
 
 void check_traits(const std::string& where, const plan::Phase& phase, const backends::Backend& backend) {
-    const auto refuse = [&](const std::string& complaint) {
-        throw plan::PlanError("plan: " + where + " " + complaint);
-    };
+    const auto refuse = [&](const std::string& complaint) { throw plan::PlanError("plan: " + where + complaint); };
     const std::string name(backend.name);
     if (phase.data.io.queue_depth > 1 && !backend.traits.queue) {
         refuse(".io.queue_depth is " + std::to_string(phase.data.io.queue_depth) + ", but backend \"" + name +
@@ -51,15 +49,13 @@ std::string available_backends() {
 }  // namespace
 
 void check_backends(const plan::Plan& plan, bool check_machine) {
-    for (std::size_t i = 0; i < plan.phases.size(); ++i) {
-        const plan::Phase& phase = plan.phases[i];
-        const std::string where = "phases[" + std::to_string(i) + "]";
+    for (const plan::Phase& phase : plan.phases) {
         const backends::Backend* backend = backends::find(phase.data.backend);
         if (backend == nullptr) {
-            throw plan::PlanError("plan: " + where + ".backend is \"" + phase.data.backend + "\", but there are only " +
-                                  available_backends());
+            throw plan::PlanError("plan: " + phase.data_at + ".backend is \"" + phase.data.backend +
+                                  "\", but there are only " + available_backends());
         }
-        check_traits(where, phase, *backend);
+        check_traits(phase.data_at, phase, *backend);
         if (!check_machine) {
             continue;
         }
@@ -76,8 +72,7 @@ bool needs_files(const plan::Plan& plan) {
     });
 }
 
-void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
-    const std::string& path = plan.target.path;
+void check_directory(const std::string& path) {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) {
         throw plan::PlanError("target " + path + ": " + std::strerror(errno) +
@@ -85,8 +80,13 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
     }
     if (!S_ISDIR(info.st_mode)) {
         throw plan::PlanError("target " + path + " is not a directory" +
-                              (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices" : ""));
+                              (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices"
+                                                     : ": name one on the file system under test"));
     }
+}
+
+void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
+    const std::string& path = plan.target.path;
     const records::FileSystem fs = records::describe_file_system(path);
     if (fs.read_only) {
         throw EnvironmentError("target " + path + " is on a read-only file system");

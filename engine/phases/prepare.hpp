@@ -18,7 +18,9 @@ struct EnvironmentError : std::runtime_error {
 void check_backends(const plan::Plan& plan, bool check_machine);
 /// True when any phase needs files on the target.
 bool needs_files(const plan::Plan& plan);
-/// Target exists, is writable, has room for `bytes` more, and can do direct I/O with the asked alignment.
+/// The target exists and is a directory. Throws plan::PlanError.
+void check_directory(const std::string& path);
+/// Target is writable, has room for `bytes` more, and can do direct I/O with the asked alignment.
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 struct RunDirectory {
     std::string path;

@@ -35,8 +35,11 @@ std::string utc_now() {
 json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& tasks, std::uint64_t memory,
              int first_phase, Manifest& manifest) {
     check_extent(plan, tasks, memory);
-    check_backends(plan, true);
     json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
+    if (facts.at("files").get<bool>()) {
+        check_directory(plan.target.path);
+    }
+    check_backends(plan, true);
     if (!facts.at("files").get<bool>()) {
         return facts;
     }

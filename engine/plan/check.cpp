@@ -60,6 +60,9 @@ void check_reach(const std::string& where, const Data& data, const Tasks& tasks)
 /// A storage that takes no time, and tasks whose clocks have nothing to do with each other.
 void check_paced(const std::string& where, const Phase& phase) {
     const Paced& paced = phase.data.paced;
+    if (paced.latency > 3'600'000'000'000) {
+        refuse("data.paced.latency", "must be at most 1 h");
+    }
     if (phase.data.backend != "paced" || !paced.virtual_clock) {
         return;
     }
@@ -186,7 +189,7 @@ void check_verify(const std::string& where, const Phase& phase, const Phase* sou
         return;
     }
     if (phase.data.payload.kind == PayloadKind::zero) {
-        refuse(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+        refuse(phase.data_at + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
     }
     if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
         refuse(where + ".verify", "cannot be exact: phase \"" + source->id +
@@ -229,10 +232,10 @@ void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source
 void check_phase(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
-    check_access(where, phase.data.access);
-    check_reach(where, phase.data, plan.tasks);
+    check_access(phase.data_at, phase.data.access);
+    check_reach(phase.data_at, phase.data, plan.tasks);
     check_paced(where, phase);
-    check_io(where, phase.data, plan.tasks);
+    check_io(phase.data_at, phase.data, plan.tasks);
     check_stop(where, phase.stop);
     check_treatments(where, phase.before);
     check_lanes(where, phase);

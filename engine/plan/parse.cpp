@@ -4,6 +4,10 @@
 #include "plan/reader.hpp"
 #include "plan/units.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <set>
+
 namespace sonde::plan {
 namespace {
 
@@ -184,12 +188,14 @@ Paced read_paced(const Reader& in) {
     paced.ramp = in.boolean("ramp", false);
     if (in.has("slow_tasks")) {
         for (const auto& [key, value] : in.object("slow_tasks").members()) {
-            char* end = nullptr;
-            const long task = std::strtol(key.c_str(), &end, 10);
-            if (key.empty() || *end != '\0' || task < 0 || !value.is_number() || value.get<double>() <= 0) {
-                in.fail("slow_tasks." + key, "must be a task number with a factor above zero");
+            int task = -1;
+            const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), task);
+            const double factor = value.is_number() ? value.get<double>() : 0;
+            if (error != std::errc() || end != key.data() + key.size() || task < 0 || !(factor >= 1e-6) ||
+                !(factor <= 1e6)) {
+                in.fail("slow_tasks." + key, "must be a task number with a factor from 1e-6 to 1e6");
             }
-            paced.slow_tasks[static_cast<int>(task)] = value.get<double>();
+            paced.slow_tasks[task] = factor;
         }
     }
     if (in.has("fail_after")) {
@@ -329,6 +335,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     }
     const json merged = overlay(data, in);
     phase.data = read_data(Reader(merged, own ? in.path() + " over " + data_path : data_path));
+    phase.data_at = own ? in.path() : data_path;
     in.done({"backend", "access", "io", "verify"});
     return phase;
 }
@@ -352,6 +359,44 @@ void read_target(const Reader& in, Target& target) {
     in.done();
 }
 
+/// Refuses a member that is there twice: JSON leaves open which one counts, and the writer surely meant one.
+class DuplicateGuard {
+ public:
+    bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::object_start) {
+            open_.emplace_back();
+        } else if (event == json::parse_event_t::object_end) {
+            open_.pop_back();
+        } else if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second) {
+            const std::string key = parsed.dump(-1, ' ', true, json::error_handler_t::replace);
+            throw PlanError("plan: " + key.substr(0, 60) + " is there twice in one object: keep one");
+        }
+        return true;
+    }
+
+ private:
+    std::vector<std::set<std::string>> open_;
+};
+
+std::string not_json(std::string_view text, std::size_t byte) {
+    constexpr std::string_view blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    if (first == std::string_view::npos) {
+        return "the plan is empty: it must be a JSON object with the members schema, id, target and phases";
+    }
+    const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    const std::string place = "line " + std::to_string(line) + ", column " + std::to_string(before.size() - begin + 1);
+    const bool toml =
+        text[first] != '{' && text.substr(first, text.find('\n', first) - first).find('=') != std::string_view::npos;
+    std::string what = before.size() >= text.size() ? "the text ends too early" : "something else was expected";
+    if (toml) {
+        what += "; it looks like TOML, which `sonde run` reads";
+    }
+    return "the plan is not JSON: " + place + ": " + what;
+}
+
 json parse_json(std::string_view text) {
     try {
         // Depth is limited before the recursive parser sees the text: a plan needs seven levels.
@@ -369,10 +414,9 @@ json parse_json(std::string_view text) {
                 throw PlanError("the plan is nested more than 64 levels deep: it is not a Sonde plan");
             }
         }
-        return json::parse(text);
+        return json::parse(text, DuplicateGuard());
     } catch (const json::parse_error& error) {
-        throw PlanError("the plan is not JSON: at byte " + std::to_string(error.byte) + " of " +
-                        std::to_string(text.size()) + " something else was expected");
+        throw PlanError(not_json(text, error.byte));
     } catch (const json::out_of_range&) {
         throw PlanError("the plan holds a number beyond what a computer can hold, such as 1e999");
     }

@@ -173,6 +173,7 @@ struct Phase {
     Valid valid;
     std::vector<Treatment> before;
     std::vector<Lane> lanes;
+    std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
     Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` laid over it
 };
 

@@ -16,11 +16,6 @@ const nlohmann::json& empty_object() {
     return empty;
 }
 
-std::string shown(const nlohmann::json& value) {
-    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
-}
-
 /// Text of a plan that is quoted in a sentence must not start a line of its own or drive a terminal.
 std::string one_line(std::string text) {
     std::replace_if(
@@ -44,30 +39,47 @@ std::size_t distance(const std::string& a, const std::string& b) {
     return row[b.size()];
 }
 
+/// A key that needs no quotes.
+bool plain(const std::string& key) {
+    return !key.empty() && key.size() <= 40 && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_' || c == '-';
+    });
+}
+
 }  // namespace
+
+std::string Reader::shown(const nlohmann::json& value) {
+    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
 
 std::string Reader::place(const std::string& key) const {
     return path_.empty() ? key : key.empty() ? path_ : path_ + "." + key;
 }
 
 void Reader::fail(const std::string& key, const std::string& complaint) const {
-    throw PlanError(one_line("plan: " + place(key) + " " + complaint));
+    constexpr std::size_t longest = 600;  // what is quoted may be of any length
+    const std::string sentence = "plan: " + place(key) + " " + complaint;
+    throw PlanError(one_line(sentence.size() <= longest ? sentence : sentence.substr(0, longest) + "..."));
 }
 
 bool Reader::has(const std::string& key) const {
     known_.insert(key);
+    if (!value_->is_object()) {
+        fail("", "is " + shown(*value_) + ", but must be an object");
+    }
     return value_->contains(key);
 }
 
-const nlohmann::json& Reader::value(const std::string& key) const {
+const nlohmann::json& Reader::value(const std::string& key, const std::string& wanted) const {
     if (!has(key)) {
-        fail(key, "is missing");
+        fail(key, "is missing" + (wanted.empty() ? wanted : ": it must be " + wanted));
     }
     return value_->at(key);
 }
 
 std::string Reader::text(const char* key) const {
-    const nlohmann::json& found = value(key);
+    const nlohmann::json& found = value(key, "text");
     if (!found.is_string()) {
         fail(key, "is " + shown(found) + ", but must be text");
     }
@@ -79,11 +91,12 @@ std::string Reader::text(const char* key, const std::string& fallback) const {
 }
 
 std::string Reader::identifier(const char* key) const {
+    value(key, "a name of letters, digits, '_', '.' or '-'");
     const std::string found = text(key);
-    const bool plain = std::all_of(found.begin(), found.end(), [](unsigned char c) {
+    const bool good = std::all_of(found.begin(), found.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
     });
-    if (found.empty() || found.size() > 100 || !plain || found[0] == '.') {
+    if (found.empty() || found.size() > 100 || !good || found[0] == '.') {
         fail(key, "is " + shown(found) + ", but must be 1 to 100 letters, digits, '_', '.' or '-'");
     }
     return found;
@@ -162,26 +175,25 @@ std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
 }
 
 double Reader::rate(const char* key) const {
-    const nlohmann::json& found = value(key);
-    if (found.is_number()) {
-        const double given = number(key, 0, 0, 1e18);
-        if (given <= 0) {
-            fail(key, "must be more than zero");
-        }
-        return given;
-    }
+    const nlohmann::json& found = value(key, "a rate such as \"100MB/s\"");
+    double given = 0;
     try {
-        return parse_rate(text(key));
+        given = found.is_number() ? found.get<double>() : parse_rate(text(key));
     } catch (const std::invalid_argument& error) {
         fail(key, std::string("is wrong: ") + error.what());
     }
+    if (!(given >= 1) || !(given <= 1e18)) {
+        fail(key, "is " + shown(found) + ", but a rate must be from 1 B/s to 1e18 B/s");
+    }
+    return given;
 }
 
 Reader Reader::object(const char* key) const {
-    if (!value(key).is_object()) {
-        fail(key, "is " + shown(value(key)) + ", but must be an object");
+    const nlohmann::json& found = value(key, "an object");
+    if (!found.is_object()) {
+        fail(key, "is " + shown(found) + ", but must be an object");
     }
-    return Reader(value(key), place(key));
+    return Reader(found, place(key));
 }
 
 Reader Reader::object_or_empty(const char* key) const {
@@ -194,9 +206,9 @@ std::vector<Reader> Reader::list(const char* key) const {
 }
 
 std::vector<Reader> Reader::array(const char* key) const {
-    const nlohmann::json& found = value(key);
+    const nlohmann::json& found = value(key, "a list with at least one entry");
     if (!found.is_array() || found.empty()) {
-        fail(key, "must be a list with at least one entry");
+        fail(key, "is " + shown(found) + ", but must be a list with at least one entry");
     }
     std::vector<Reader> entries;
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -222,12 +234,18 @@ void Reader::done(std::initializer_list<const char*> also) const {
         if (known_.contains(key)) {
             continue;
         }
+        const std::string name = plain(key) ? key : shown(key);
         const auto nearest = std::min_element(known_.begin(), known_.end(), [&k = key](const auto& a, const auto& b) {
             return distance(k, a) < distance(k, b);
         });
-        const bool close = nearest != known_.end() && distance(key, *nearest) <= 3;
-        fail(nlohmann::json(key).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
-             close ? "is not known; did you mean \"" + *nearest + "\"?" : "is not known");
+        if (plain(key) && nearest != known_.end() && distance(key, *nearest) <= 3) {
+            fail(name, "is not known; did you mean " + *nearest + "?");
+        }
+        std::string all;
+        for (const std::string& one : known_) {
+            all += (all.empty() ? "" : ", ") + one;
+        }
+        fail(name, "is not known; there are " + all);
     }
 }
 

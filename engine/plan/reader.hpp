@@ -22,7 +22,8 @@ class Reader {
 
     const std::string& path() const { return path_; }
     bool has(const std::string& key) const;
-    const nlohmann::json& value(const std::string& key) const;
+    /// Refuses when there is none, saying that it must be `wanted`.
+    const nlohmann::json& value(const std::string& key, const std::string& wanted = {}) const;
 
     std::string text(const char* key) const;  ///< required
     std::string text(const char* key, const std::string& fallback) const;
@@ -43,15 +44,17 @@ class Reader {
 
     template <class T, std::size_t N>
     T choice(const char* key, const Choice<T> (&choices)[N]) const {
-        const std::string found = text(key);
-        std::string allowed;
+        std::string allowed = "one of";
+        for (const Choice<T>& candidate : choices) {
+            allowed += (allowed.back() == 'f' ? " " : ", ") + std::string(candidate.name);
+        }
+        const nlohmann::json& found = value(key, allowed);
         for (const Choice<T>& candidate : choices) {
             if (found == candidate.name) {
                 return candidate.value;
             }
-            allowed += (allowed.empty() ? "" : ", ") + std::string(candidate.name);
         }
-        fail(key, "is \"" + found + "\", but must be one of " + allowed);
+        fail(key, "is " + shown(found) + ", but must be " + allowed);
     }
     template <class T, std::size_t N>
     T choice(const char* key, const Choice<T> (&choices)[N], T fallback) const {
@@ -63,6 +66,7 @@ class Reader {
     [[noreturn]] void fail(const std::string& key, const std::string& complaint) const;
 
  private:
+    static std::string shown(const nlohmann::json& value);
     std::string place(const std::string& key) const;
 
     const nlohmann::json* value_;

@@ -111,6 +111,13 @@ std::string bytes_of(std::string_view text) {
 std::string one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    // U+0080 ... U+009F drive a terminal as well.
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+        const auto next = static_cast<unsigned char>(text[i + 1]);
+        if (static_cast<unsigned char>(text[i]) == 0xc2 && next >= 0x80 && next <= 0x9f) {
+            text.replace(i, 2, "?");
+        }
+    }
     return text;
 }
 

@@ -19,7 +19,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,14 +97,15 @@ class Archive:
         folder = draft.folder
         try:
             tables.write_tables(folder, draft.id, reader)
-            durable.write_json(folder / SUMMARY, summarize(reader, draft.facts, exit_code, text))
-            for name in (owner.NAME, _FACTS):
-                (folder / name).unlink(missing_ok=True)
             messages = folder / "messages.txt"
             if messages.exists() and messages.stat().st_size == 0:
                 messages.unlink()
             for path in folder.iterdir():
                 durable.sync_file(path)
+            durable.write_json(folder / SUMMARY, summarize(reader, draft.facts, exit_code, text))
+            # From here on the run is complete: whoever finds it without an owner may make it visible.
+            for name in (_FACTS, owner.NAME):
+                (folder / name).unlink(missing_ok=True)
             durable.sync_folder(folder)
             final = self.publish(folder, draft.id)
         except OSError as reason:
@@ -117,7 +118,11 @@ class Archive:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
         final = place_of(self.root, run_id)
         final.parent.mkdir(exist_ok=True)
-        folder.rename(final)
+        try:
+            folder.rename(final)
+        except FileNotFoundError:
+            if not (final / SUMMARY).is_file():  # else somebody found it complete and was faster
+                raise
         durable.sync_folder(final.parent)
         durable.sync_folder(self.root)
         return final
@@ -144,27 +149,40 @@ class Archive:
             shutil.rmtree(folder, ignore_errors=True)
         for folder in sorted(self.root.glob(f"{_INCOMING}*")):
             try:
-                if folder.is_dir() and not owner.alive(folder):
-                    recovered += self._recover(folder)
+                if not folder.is_dir():
+                    continue
+                if (folder / SUMMARY).is_file() and not (folder / owner.NAME).exists():
+                    recovered.append(self.publish(folder, _id_of(folder)))
+                elif not owner.alive(folder):
+                    recovered += self._recover(self._take_over(folder))
             except (OSError, MachineError):
                 continue  # somebody else recovers it, or nobody may: it stays where it is
         return recovered
 
+    def _take_over(self, folder: Path) -> Path:
+        """Of several that find the same dead run one gets it: the one whose rename succeeds."""
+        ours = self.root / f"{_INCOMING}{_id_of(folder)}~{secrets.token_hex(3)}"
+        folder.rename(ours)
+        owner.claim(ours, [os.getpid()])
+        return ours
+
     def _recover(self, folder: Path) -> list[Path]:
-        run_id = folder.name.removeprefix(_INCOMING)
+        run_id = _id_of(folder)
         stages = sorted(folder.glob("stage-*.ndjson"))
         if stages and not (folder / RECORD).exists():
             durable.write_text(
                 folder / RECORD, join_stages([one.read_bytes() for one in stages], [0.0] * len(stages)).decode()
             )
-        facts = durable.read_json(folder / _FACTS) or {"id": run_id}
-        draft = Draft(run_id, folder, facts)
+        draft = Draft(run_id, folder, durable.read_json(folder / _FACTS) or {"id": run_id})
         if not (folder / RECORD).exists():
             self.discard(draft)
             return []
         reader = read_record(folder / RECORD)
         code = reader.end.exit_code if reader.end else None
         text = reader.end.text if reader.end else "The run was lost: its processes were killed before it ended."
+        if summary := durable.read_json(folder / SUMMARY):  # its writer died between the summary and the end
+            draft = replace(draft, facts=summary)
+            code, text = summary.get("exit_code", code), str(summary.get("text") or text)
         return [self.commit(draft, reader, code, text)]
 
     def runs(self) -> tuple[list[Summary], list[str]]:
@@ -199,3 +217,7 @@ class Archive:
         from sonde.store.names import find_folders
 
         return find_folders(self.root, name)
+
+
+def _id_of(folder: Path) -> str:
+    return folder.name.removeprefix(_INCOMING).partition("~")[0]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers that are killed at any moment lose nothing that was measured and leave nothing half done to be seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+from sonde.experiments.conduct import Setup, conduct
+from sonde.launch.engine import find_engine
+from sonde.model.plan import Plan
+from sonde.model.record import read_record
+from sonde.store.archive import Archive
+from sonde.store.catalog import Catalog
+
+Fake = Callable[..., Path]
+FILES = {"record.ndjson", "plan.json", "run.json", "phases.parquet", "series.parquet", "tasks.parquet"}
+PLAN: dict[str, Any] = {
+    "id": "p",
+    "target": {"path": "/x"},
+    "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+# Says "began ID" when the record of a run is complete, and "kept ID" when the archive says that it has it.
+WRITER = """
+import json, sys
+from pathlib import Path
+from sonde.model.record import read_record
+from sonde.store.archive import Archive
+store, template = Archive(Path(sys.argv[1])), Path(sys.argv[2]).read_bytes().splitlines(keepends=True)
+while True:
+    store.recover()
+    draft = store.begin("killed", sys.argv[3], {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    with (draft.folder / "record.ndjson").open("wb") as record:
+        for line in template:
+            record.write(line)
+            record.flush()
+    print("began", draft.id, flush=True)
+    store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    print("kept", draft.id, flush=True)
+"""
+
+
+def whole(folder: Path) -> bool:
+    """Everything a run consists of is there and says the same."""
+    assert {path.name for path in folder.iterdir()} == FILES
+    summary = json.loads((folder / "run.json").read_text())
+    assert summary["id"] == folder.name
+    assert summary["plan"]["id"] == "killed", "what the lab knew beside the record is kept"
+    assert len(summary["phases"]) == parquet.read_table(folder / "phases.parquet").num_rows
+    assert len(read_record(folder / "record.ndjson").phases) == len(summary["phases"])
+    return bool(summary["status"] == "done")
+
+
+@pytest.fixture
+def template(fake: Fake, tmp_path: Path) -> Path:
+    """A record of a run that went well."""
+    elsewhere = Archive(tmp_path / "elsewhere")
+    result = conduct(Plan.from_document(PLAN, "test"), Setup(find_engine(), elsewhere), lambda kind, line: None)
+    return result.folder / "record.ndjson"
+
+
+def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
+    pick = random.Random(20)
+    store = Archive(archive)
+    began: set[str] = set()
+    kept: set[str] = set()
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WRITER, str(archive), str(template), json.dumps(PLAN)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def end(writer: subprocess.Popen[str]) -> None:
+        writer.kill()
+        for line in writer.communicate()[0].splitlines():
+            word, _, run_id = line.partition(" ")
+            (began if word == "began" else kept).add(run_id)
+        assert writer.returncode == -signal.SIGKILL, "it was killed; it did not fail"
+
+    writers = [start(), start()]
+    for kill in range(20):
+        assert writers[kill % 2].stdout is not None
+        writers[kill % 2].stdout.readline()  # type: ignore[union-attr]  # it is past its start
+        time.sleep(pick.uniform(0.0, 0.03))
+        end(writers[kill % 2])
+        for run in store.runs()[0]:
+            whole(run.folder)
+        assert Catalog(archive).complaints() == []
+        writers[kill % 2] = start()
+    for writer in writers:
+        end(writer)
+
+    store.recover()
+    there = {run.folder.name: whole(run.folder) for run in store.runs()[0]}
+    assert kept, "some were finished between the kills"
+    assert kept <= set(there), "what the archive said it has, it has"
+    assert began <= set(there), "what was measured to its end was brought in"
+    assert all(there[name] for name in began | kept)
+    assert store.recover() == []
+    left = list(archive.glob(".incoming-*"))
+    assert [path for path in left if (path / "record.ndjson").exists()] == [], "only what had not begun to measure"
+    for path in left:  # killed before it could say who it is: it may be somebody's, until it has been silent for hours
+        for old in (*path.iterdir(), path):
+            os.utime(old, (time.time() - 7 * 3600,) * 2)
+    assert store.recover() == []
+    assert not list(archive.glob(".incoming-*"))
+    assert set(Catalog(archive).runs(["run"])["run"].to_pylist()) == set(there)
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
+    template: Path, archive: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the writer had been killed before its n-th change to the disk: every place once, not only lucky ones."""
+    from sonde.store import durable, owner
+
+    store = Archive(archive)
+    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    changes = 0
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def change(*arguments: Any, **options: Any) -> Any:
+            nonlocal changes
+            changes += 1
+            if changes > step:
+                raise KilledError
+            return original(*arguments, **options)
+
+        return change
+
+    class KilledError(BaseException):
+        pass
+
+    with monkeypatch.context() as patched:
+        for place, name in ((durable, "sync_file"), (durable, "write_json"), (durable, "sync_folder")):
+            patched.setattr(place, name, counted(getattr(place, name)))
+        for name in ("unlink", "rename", "replace", "mkdir"):
+            patched.setattr(Path, name, counted(getattr(Path, name)))
+        try:
+            store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+        except KilledError:
+            assert list(archive.glob("2*/*")) == [] or step > 8
+    monkeypatch.setattr(owner, "alive", lambda folder: False)
+    store.recover()
+    (folder,) = archive.glob("2*/*")
+    assert whole(folder)
+    assert not list(archive.glob(".incoming-*"))
+
+
+def test_a_dead_run_is_brought_in_by_one_of_many(
+    template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sonde.store import owner
+
+    store = Archive(archive)
+    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    (draft.folder / "owner.json").write_text(json.dumps({"host": owner.socket.gethostname(), "processes": []}))
+    recoverer = "import sys; from pathlib import Path; from sonde.store.archive import Archive;"
+    recoverer += "print(len(Archive(Path(sys.argv[1])).recover()))"
+    others = [
+        subprocess.Popen([sys.executable, "-c", recoverer, str(archive)], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert sorted(int(one.communicate()[0]) for one in others) == [0, 0, 0, 1]
+    assert [whole(run.folder) for run in store.runs()[0]] == [True]
+
+
+def test_a_removal_that_was_killed_is_finished(template: Path, archive: Path) -> None:
+    store = Archive(archive)
+    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    folder.rename(archive / f".removed-{folder.name}-ab")
+    assert store.runs() == ([], [])
+    store.recover()
+    assert not list(archive.glob(".removed-*"))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rate over time as a shape: how far two curves are apart, whatever their level and their length.
+
+A curve is turned into the share of all bytes that had moved by each share of the time. The area between two such
+curves lies between 0 and 0.5 (it is the Wasserstein distance of the normalized curves). What is far is learned from
+reference runs: each is compared with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sonde.stats.ranks import Floats
+
+# Shares of the time at which curves are compared.
+POINTS = 201
+# Reference runs that make a band.
+ENOUGH = 8
+# Chance that one more run of the same kind is called different.
+_CHANCE = 0.01
+_DRAWS = 2000
+
+
+def progress(rates: ArrayLike) -> Floats:
+    """Share of the volume moved by each of `POINTS` equal shares of the time, from rates over equal slices.
+
+    Raises ValueError when nothing moved or a rate is negative.
+    """
+    moved = np.asarray(rates, dtype=float)
+    if moved.size == 0 or not np.all(np.isfinite(moved)) or np.any(moved < 0) or moved.sum() <= 0:
+        raise ValueError("a profile needs rates from 0 up, and one above it")
+    running = np.concatenate([[0.0], np.cumsum(moved)]) / moved.sum()
+    curve: Floats = np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, moved.size + 1), running)
+    return curve
+
+
+def area(one: Floats, other: Floats) -> float:
+    """Area between two curves of `progress`."""
+    return float(np.mean(np.abs(one - other)))
+
+
+@dataclass(frozen=True)
+class Band:
+    """What reference runs look like: their median curve, the range of all of them, and how far one of them lies from
+    the others by chance. `limit` is None below `ENOUGH` runs: nobody knows then."""
+
+    curve: Floats
+    low: Floats
+    high: Floats
+    limit: float | None
+    runs: int
+
+
+def band(references: Sequence[ArrayLike], seed: int = 1) -> Band:
+    """The band of reference runs (rates over equal slices each). Raises ValueError when there is none."""
+    if not references:
+        raise ValueError("a band needs a reference run")
+    curves = np.array([progress(one) for one in references])
+    middle = np.median(curves, axis=0)
+    limit = None
+    if len(references) >= ENOUGH:
+        random = np.random.default_rng(seed)
+        apart = np.array([area(curves[i], np.median(np.delete(curves, i, axis=0), axis=0)) for i in range(len(curves))])
+        # Eight distances have no 99th percentile: a smoothed bootstrap on their logarithms gives them one.
+        logs = np.log(np.maximum(apart, 1e-6))
+        width = max(float(np.std(logs, ddof=1)), 0.1)
+        drawn = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)
+        limit = float(np.exp(np.quantile(drawn, 1 - _CHANCE)))
+    return Band(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How far a run lies from the band; `differs` is None when the band has no limit."""
+
+    area: float
+    limit: float | None
+
+    @property
+    def differs(self) -> bool | None:
+        return None if self.limit is None else self.area > self.limit
+
+
+def likeness(rates: ArrayLike, references: Band) -> Likeness:
+    """Compares one run with the band."""
+    return Likeness(area(progress(rates), references.curve), references.limit)

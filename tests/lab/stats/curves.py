@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves of known shape, each a little different, under noise whose neighbors are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Random = np.random.Generator
+
+
+def noise(random: Random, count: int, sd: float = 0.15, alike: float = 0.3) -> np.ndarray:
+    steps = random.normal(0, sd * np.sqrt(1 - alike**2), count)
+    out = np.empty(count)
+    last = random.normal(0, sd)
+    for at, step in enumerate(steps):
+        last = alike * last + step
+        out[at] = last
+    return np.exp(out)
+
+
+def flat(random: Random, u: np.ndarray) -> np.ndarray:
+    return np.ones(u.size)
+
+
+def decline(random: Random, u: np.ndarray) -> np.ndarray:
+    end = random.uniform(0.15, 0.5)
+    return 1 - (1 - end) * u if random.random() < 0.5 else np.exp(np.log(end) * u)
+
+
+def cliff(random: Random, u: np.ndarray) -> np.ndarray:
+    return np.where(u < random.uniform(0.1, 0.5), 1.0, random.uniform(0.3, 0.6))
+
+
+def tail(random: Random, u: np.ndarray) -> np.ndarray:
+    begin = random.uniform(0.5, 0.8)
+    low = random.uniform(0.03, 0.1)
+    if random.random() < 0.5:
+        return np.where(u < begin, 1.0, low)
+    return np.where(u < begin, 1.0, np.exp(np.log(low) * np.minimum(1.0, (u - begin) / (1 - begin))))
+
+
+def slow_start(random: Random, u: np.ndarray) -> np.ndarray:
+    ready = random.uniform(0.15, 0.35)
+    low = random.uniform(0.1, 0.3)
+    return np.where(u < ready, low + (1 - low) * u / ready, 1.0)
+
+
+def stall(random: Random, u: np.ndarray) -> np.ndarray:
+    begin, length = random.uniform(0.2, 0.7), random.uniform(0.05, 0.2)
+    return np.where((u > begin) & (u < begin + length), random.uniform(0.0, 0.2), 1.0)
+
+
+def period_of(random: Random) -> float:
+    return float(random.uniform(0.06, 0.2))
+
+
+def dips(random: Random, u: np.ndarray, period: float | None = None) -> np.ndarray:
+    period = period_of(random) if period is None else period
+    low = ((u + random.uniform(0, period)) % period) < random.uniform(0.15, 0.35) * period
+    return np.where(low, random.uniform(0.2, 0.5), 1.0)
+
+
+SHAPES: dict[str, Callable[[Random, np.ndarray], np.ndarray]] = {
+    "steady decline": decline,
+    "cliff": cliff,
+    "long tail": tail,
+    "slow start": slow_start,
+    "stall": stall,
+    "periodic dips": dips,
+}
+
+
+def curve(kind: Callable[[Random, np.ndarray], np.ndarray], random: Random) -> np.ndarray:
+    """Rates over 100 to 400 slices, at any level."""
+    count = int(random.integers(100, 400))
+    u = (np.arange(count) + 0.5) / count
+    return 10 ** random.uniform(6, 10) * kind(random, u) * noise(random, count)

@@ -29,8 +29,8 @@ void fill(std::byte* out, std::uint64_t bytes, std::uint64_t key, double compres
 
 }  // namespace
 
-std::uint64_t period_for(std::uint64_t transfer) {
-    return transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
+std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer) {
+    return settings.period > 0 ? settings.period : transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
 }
 
 Base::Base(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period), bytes_(period) {
@@ -45,7 +45,9 @@ std::uint64_t Base::rotation(const Origin& origin) const noexcept {
 }
 
 std::uint64_t Base::stamp_place(std::uint64_t offset, const Origin& origin) const noexcept {
-    return settings_.kind == plan::PayloadKind::stamped ? stamp_place_at(offset + rotation(origin)) : 0;
+    return settings_.kind == plan::PayloadKind::stamped
+               ? stamp_place_at(offset + rotation(origin), stamp_places(period_))
+               : 0;
 }
 
 std::vector<std::byte> Base::stamped(std::uint64_t offset, std::uint64_t length, const Origin& origin) const {
@@ -98,7 +100,8 @@ std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
         // Duplicates are equal to others at the same place of the base: nothing in them tells them apart.
         const std::uint64_t stamp[4] = {magic ^ seed_, duplicate ? 0 : origin_.file, duplicate ? 0 : at,
                                         duplicate ? 0 : origin_.generation};
-        std::memcpy(where + (random ? 0 : stamp_place_at(place + done)), stamp, sizeof stamp);
+        std::memcpy(where + (random ? 0 : stamp_place_at(place + done, stamp_places(base_->period()))), stamp,
+                    sizeof stamp);
     }
     return memory_ + place + inside;
 }

@@ -7,11 +7,11 @@
 // where base is `period` pseudo-random bytes made once from the seed, except that 32 bytes of each granule are a stamp:
 // magic ^ seed, file number, offset of the granule, generation, 8 bytes each. It begins at byte
 //     64 * (((offset + rotation) / 4096) mod 64)
-// of the granule: always at the head, the stamps of a large transfer would fall into one set of the processor's cache
-// and cost 2 % of a 1 MiB write. So every granule is unique (no deduplication), successive generations differ
-// everywhere (a stale half shows), and writing costs four stores per granule instead of making data. The period is 256
-// KiB, or 1 MiB for transfers from 256 KiB: longer than the blocks that storage compresses. `random` content has its
-// stamps at the heads of the granules.
+// of the granule (mod period / 4096, if that is less than 64): always at the head, the stamps of a large transfer would
+// fall into one set of the processor's cache and cost 2 % of a 1 MiB write. So every granule is unique (no
+// deduplication), successive generations differ everywhere (a stale half shows), and writing costs four stores per
+// granule instead of making data. The period is 256 KiB, or 1 MiB for transfers from 256 KiB: longer than the blocks
+// that storage compresses. `random` content has its stamps at the heads of the granules.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -29,9 +29,13 @@ constexpr std::uint64_t granule = 4096;
 constexpr std::uint64_t magic = 0x31656d6152646e53ULL;
 constexpr std::uint64_t stamp_bytes = 32;
 
+/// Places that stamps of a base of `period` bytes have: stamp_place_at() of any place, as a mask.
+constexpr std::uint64_t stamp_places(std::uint64_t period) noexcept {
+    return ((period < 64 * granule ? period / granule : 64) - 1) * 64;
+}
 /// Where the stamp begins in the granule at this place of the base: 0 to 4032.
-constexpr std::uint64_t stamp_place_at(std::uint64_t place) noexcept {
-    return (place / granule % 64) * 64;
+constexpr std::uint64_t stamp_place_at(std::uint64_t place, std::uint64_t places) noexcept {
+    return place / granule * 64 & places;
 }
 
 /// Whose bytes: the identity of a file in a run and which write of it.
@@ -56,8 +60,8 @@ struct Mismatch {
     std::string text;          ///< "holds offset 8192 of the same file, generation 1"
 };
 
-/// Period of the base for a plan whose largest transfer is `transfer` bytes.
-std::uint64_t period_for(std::uint64_t transfer);
+/// Period of the base for a plan whose largest transfer is `transfer` bytes; what the plan says itself counts.
+std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer);
 
 /// Shared by all tasks of a process: the base content. Read only after construction.
 class Base {
@@ -121,18 +125,19 @@ class Image {
         Pen(std::byte* memory, std::uint64_t mask, std::uint64_t rotation, std::uint64_t tag, const Origin& origin)
             : memory_(memory),
               mask_(mask),
+              places_(stamp_places(mask + 1)),
               rotation_(rotation),
               tag_{tag, origin.file},
               generation_(origin.generation) {}
         /// `place` of the granule in memory, which is its place in the base, some periods on.
         void stamp(std::uint64_t place, std::uint64_t granule_at) const noexcept {
-            std::byte* where = memory_ + place + stamp_place_at(place);
+            std::byte* where = memory_ + place + stamp_place_at(place, places_);
             const std::uint64_t rest[2] = {granule_at, generation_};
             std::memcpy(where, tag_, sizeof tag_);
             std::memcpy(where + sizeof tag_, rest, sizeof rest);
         }
         std::byte* memory_ = nullptr;
-        std::uint64_t mask_ = 0, rotation_ = 0;
+        std::uint64_t mask_ = 0, places_ = 0, rotation_ = 0;
         std::uint64_t tag_[2] = {};
         std::uint64_t generation_ = 0;
     };

@@ -60,7 +60,8 @@ void check_total(const plan::Phase& phase, const TaskMap& tasks, std::uint64_t n
 /// Buffers and meters are allocated before the phase: better refused than left to the kernel's choice of a victim.
 void check_memory(const plan::Plan& plan, const plan::Phase& phase, const TaskMap& tasks, std::uint64_t node_memory) {
     const plan::Access& a = phase.data.access;
-    const std::uint64_t image = payload::Image::memory_for(payload::period_for(a.transfer), a.transfer);
+    const std::uint64_t image =
+        payload::Image::memory_for(payload::period_for(phase.data.payload, a.transfer), a.transfer);
     const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
     const uint128 of_task = slot * static_cast<unsigned>(phase.data.io.queue_depth) +
                             meters::StreamMeter::bytes_for(plan.observe.max_slices);

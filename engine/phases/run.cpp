@@ -285,7 +285,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
             for (const plan::Phase& phase : plan.phases) {
                 largest = std::max(largest, phase.data.access.transfer);
             }
-            context.manifest.period = payload::period_for(largest);
+            context.manifest.period = payload::period_for(plan.phases.front().data.payload, largest);
             context.manifest.epoch_ns = epoch;
             facts = inspect(plan, options, tasks, context.node_memory, first_stage, context.manifest);
             epoch = context.manifest.epoch_ns;

@@ -5,6 +5,7 @@
 #include "plan/units.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <set>
 
@@ -156,6 +157,11 @@ Payload read_payload(const Reader& in) {
     payload.seed = static_cast<std::uint64_t>(in.integer("seed", 1, 0, INT64_MAX));
     payload.compressible = in.number("compressible", 0.0, 0.0, 1.0);
     payload.duplicates = in.number("duplicates", 0.0, 0.0, 1.0);
+    payload.period = in.bytes("period", 0);
+    if (in.has("period") &&
+        (!std::has_single_bit(payload.period) || payload.period < 4096 || payload.period > (64U << 20U))) {
+        in.fail("period", "must be a power of two from 4 KiB to 64 MiB");
+    }
     in.done();
     return payload;
 }

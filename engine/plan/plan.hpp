@@ -89,6 +89,7 @@ struct Payload {
     std::uint64_t seed = 1;
     double compressible = 0.0;  ///< share of every 64 bytes that is zero, 0..1
     double duplicates = 0.0;    ///< share of 4 KiB granules that repeat, 0..1
+    Bytes period = 0;           ///< stamped: bytes after which content repeats but for stamps; 0 = by the transfer
 };
 
 /// The `paced` backend: operations end on an exactly known schedule.

@@ -216,9 +216,30 @@ TEST_CASE("buffers are aligned like their offset, so that direct I/O can use the
     }
 }
 
-TEST_CASE("the period of the base grows with the transfer") {
-    CHECK(sonde::payload::period_for(4096) == 256U << 10U);
-    CHECK(sonde::payload::period_for((256U << 10U) - 1) == 256U << 10U);
-    CHECK(sonde::payload::period_for(256U << 10U) == 1U << 20U);
-    CHECK(sonde::payload::period_for(1U << 30U) == 1U << 20U);
+TEST_CASE("the period of the base grows with the transfer, unless the plan chooses it") {
+    const Payload settings;
+    CHECK(sonde::payload::period_for(settings, 4096) == 256U << 10U);
+    CHECK(sonde::payload::period_for(settings, (256U << 10U) - 1) == 256U << 10U);
+    CHECK(sonde::payload::period_for(settings, 256U << 10U) == 1U << 20U);
+    CHECK(sonde::payload::period_for(settings, 1U << 30U) == 1U << 20U);
+    Payload chosen;
+    chosen.period = 16U << 20U;
+    CHECK(sonde::payload::period_for(chosen, 4096) == 16U << 20U);
+}
+
+TEST_CASE("content does not depend on the calls that make it, whatever its period") {
+    for (const std::uint64_t period : {4096ULL, 32'768ULL, 131'072ULL, 524'288ULL}) {
+        Content one({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
+        Content other({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
+        const sonde::payload::Base base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
+        CAPTURE(period);
+        for (std::uint64_t generation = 1; generation < 4; ++generation) {
+            const Bytes whole = one.bytes(2, generation, 0, mib);
+            CHECK(whole == base.stamped(0, mib, {2, generation}));
+            for (const std::uint64_t step : {4096ULL, 10'000ULL, 65'536ULL, 1'000'000ULL}) {
+                CHECK(other.bytes(2, generation, 0, mib, step) == whole);
+            }
+            CHECK(distinct(granules(whole)) == mib / granule);
+        }
+    }
 }

@@ -111,7 +111,12 @@ DATA = [
     wrong(("access.order is", "sequential, reverse"), data__access={"order": "random"}),
     wrong("beyond the largest file (4 EiB)", data__access={"offset": "4096PiB"}),
     wrong("beyond the largest file (4 EiB)", data__access={"transfer": "1MiB", "segments": 2**60}),
-    wrong("more than 4 EiB", data__files={**MANY, "count": 100_000_000}, data__access={"volume": "2PiB"}, tasks={"threads": 4096}),
+    wrong(
+        "more than 4 EiB",
+        data__files={**MANY, "count": 100_000_000},
+        data__access={"volume": "2PiB"},
+        tasks={"threads": 4096},
+    ),
     wrong("read_ratio is only used with", data__access={"read_ratio": 0.5}),
     wrong(("direct", "multiple of 512 B"), data__access={"transfer": 1000}, data__io={"direct": True}),
     wrong('data.io.queue_depth is 4, but backend "posix" does one operation at a time', data__io={"queue_depth": 4}),
@@ -125,13 +130,30 @@ DATA = [
     wrong(("verify is", "none, on_read, readback, both"), data__verify=True),
     wrong("is useless with payload.kind", data__verify="on_read", data__payload={"kind": "zero"}, phases=TWO),
     wrong("keeps no data", data__verify="on_read", data__backend="null", phases=TWO),
-    wrong("schedule and rate exclude each other", data__backend="paced", data__paced={"rate": "1MB/s", "schedule": [{"at": 0, "rate": "1MB/s"}]}),
-    wrong("must begin at 0 and have ascending times", data__backend="paced", data__paced={"schedule": [{"at": "1s", "rate": "1MB/s"}]}),
+    wrong(
+        "schedule and rate exclude each other",
+        data__backend="paced",
+        data__paced={"rate": "1MB/s", "schedule": [{"at": 0, "rate": "1MB/s"}]},
+    ),
+    wrong(
+        "must begin at 0 and have ascending times",
+        data__backend="paced",
+        data__paced={"schedule": [{"at": "1s", "rate": "1MB/s"}]},
+    ),
     wrong("is not a rate such as 100MB/s", data__backend="paced", data__paced={"rate": "100MB"}),
     wrong("is 0, but a rate must be from 1 B/s to 1e18 B/s", data__backend="paced", data__paced={"rate": 0}),
-    wrong("must be a task number with a factor", data__backend="paced", data__paced={"rate": "1MB/s", "slow_tasks": {"x": 2}}),
+    wrong(
+        "must be a task number with a factor",
+        data__backend="paced",
+        data__paced={"rate": "1MB/s", "slow_tasks": {"x": 2}},
+    ),
     wrong("fail_errno is 0", data__backend="paced", data__paced={"rate": "1MB/s", "fail_errno": 0}),
-    wrong("of buffers and meters on a node", data__access={"transfer": "1GiB", "block": "1GiB"}, data__io={"queue_depth": 4096}, data__backend="io_uring"),
+    wrong(
+        "of buffers and meters on a node",
+        data__access={"transfer": "1GiB", "block": "1GiB"},
+        data__io={"queue_depth": 4096},
+        data__backend="io_uring",
+    ),
 ]
 
 PHASES = [
@@ -145,17 +167,27 @@ PHASES = [
     wrong("stop.time must be more than zero", phases=[{"id": "w", "op": "write", "stop": {"time": "0s"}}]),
     wrong("stop.time stands alone", phases=[{"id": "w", "op": "write", "stop": {"time": "1s", "stonewall": "2s"}}]),
     wrong("wearout needs stop.stonewall", phases=[{"id": "w", "op": "write", "stop": {"wearout": True}}]),
-    wrong("is longer than stop.stonewall", phases=[{"id": "w", "op": "write", "stop": {"stonewall": "1s", "min_time": "2s"}}]),
+    wrong(
+        "is longer than stop.stonewall",
+        phases=[{"id": "w", "op": "write", "stop": {"stonewall": "1s", "min_time": "2s"}}],
+    ),
     wrong("shift is for reads", phases=[{"id": "w", "op": "write", "shift": {"by": "tasks"}}]),
     wrong(("shift.by is", "none, tasks, nodes"), phases=phases({"id": "r", "op": "read", "shift": {"by": "rank"}})),
     wrong("before[0].kind is missing: it must be one of sync", phases=[{"id": "w", "op": "write", "before": [{}]}]),
     wrong(("before[0].kind is", "drop_page_cache"), phases=[{"id": "w", "op": "write", "before": [{"kind": "drop"}]}]),
-    wrong("before[0].time is missing: how long to sleep", phases=[{"id": "w", "op": "write", "before": [{"kind": "sleep"}]}]),
+    wrong(
+        "before[0].time is missing: how long to sleep",
+        phases=[{"id": "w", "op": "write", "before": [{"kind": "sleep"}]}],
+    ),
     wrong("before[0].command is missing", phases=[{"id": "w", "op": "write", "before": [{"kind": "command"}]}]),
     wrong("before[0].fraction is missing", phases=[{"id": "w", "op": "write", "before": [{"kind": "memory_hog"}]}]),
     wrong("files is only used with files.mapping", phases=[{"id": "w", "op": "write", "files": [0]}]),
     wrong("names file 9, but files.count is 4", data__files=MANY, phases=[{"id": "w", "op": "write", "files": [9]}]),
-    wrong('does not go with files.mapping = "many"', data__files=MANY, phases=[{"id": "w", "op": "write", "barrier": "intra"}]),
+    wrong(
+        'does not go with files.mapping = "many"',
+        data__files=MANY,
+        phases=[{"id": "w", "op": "write", "barrier": "intra"}],
+    ),
     wrong("has no meaning for the first phase", phases=[{"id": "w", "op": "write", "process": "separate"}]),
     wrong("read_ratio is missing", phases=phases({"id": "m", "op": "mixed"})),
     wrong("lanes must be two", phases=phases({"id": "d", "op": "duplex"})),
@@ -165,8 +197,12 @@ PHASES = [
 ]
 
 CODE_3 = [
-    wrong("already exists: choose another target.directory", code=3, target__directory="."[:0] + "taken"),
-    wrong(("free, but the plan needs", "make the volume smaller"), code=3, data__access={"transfer": "1MiB", "volume": "3PiB"}),
+    wrong("already exists: choose another target.directory", code=3, target__directory="taken"),
+    wrong(
+        ("free, but the plan needs", "make the volume smaller"),
+        code=3,
+        data__access={"transfer": "1MiB", "volume": "3PiB"},
+    ),
 ]
 
 WRONG_PLANS = [*SHAPE, *TARGET, *DATA, *PHASES, *CODE_3]
@@ -175,7 +211,7 @@ TEXTS: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
     ("spaces", b"  \n ", "is empty"),
     ("no JSON", b"target = '/tmp'\n", "is not JSON: line 1, column 2"),
-    ("TOML", b'schema = "sonde-plan/1"\nid = "x"\n', "`sonde run` reads TOML"),
+    ("TOML", b'schema = "sonde-plan/1"\nid = "x"\n', "it looks like TOML, which `sonde run` reads"),
     ("cut off", b'{"schema": "sonde-plan/1",\n "id": ', "is not JSON: line 2, column"),
     ("trailing comma", b'{"a": 1,}', "is not JSON: line 1, column 9"),
     ("a list", b"[]", "must be a JSON object"),

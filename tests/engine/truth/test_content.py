@@ -51,6 +51,7 @@ class Payload:
     seed: int = 1
     compressible: float = 0.0
     duplicates: float = 0.0
+    period: int = 0
 
     def is_duplicate(self, file: int, offset: int) -> bool:
         return self.identity(file, offset) >> 11 < int(self.duplicates * 2**53)
@@ -72,7 +73,7 @@ class Payload:
             places = period // GRANULE
             rotation = GRANULE * (((mix(file) + generation * 2654435761) & MASK) % places)
             start = (offset + rotation) % period
-            place = start // GRANULE % 64 * 64
+            place = start // GRANULE % min(64, places) * 64
             body = noise(mix(self.seed), period, self.compressible)[start : start + GRANULE]
         rest = (0, 0, 0) if duplicate else (file, offset, generation)
         return body[:place] + struct.pack("<4Q", MAGIC ^ self.seed, *rest) + body[place + 32 :]
@@ -100,6 +101,8 @@ class Case:
         return {"processes": 2, "threads": 2} if self.mapping == "per_group" else {"threads": 2}
 
     def period(self) -> int:
+        if self.payload.period:
+            return self.payload.period
         again = (self.rewrite or {}).get("access", {}).get("transfer", 0)
         return 256 * KIB if max(self.access["transfer"], again) < 256 * KIB else 1024 * KIB
 
@@ -162,6 +165,11 @@ CASES = [
     Case("rewrite-some", access=SMALL, mapping="many", count=3, rewrite={"files": [0, 2]}),
     Case("rewrite-larger", mapping="shared", access={**LARGE, "transfer": 4 * KIB}, rewrite={"access": LARGE}),
     Case("half-compressible", payload=Payload(seed=3, compressible=0.5), access=RECORDS),
+    Case("one-buffer", payload=Payload(period=4 * KIB), access=SMALL),
+    Case(
+        "one-buffer-records", payload=Payload(period=4 * KIB), access=RECORDS, rewrite={"id": "again", "op": "rewrite"}
+    ),
+    Case("long-period", payload=Payload(period=2048 * KIB), access=LARGE),
     Case("half-duplicates", payload=Payload(seed=4, duplicates=0.5), access=SMALL, mapping="many", count=2),
     Case("all-duplicates", payload=Payload(seed=5, duplicates=1.0), access=RECORDS),
     Case("random-bytes", payload=Payload("random", seed=6), access=RECORDS, mapping="shared"),
@@ -181,7 +189,7 @@ def run_case(engine: Engine, target: Path, case: Case) -> Result:
     if case.rewrite is not None:
         phases.append({"id": "again", "op": "rewrite", **case.rewrite})
     data: dict[str, Any] = {"backend": case.backend, "files": files, "access": case.access, "io": case.io}
-    data["payload"] = vars(case.payload)
+    data["payload"] = {name: value for name, value in vars(case.payload).items() if value or name != "period"}
     plan = write_plan(
         target, *phases, target={"directory": "kept", "keep": True}, tasks=case.tasks, data=data,
         observe={"progress": 0},

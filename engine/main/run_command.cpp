@@ -65,7 +65,8 @@ std::string make_run_id(const std::string& plan_id) {
 }
 
 int dry_run(const plan::Plan& plan) {
-    const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+    const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
+                        plan.tasks.used};
     phases::check_extent(plan, tasks, records::node_memory_bytes());
     phases::check_backends(plan, true);
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
@@ -226,7 +227,8 @@ int command_run(const RunArguments& arguments) {
 int command_touched(const std::string& plan_file) {
     try {
         const plan::Plan plan = plan::parse_plan(read_all(plan_file));
-        const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0)};
+        const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
+                            plan.tasks.used};
         phases::check_extent(plan, tasks, records::node_memory_bytes());
         std::ios::sync_with_stdio(false);
         for (const plan::Phase& phase : plan.phases) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wrong block holds instead of what was written, judged by the stamps in it and by older content of the file.
+#include "payload/ior_pattern.hpp"
 #include "payload/payload.hpp"
 
 #include <algorithm>
@@ -116,6 +117,10 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
     if (all_zero(view.data, view.bytes)) {
         mismatch.kind = Mismatch::Kind::zeros;
         mismatch.text = "holds zeros: never written, or lost";
+        return;
+    }
+    if (tells_itself(expected.base().settings().kind)) {
+        mismatch.text = "holds other bytes than task " + std::to_string(expected.origin().writer) + " writes";
         return;
     }
     if (const auto older = older_generation(expected, view.data, view.at, view.bytes)) {

@@ -2,6 +2,7 @@
 #include "payload/payload.hpp"
 
 #include "patterns/permutation.hpp"
+#include "payload/ior_pattern.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -79,8 +80,21 @@ Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length)
     }
 }
 
+std::byte* Image::make_packet(std::uint64_t offset, std::uint64_t length) noexcept {
+    const IorPacket packet{base_->settings().kind, static_cast<std::uint32_t>(seed_), origin_.writer};
+    if (packet_of_ != origin_.writer) {
+        prepare(packet, memory_, length);
+        packet_of_ = origin_.writer;
+    }
+    mark(packet, memory_, length, offset);
+    return memory_;
+}
+
 std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
     const plan::Payload& settings = base_->settings();
+    if (tells_itself(settings.kind)) {
+        return make_packet(offset, length);
+    }
     const std::uint64_t inside = offset & (granule - 1);
     const std::uint64_t place = (offset - inside + rotation_) & mask_;
     if (settings.kind == plan::PayloadKind::zero) {

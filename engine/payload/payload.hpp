@@ -42,6 +42,7 @@ constexpr std::uint64_t stamp_place_at(std::uint64_t place, std::uint64_t places
 struct Origin {
     std::uint64_t file = 0;        ///< number of the file (phases/layout.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
+    std::uint32_t writer = 0;      ///< task that wrote it: part of IOR's content, of no other
 };
 
 struct Mismatch {
@@ -147,12 +148,14 @@ class Image {
 
  private:
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
+    std::byte* make_packet(std::uint64_t offset, std::uint64_t length) noexcept;
 
     const Base* base_;
     std::byte* memory_;
     Origin origin_;
     std::uint64_t rotation_ = 0, mask_ = 0, seed_ = 0;
-    bool plain_ = true;  ///< stamped without duplicates: the fast way
+    bool plain_ = true;                ///< stamped without duplicates: the fast way
+    std::uint64_t packet_of_ = ~0ULL;  ///< IOR's data: the writer whose packet lies in `memory_`
 };
 
 /// Compares what a read returned with what was written. `got` bytes arrived (fewer = truncated file).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a phase of the plan to what each stream does.
+#include "payload/ior_pattern.hpp"
 #include "phases/phase.hpp"
 #include "plan/parse.hpp"
 
@@ -42,8 +43,8 @@ std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tas
     const int all = tasks.tasks();
     for (int thread = 0; thread < tasks.threads; ++thread) {
         const int task = process * tasks.threads + thread;
-        if (phase.op != Op::duplex) {
-            places.push_back({task, 0});
+        if (phase.op != Op::duplex || task >= tasks.tasks()) {
+            places.push_back({task < tasks.tasks() ? task : nobody, 0});
             continue;
         }
         for (int lane = 0; lane < 2; ++lane) {
@@ -97,15 +98,19 @@ struct FileSource {
                                false,
                                false,
                                false,
-                               {}};
-        job.operations = std::min(allowed, job.geometry.operations());
+                               {},
+                               owner};
+        job.operations = std::min({allowed, job.geometry.operations(), phase.stop.operations.value_or(~0ULL)});
         job.size = job.geometry.end_of_file();
         const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
         // Files of several tasks are made before the phase, so that no late task empties what others have written.
         job.create = writing && phase.op == Op::write && layout.share(owner).sharers == 1;
         job.truncate = fresh && job.create;
         job.exclusive = job.create && phase.open == plan::Open::exclusive;
-        if (verify && exact) {
+        if (verify && payload::tells_itself(phase.data.payload.kind)) {
+            job.written = {{0, ~0ULL}};
+            job.writer = [mine = owner](std::uint64_t) { return mine; };
+        } else if (verify && exact) {
             job.written = data.written(phase.data.access, segments, owner, k);
             job.writer = [&tasks = context.tasks, &where = layout, mine = owner, same, source](std::uint64_t offset) {
                 // The same operations in the same order are those of one task, also where a file is dealt at random.
@@ -151,6 +156,18 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.phase = &phase;
     job.backend = backends::find(phase.data.backend);
     job.task = place.task;
+    job.max_slices = context.plan.observe.max_slices;
+    job.slice_ns = context.plan.observe.slice;
+    job.intra_barriers = phase.barrier == plan::Barrier::intra;
+    if (place.task == nobody) {
+        job.reads = true;  // the least of buffers
+        return job;
+    }
+    if (phase.shift.by == plan::ShiftBy::list &&
+        phase.shift.owners.size() != static_cast<std::size_t>(context.tasks.tasks())) {
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" names " + std::to_string(phase.shift.owners.size()) +
+                              " shift.owners, but there are " + std::to_string(context.tasks.tasks()) + " tasks");
+    }
     job.tasks = context.tasks.tasks();
     job.writes = plan::writes(phase.op);
     job.reads = plan::reads(phase.op);
@@ -166,11 +183,11 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.files = static_cast<std::uint64_t>(files.empty() ? layout.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
+    if (phase.op == Op::remove && !layout.first_of_file(owner)) {
+        job.files = 0;  // the first task that shares it removes it
+    }
     job.verify = job.reads && !job.writes &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
-    job.intra_barriers = phase.barrier == plan::Barrier::intra;
-    job.max_slices = context.plan.observe.max_slices;
-    job.slice_ns = context.plan.observe.slice;
     job.mpi = context.team.mpi();
     job.name = [&layout, files, owner](std::uint64_t n, std::string& path) {
         path = layout.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);

@@ -44,7 +44,12 @@ int TaskMap::nodes() const {
 }
 
 int TaskMap::tasks_on(int node) const {
-    return threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.end(), node));
+    int count = 0;
+    for (int task = 0; used > 0 && task < used; ++task) {
+        count += node_of(task) == node ? 1 : 0;
+    }
+    return used > 0 ? count
+                    : threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.end(), node));
 }
 
 int TaskMap::index_on_node(int task) const {
@@ -126,7 +131,22 @@ std::string Layout::file_name(int task, int k) const {
     return files_.name;
 }
 
+/// As IOR names them: directory/task/name.00000000.suffix.
+std::string Layout::path_in_place(int task) const {
+    const bool own = files_.mapping == Mapping::per_task;
+    std::string path = files_.paths[own ? static_cast<std::size_t>(task) % files_.paths.size() : 0];
+    if (files_.directories == Directories::per_task) {
+        const std::size_t slash = path.rfind('/');
+        const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
+        path.insert(at, std::to_string(task) + "/");
+    }
+    return path + (own ? numbered(".%08llu", static_cast<std::uint64_t>(task)) : std::string()) + files_.suffix;
+}
+
 std::string Layout::path(int task, int k) const {
+    if (files_.in_place()) {
+        return path_in_place(task);
+    }
     const std::string folder = folder_of_file(task);
     return root_ + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
 }
@@ -229,7 +249,10 @@ std::vector<std::string> Layout::directories() const {
         return list;
     }
     for (int task = 0; task < tasks_->tasks(); ++task) {
-        if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
+        if (files_.in_place()) {
+            const std::string file = path_in_place(task);
+            list.push_back(file.substr(0, file.rfind('/')));
+        } else if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
             list.push_back(root_ + "/" + folder(task));
         }
     }
@@ -278,6 +301,8 @@ int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
             return static_cast<int>(
                 patterns::scale(patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),
                                 static_cast<std::uint64_t>(all)));
+        case plan::ShiftBy::list:
+            return shift.owners.at(static_cast<std::size_t>(task));
         case plan::ShiftBy::permute:
             return static_cast<int>(
                 patterns::Permutation(static_cast<std::uint64_t>(all), shift.seed)(static_cast<std::uint64_t>(task)));

@@ -16,7 +16,9 @@ namespace sonde::phases {
 struct TaskMap {
     int threads = 1;
     std::vector<int> node_of_process;
-    int tasks() const { return threads * static_cast<int>(node_of_process.size()); }
+    int used = 0;  ///< only the first so many work; 0 = all
+    int all() const { return threads * static_cast<int>(node_of_process.size()); }
+    int tasks() const { return used > 0 ? used : all(); }
     int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads)]; }
     int nodes() const;
     int tasks_on(int node) const;
@@ -50,6 +52,7 @@ class Layout {
 
  private:
     std::string folder(int task) const;
+    std::string path_in_place(int task) const;
     int first_task_on(int node) const;
 
     std::string root_;

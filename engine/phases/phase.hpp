@@ -22,6 +22,9 @@ bool run_phase(Context& context, std::size_t index, HalfRates& half);
 /// when they do not fit in a file.
 std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::uint64_t node_memory);
 
+/// Task of a stream that only waits at the barriers, beyond tasks.used of the plan.
+constexpr int nobody = -1;
+
 /// Tasks of one process for one phase, in stream order: (task, lane).
 struct StreamPlace {
     int task = 0, lane = 0;

@@ -287,7 +287,7 @@ bool PhaseRun::conclude() {
 /// Only a later stage needs what was added since the start: the names in the first manifest are enough for `clean`. So
 /// a full file system, the end of many a run, is no reason to fail here. False when the run must end.
 bool PhaseRun::save_manifest() {
-    if (!context_.root() || !context_.makes_files) {
+    if (!context_.root() || !context_.makes_files || context_.in_place()) {
         return true;
     }
     try {

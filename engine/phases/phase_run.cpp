@@ -183,6 +183,11 @@ bool PhaseRun::set_up(bool verification) {
             new (&meter) StreamMeter;
             meter.task = places[i].task;
             meter.lane = places[i].lane;
+            if (places[i].task == nobody) {
+                streams_.push_back(
+                    workloads::Stream::make(jobs_[i], *base_, context_.team, context_.board->clock, meter));
+                continue;
+            }
             if (plan::on_files(phase_.op)) {
                 meter.planned_operations = phase_.stop.time || phase_.stop.min_time ? 0 : jobs_[i].files;
                 streams_.push_back(
@@ -352,6 +357,9 @@ void PhaseRun::collect() {
     const std::int64_t width = context_.plan.observe.slice << doublings;
     for (int i = 0; leader && i < board.streams.load(); ++i) {
         // Every node's phase time begins at the same moment of the root's clock, so offsets are already taken out.
+        if (board.meter(i).task == nobody) {
+            continue;
+        }
         totals_.add(board.meter(i), team.place().node, context_.plan.observe.max_slices, width, doublings, 0);
     }
     if (leader) {
@@ -389,7 +397,7 @@ bool PhaseRun::read_back() {
     reading.before.clear();
     reading.barrier = plan::Barrier::phase;
     if (!reading.data.io.collective && !reading.data.io.view) {
-        reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1};
+        reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1, {}};
     }
     plan::Plan shadow = context_.plan;
     shadow.phases[index_] = reading;

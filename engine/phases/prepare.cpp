@@ -150,7 +150,7 @@ namespace {
 /// the target. One sentence, empty when all of this process's files are regular or absent.
 std::string check_found_files(const Context& context, const Layout& layout) {
     const int first = context.team.place().process * context.tasks.threads;
-    for (int task = first; task < first + context.tasks.threads; ++task) {
+    for (int task = first; task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
         for (int k = 0; k < layout.files_per_task(); ++k) {
             const std::string path = layout.path(task, k);
             struct stat info {};
@@ -184,7 +184,7 @@ std::string prepare_files(const Context& context, std::size_t index, const Layou
     const bool again = !context.manifest.data.states().empty() || context.plan.target.use_existing;
     for (int thread = 0; thread < context.tasks.threads; ++thread) {
         const int task = place.process * context.tasks.threads + thread;
-        if (!layout.first_of_file(task)) {
+        if (task >= context.tasks.tasks() || !layout.first_of_file(task)) {
             continue;
         }
         std::vector<int> files = phase.files;

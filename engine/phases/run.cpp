@@ -31,9 +31,21 @@ std::string utc_now() {
     return text.data();
 }
 
+void make_directories(const Layout& layout) {
+    for (const std::string& directory : layout.directories()) {
+        if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+            throw EnvironmentError("cannot make " + directory + ": " + std::strerror(errno));
+        }
+    }
+}
+
 /// What the root finds out before anybody starts; sent to all as JSON.
 json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& tasks, std::uint64_t memory,
              int first_phase, Manifest& manifest) {
+    if (plan.tasks.used > tasks.all()) {
+        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
+                              std::to_string(tasks.all()) + " tasks");
+    }
     check_extent(plan, tasks, memory);
     json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
     if (facts.at("files").get<bool>()) {
@@ -70,6 +82,10 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
     } else {
         const Footprint need = footprint(plan, tasks, memory);
         check_target(plan, need.bytes, need.files);
+        if (plan.data.files.in_place()) {
+            make_directories(Layout(plan.target.path, plan.data.files, tasks));
+            return facts;
+        }
         const RunDirectory made = make_run_directory(plan, options.run_id);
         facts["directory"] = made.path;
         manifest.found = made.found;
@@ -80,12 +96,7 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
     manifest.stamp_this_process();
     try {
         manifest.save(facts.at("directory"));
-        const Layout layout(facts.at("directory"), plan.data.files, tasks);
-        for (const std::string& directory : layout.directories()) {
-            if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
-                throw EnvironmentError("cannot make " + directory + ": " + std::strerror(errno));
-            }
-        }
+        make_directories(Layout(facts.at("directory"), plan.data.files, tasks));
     } catch (...) {
         if (!manifest.found) {
             remove_run(facts.at("directory"), manifest, false);
@@ -139,7 +150,7 @@ void write_run_line(const Context& context, const std::string& started) {
 /// The part of the removal that is the root's alone, and all of it when the others are gone.
 Removal remove_alone(const Context& context) {
     const plan::Target& target = context.plan.target;
-    if (!context.makes_files || target.keep) {
+    if (!context.makes_files || target.keep || context.in_place()) {
         return {};
     }
     if (!target.use_existing) {
@@ -151,8 +162,28 @@ Removal remove_alone(const Context& context) {
     return {};
 }
 
+/// Files that lie in place are removed by phases of the plan; when the run did not come so far, what its writing phases
+/// made anew is removed here by the processes that made it. How many files.
+std::uint64_t remove_unfinished(const Context& context) {
+    std::uint64_t removed = 0;
+    const int first = context.team.place().process * context.tasks.threads;
+    for (std::size_t i = 0; !context.plan.target.keep && i < context.begun; ++i) {
+        const plan::Phase& phase = context.plan.phases[i];
+        const Layout layout(context.directory, phase.data.files, context.tasks);
+        const bool made = phase.op == plan::Op::write && phase.open == plan::Open::truncate;
+        for (int task = first; made && task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
+            removed += layout.first_of_file(task) && ::unlink(layout.path(task, 0).c_str()) == 0 ? 1U : 0U;
+        }
+    }
+    return removed;
+}
+
 /// Removes what the run made, all processes together. The root says what is left.
-Removal clean_up(Context& context) {
+Removal clean_up(Context& context, int code) {
+    if (context.makes_files && context.in_place()) {
+        const bool unfinished = code != exit_done && code != exit_mismatch;
+        return {unfinished ? remove_unfinished(context) : 0, 0, 0, {}};
+    }
     if (!context.makes_files || context.plan.target.keep || context.plan.target.use_existing) {
         return context.root() ? remove_alone(context) : Removal{};
     }
@@ -217,7 +248,32 @@ std::byte* board_memory(const Context& context, std::size_t bytes) {
     return ground.memory;
 }
 
+/// Whether the plan says to leave a phase out as things are. All processes ask.
+bool left_out(const Context& context, const plan::Phase& phase, std::int64_t begin_ns) {
+    if (phase.unless_mismatch &&
+        context.team.maximum(context.root() && context.outcome.code == exit_mismatch ? 1 : 0) != 0) {
+        return true;
+    }
+    if (!context.plan.begin_limit || plan::on_files(phase.op)) {
+        return false;
+    }
+    const bool late = context.root() && meters::Clock::monotonic_ns() - begin_ns >= *context.plan.begin_limit;
+    if (context.team.maximum(late ? 1 : 0) == 0) {
+        return false;
+    }
+    if (context.root()) {
+        context.record->line(
+            "finding",
+            {{"id", "not_begun"},
+             {"phase", phase.id},
+             {"severity", "info"},
+             {"text", "phase " + phase.id + " was not begun: the run had lasted longer than limits.begin allows"}});
+    }
+    return true;
+}
+
 void run_phases(Context& context, const std::vector<int>& stage) {
+    const std::int64_t begin_ns = meters::Clock::monotonic_ns();
     HalfRates half;
     for (std::size_t i = 0; i < context.plan.phases.size(); ++i) {
         if (context.options.stage >= 0 && stage[i] != context.options.stage) {
@@ -233,6 +289,10 @@ void run_phases(Context& context, const std::vector<int>& stage) {
             }
             return;
         }
+        if (left_out(context, context.plan.phases[i], begin_ns)) {
+            continue;
+        }
+        context.begun = i + 1;
         if (!run_phase(context, i, half)) {
             return;
         }
@@ -270,7 +330,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     const std::vector<int> stages = stages_of(plan);
     const int first_stage = std::max(0, options.stage);
     const bool last_stage = options.stage < 0 || options.stage == stages.back();
-    TaskMap tasks{plan.tasks.threads, team.place().node_of};
+    TaskMap tasks{plan.tasks.threads, team.place().node_of, plan.tasks.used};
     Context context{plan, options, team, tasks, {}, 0, nullptr, nullptr, {}, {}, {}, false, true};
     context.node_memory = team.maximum(records::node_memory_bytes());
     arm_time_limit(plan);
@@ -370,7 +430,7 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     // Later stages are not started after anything but success, so nobody else would remove the files.
     const bool ends_here = last_stage || code != exit_done;
     if (ends_here && !lost) {
-        removal = clean_up(context);
+        removal = clean_up(context, code);
     }
     if (!team.place().root()) {
         return code;

@@ -73,7 +73,9 @@ struct Context {
     Outcome outcome;             ///< at the root
     bool memory_backed = false;  ///< the target is tmpfs or the like
     bool makes_files = true;
+    std::size_t begun = 0;  ///< phases that have begun so far
 
+    bool in_place() const { return plan.data.files.in_place(); }
     bool root() const { return team.place().root(); }
     bool stopped() const { return team.control().stop.load() != 0; }
 };

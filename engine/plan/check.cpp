@@ -229,6 +229,46 @@ void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source
     }
 }
 
+void check_shift(const std::string& where, const Plan& plan, const Phase& phase) {
+    const int all = plan.tasks.used > 0 ? plan.tasks.used : static_cast<int>(phase.shift.owners.size());
+    if ((phase.shift.by == ShiftBy::list) != !phase.shift.owners.empty()) {
+        refuse(where + ".shift.owners", "goes with by = \"list\" and with nothing else");
+    }
+    if (!phase.shift.owners.empty() && (static_cast<int>(phase.shift.owners.size()) != all ||
+                                        std::any_of(phase.shift.owners.begin(), phase.shift.owners.end(),
+                                                    [all](int owner) { return owner >= all; }))) {
+        refuse(where + ".shift.owners", "must name one of the " + std::to_string(all) + " tasks for each of them");
+    }
+    if (phase.op == Op::remove && (phase.shift.by == ShiftBy::random || phase.shift.by == ShiftBy::list)) {
+        refuse(where + ".shift", "may let two tasks remove the same file: use permute");
+    }
+    if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
+        refuse(where + ".shift", "is for reads: a task always writes its own data");
+    }
+}
+
+void check_place(const std::string& where, const Plan& plan) {
+    const Files& files = plan.data.files;
+    if (!files.in_place()) {
+        return;
+    }
+    if (files.mapping != Mapping::shared && files.mapping != Mapping::per_task) {
+        refuse(where + ".paths", "goes with mapping = \"shared\" or \"per_task\"");
+    }
+    if (files.paths.size() > 1 && (files.mapping == Mapping::shared || files.directories != Directories::one)) {
+        refuse(where + ".paths", "with more than one path needs mapping = \"per_task\" and directories = \"one\"");
+    }
+    if (files.directories == Directories::per_node) {
+        refuse(where + ".directories", "= \"per_node\" does not go with paths");
+    }
+    if (!plan.target.use_existing || !plan.target.directory.empty()) {
+        refuse("target", "must have use_existing and no directory, because data.files.paths says where the files lie");
+    }
+    if (std::any_of(plan.phases.begin(), plan.phases.end(), [](const Phase& p) { return p.separate_process; })) {
+        refuse(where + ".paths", "does not go with process = \"separate\": there is no run directory for a manifest");
+    }
+}
+
 void check_phase(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
@@ -272,15 +312,17 @@ void check_phase(const Plan& plan, std::size_t index) {
         }
     }
     if (on_files(phase.op) && phase.data.files.mapping != Mapping::many &&
-        phase.data.files.mapping != Mapping::per_task) {
+        phase.data.files.mapping != Mapping::per_task &&
+        !(phase.op == Op::remove && phase.data.files.mapping == Mapping::shared)) {
         refuse(where + ".op", std::string("= \"") + text(phase.op) +
                                   "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
     }
-    if (phase.op == Op::remove && phase.shift.by == ShiftBy::random) {
-        refuse(where + ".shift", "= \"random\" lets two tasks remove the same file: use permute");
+    check_shift(where, plan, phase);
+    if (!phase.data.files.suffix.empty() && !phase.data.files.in_place()) {
+        refuse(where + ".suffix", "is only used with data.files.paths");
     }
-    if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
-        refuse(where + ".shift", "is for reads: a task always writes its own data");
+    if (phase.data.io.pause > 0 && phase.data.io.queue_depth > 1) {
+        refuse(where + ".io.pause", "needs queue_depth = 1");
     }
     if (phase.barrier == Barrier::intra && phase.data.files.mapping == Mapping::many) {
         refuse(where + ".barrier",
@@ -313,11 +355,14 @@ void check_plan(const Plan& plan) {
         check_phase(plan, i);
     }
     check_files("data", plan.data.files);
+    check_place("data.files", plan);
     if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {
         refuse("observe.slice", "must be from 1 us to 1 min");
     }
-    if (plan.time_limit && *plan.time_limit <= 0) {
-        refuse("limits.time", "must be more than zero");
+    for (const auto& [limit, name] : {std::pair{plan.time_limit, "time"}, std::pair{plan.begin_limit, "begin"}}) {
+        if (limit && *limit <= 0) {
+            refuse(std::string("limits.") + name, "must be more than zero");
+        }
     }
 }
 

@@ -36,8 +36,13 @@ constexpr Choice<Preallocate> preallocations[] = {{"none", Preallocate::none},
                                                   {"truncate", Preallocate::truncate},
                                                   {"fallocate", Preallocate::fallocate},
                                                   {"unwritten", Preallocate::unwritten}};
-constexpr Choice<PayloadKind> payload_kinds[] = {
-    {"stamped", PayloadKind::stamped}, {"random", PayloadKind::random}, {"zero", PayloadKind::zero}};
+constexpr Choice<PayloadKind> payload_kinds[] = {{"stamped", PayloadKind::stamped},
+                                                 {"random", PayloadKind::random},
+                                                 {"zero", PayloadKind::zero},
+                                                 {"ior_timestamp", PayloadKind::ior_timestamp},
+                                                 {"ior_offset", PayloadKind::ior_offset},
+                                                 {"ior_incompressible", PayloadKind::ior_incompressible},
+                                                 {"ior_random", PayloadKind::ior_random}};
 constexpr Choice<Verify> verifications[] = {
     {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
 constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite},     {"read", Op::read},
@@ -45,11 +50,9 @@ constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite}, 
                               {"duplex", Op::duplex}, {"stat", Op::stat},           {"remove", Op::remove}};
 constexpr Choice<Open> opens[] = {
     {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
-constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},
-                                      {"tasks", ShiftBy::tasks},
-                                      {"nodes", ShiftBy::nodes},
-                                      {"random", ShiftBy::random},
-                                      {"permute", ShiftBy::permute}};
+constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
+                                      {"nodes", ShiftBy::nodes},     {"random", ShiftBy::random},
+                                      {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
 constexpr Choice<Barrier> barriers[] = {{"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
 constexpr Choice<Treatment::Kind> treatments[] = {{"sync", Treatment::Kind::sync},
                                                   {"drop_page_cache", Treatment::Kind::drop_page_cache},
@@ -96,6 +99,16 @@ Files read_files(const Reader& in) {
         files.name.find('\0') != std::string::npos || files.name.size() > 128) {
         in.fail("name", "must be a plain file name of 1 to 128 bytes without '/' and without a leading dot");
     }
+    for (const std::string& path : in.texts("paths")) {
+        if (path.empty() || path.back() == '/' || path.find('\0') != std::string::npos) {
+            in.fail("paths", "holds \"" + path + "\", which does not name a file");
+        }
+        files.paths.push_back(path);
+    }
+    files.suffix = in.text("suffix", "");
+    if (files.suffix.find('/') != std::string::npos || files.suffix.find('\0') != std::string::npos) {
+        in.fail("suffix", "must be the end of a file name, without '/'");
+    }
     in.done();
     return files;
 }
@@ -139,6 +152,8 @@ Io read_io(const Reader& in) {
     io.collective = in.boolean("collective", io.collective);
     io.view = in.boolean("view", io.view);
     io.registered = in.boolean("registered", io.registered);
+    io.continue_short = in.boolean("continue_short", io.continue_short);
+    io.pause = in.duration("pause", io.pause);
     if (in.has("hints")) {
         for (const auto& [key, value] : in.object("hints").members()) {
             if (!value.is_string()) {
@@ -234,6 +249,9 @@ json overlay(const json& data, const Reader& phase) {
             merged[key] = phase.value(key);
         }
     }
+    if (phase.has("suffix")) {
+        merged["files"]["suffix"] = phase.value("suffix");
+    }
     for (const char* key : {"access", "io"}) {
         if (!phase.has(key) || !phase.value(key).is_object()) {
             continue;
@@ -283,6 +301,9 @@ Stop read_stop(const Reader& in) {
     stop.min_time = optional("min_time");
     stop.wearout = in.boolean("wearout", false);
     stop.first_done = in.boolean("first_done", false);
+    if (in.has("operations")) {
+        stop.operations = static_cast<std::uint64_t>(in.integer("operations", 1, 1, INT64_MAX));
+    }
     in.done();
     return stop;
 }
@@ -310,11 +331,15 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     phase.open = in.choice("open", opens, phase.op == Op::write ? Open::truncate : Open::overwrite);
     phase.separate_process = in.choice("process", processes, false);
     phase.measured = in.boolean("measure", true);
+    phase.unless_mismatch = in.boolean("unless_mismatch", false);
     phase.barrier = in.choice("barrier", barriers, phase.barrier);
     const Reader shift = in.object_or_empty("shift");
     phase.shift.by = shift.choice("by", shifts, ShiftBy::none);
     phase.shift.n = static_cast<int>(shift.integer("n", 1, -(1 << 30), 1 << 30));
     phase.shift.seed = static_cast<std::uint64_t>(shift.integer("seed", 1, 0, INT64_MAX));
+    for (const Reader& owner : shift.list("owners")) {
+        phase.shift.owners.push_back(static_cast<int>(owner.self_integer(0, 1 << 30)));
+    }
     shift.done();
     phase.stop = read_stop(in.object_or_empty("stop"));
     const Reader valid = in.object_or_empty("valid");
@@ -333,7 +358,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
             phase.lanes.push_back(read_lane(lane));
         }
     }
-    const bool own = in.has("backend") || in.has("access") || in.has("io") || in.has("verify");
+    const bool own = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");
     if (own) {
         // Checked on their own first, so that a wrong member is named where it stands.
         read_access(in.object_or_empty("access"));
@@ -342,7 +367,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     const json merged = overlay(data, in);
     phase.data = read_data(Reader(merged, own ? in.path() + " over " + data_path : data_path));
     phase.data_at = own ? in.path() : data_path;
-    in.done({"backend", "access", "io", "verify"});
+    in.done({"backend", "access", "io", "verify", "suffix"});
     return phase;
 }
 
@@ -448,6 +473,7 @@ Plan parse_plan(std::string_view json_text) {
     plan.tasks.processes = static_cast<int>(tasks.integer("processes", 1, 1, 65536));
     plan.tasks.threads = static_cast<int>(tasks.integer("threads", 1, 1, 4096));
     plan.tasks.pin = tasks.boolean("pin", false);
+    plan.tasks.used = static_cast<int>(tasks.integer("used", 0, 1, 1 << 28));
     tasks.done();
     const json data = document.contains("data") ? document.at("data") : json::object();
     plan.data = read_data(in.object_or_empty("data"));
@@ -464,6 +490,9 @@ Plan parse_plan(std::string_view json_text) {
     const Reader limits = in.object_or_empty("limits");
     if (limits.has("time")) {
         plan.time_limit = limits.duration("time", 0);
+    }
+    if (limits.has("begin")) {
+        plan.begin_limit = limits.duration("begin", 0);
     }
     limits.done();
     in.done({"source", "notes", "data"});

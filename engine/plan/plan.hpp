@@ -30,7 +30,8 @@ enum class Scope { block, task, file };
 enum class Sync { none, dsync, sync };
 enum class Fsync { none, per_op, end, end_timed_separately };
 enum class Preallocate { none, truncate, fallocate, unwritten };
-enum class PayloadKind { stamped, random, zero };
+/// The ior_* kinds are the data packets of IOR (payload/ior_pattern.hpp).
+enum class PayloadKind { stamped, random, zero, ior_timestamp, ior_offset, ior_incompressible, ior_random };
 enum class Verify { none, on_read, readback, both };
 
 /// Where the run may write. Everything lives in `path/directory`, which the engine makes and removes.
@@ -47,6 +48,7 @@ struct Tasks {
     int processes = 1;  ///< forked by the engine when no launcher started it; under a launcher: ranks
     int threads = 1;    ///< per process
     bool pin = false;   ///< bind each task thread to one core, round robin
+    int used = 0;       ///< only the first so many tasks work, the others wait at the barriers; 0 = all
 };
 
 struct Files {
@@ -55,6 +57,11 @@ struct Files {
     int count = 1;       ///< files per task, mapping many
     Directories directories = Directories::one;
     std::string name = "data";
+    /// Not empty: the files lie where these paths say, not in a run directory, and are removed by `remove` phases only.
+    /// One path, or several that the tasks of mapping per_task take in turn. Names are made as IOR makes them.
+    std::vector<std::string> paths;
+    std::string suffix;  ///< of a phase, with `paths`: ends every file name
+    bool in_place() const { return !paths.empty(); }
 };
 
 /// Geometry of access; the formulae are in patterns/geometry.hpp.
@@ -81,6 +88,8 @@ struct Io {
     bool collective = false;                   ///< mpiio
     bool view = false;                         ///< mpiio: set a file view instead of explicit offsets
     bool registered = true;                    ///< io_uring: register buffers and files
+    bool continue_short = true;                ///< a call that moves less than asked is continued, not an error
+    Nanoseconds pause = 0;                     ///< idle time after every operation; in no latency, but in every rate
     std::map<std::string, std::string> hints;  ///< mpiio
 };
 
@@ -119,7 +128,7 @@ struct Data {
 
 enum class Op { write, rewrite, read, reread, read_only, mixed, duplex, stat, remove };
 enum class Open { truncate, overwrite, exclusive };
-enum class ShiftBy { none, tasks, nodes, random, permute };
+enum class ShiftBy { none, tasks, nodes, random, permute, list };
 enum class Barrier { none, phase, intra };
 
 /// Which task reads whose data: so that a read does not come from the writer's own cache.
@@ -127,6 +136,7 @@ struct Shift {
     ShiftBy by = ShiftBy::none;
     int n = 1;
     std::uint64_t seed = 1;
+    std::vector<int> owners;  ///< list: task -> task whose data it takes
 };
 
 struct Treatment {
@@ -140,11 +150,12 @@ struct Treatment {
 };
 
 struct Stop {
-    std::optional<Nanoseconds> time;       ///< run exactly this long, repeating the pattern when it ends
-    std::optional<Nanoseconds> stonewall;  ///< stop at this time if the volume is not done
-    bool wearout = false;                  ///< after the stonewall, all continue to the count of the fastest task
-    std::optional<Nanoseconds> min_time;   ///< repeat the pattern until this time has passed
-    bool first_done = false;               ///< the first task to finish stops all (IOzone)
+    std::optional<Nanoseconds> time;          ///< run exactly this long, repeating the pattern when it ends
+    std::optional<Nanoseconds> stonewall;     ///< stop at this time if the volume is not done
+    bool wearout = false;                     ///< after the stonewall, all continue to the count of the fastest task
+    std::optional<Nanoseconds> min_time;      ///< repeat the pattern until this time has passed
+    bool first_done = false;                  ///< the first task to finish stops all (IOzone)
+    std::optional<std::uint64_t> operations;  ///< of each file a task does at most so many
 };
 
 struct Lane {
@@ -167,7 +178,8 @@ struct Phase {
     std::vector<int> files;  ///< mapping many: subset of each task's files; empty = all
     Open open = Open::truncate;
     bool separate_process = false;
-    bool measured = true;  ///< false = preparation: done, recorded, not rated
+    bool measured = true;          ///< false = preparation: done, recorded, not rated
+    bool unless_mismatch = false;  ///< left out when verification has found a mismatch before
     Barrier barrier = Barrier::phase;
     Shift shift;
     Stop stop;
@@ -193,7 +205,8 @@ struct Plan {
     std::vector<Phase> phases;
     Observe observe;
     std::optional<Nanoseconds> time_limit;
-    std::string canonical;  ///< the JSON text this plan was read from
+    std::optional<Nanoseconds> begin_limit;  ///< after this time no phase that reads or writes begins
+    std::string canonical;                   ///< the JSON text this plan was read from
 };
 
 }  // namespace sonde::plan

@@ -205,6 +205,17 @@ std::vector<Reader> Reader::list(const char* key) const {
     return none ? std::vector<Reader>{} : array(key);
 }
 
+std::vector<std::string> Reader::texts(const char* key) const {
+    std::vector<std::string> all;
+    for (const Reader& entry : list(key)) {
+        if (!entry.value_->is_string()) {
+            fail(key, "must be a list of texts");
+        }
+        all.push_back(entry.value_->get<std::string>());
+    }
+    return all;
+}
+
 std::vector<Reader> Reader::array(const char* key) const {
     const nlohmann::json& found = value(key, "a list with at least one entry");
     if (!found.is_array() || found.empty()) {

@@ -38,8 +38,9 @@ class Reader {
 
     Reader object(const char* key) const;
     Reader object_or_empty(const char* key) const;
-    std::vector<Reader> array(const char* key) const;  ///< not empty
-    std::vector<Reader> list(const char* key) const;   ///< may be empty or absent
+    std::vector<Reader> array(const char* key) const;       ///< not empty
+    std::vector<Reader> list(const char* key) const;        ///< may be empty or absent
+    std::vector<std::string> texts(const char* key) const;  ///< list of texts; may be empty or absent
     std::vector<std::pair<std::string, nlohmann::json>> members() const;
 
     template <class T, std::size_t N>

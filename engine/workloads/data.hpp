@@ -35,6 +35,7 @@ struct FileJob {
     bool create = false, truncate = false, exclusive = false;
     /// Which task wrote a byte of the file, to name it when it is wrong; -1 = it cannot be told.
     std::function<int(std::uint64_t offset)> writer;
+    int owner = 0;  ///< task whose part of the file this is: the writer itself, or whom a shift names
 };
 
 /// All that a stream needs; made by phases/runner for each stream of a phase.

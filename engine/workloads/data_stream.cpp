@@ -62,7 +62,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     }
     meter_.histogram[meters::kind_open].add(time_.duration_ns(to - from));
     if (job_.writes) {
-        buffers_->set_origin({file.number, job_.generation});
+        buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
     return true;
 }

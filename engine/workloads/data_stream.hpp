@@ -43,6 +43,7 @@ class DataStream final : public TimedStream<Time> {
 
     void choose(std::span<patterns::Entry> batch, const FileJob& file, std::uint64_t first,
                 std::uint64_t pass) const noexcept;
+    std::uint64_t idle(plan::Nanoseconds length) const noexcept;
     std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
     void settle_all() noexcept;

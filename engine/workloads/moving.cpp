@@ -2,6 +2,7 @@
 // The hot loops: one clock reading an operation, no allocation, no lock, no formatted text.
 #include "workloads/data_stream.hpp"
 
+#include <time.h>
 #include <array>
 #include <cerrno>
 #include <vector>
@@ -74,14 +75,24 @@ void DataStream<Time>::settle_all() noexcept {
     tally_ = Tally{};
 }
 
+/// Does nothing for a while; the reading of the clock afterwards.
+template <class Time>
+std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) const noexcept {
+    timespec left{length / 1'000'000'000, length % 1'000'000'000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR && !told_to_stop()) {
+    }
+    return now();
+}
+
 template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
                                                                  std::uint64_t to, std::uint64_t pass) {
-    const bool plain = job_.writes && buffers_->image(0).plain() && !job_.phase->data.io.collective;
+    const bool simple = !job_.phase->data.io.collective && job_.phase->data.io.pause == 0;
+    const bool plain = job_.writes && buffers_->image(0).plain() && simple;
     if (plain && !job_.reads) {
         return one_by_one<Kind::plain_writes>(file, from, to, pass);
     }
-    if (!job_.writes && !job_.verify && !job_.phase->data.io.collective) {
+    if (!job_.writes && !job_.verify && simple) {
         return one_by_one<Kind::plain_reads>(file, from, to, pass);
     }
     return one_by_one<Kind::any>(file, from, to, pass);
@@ -101,6 +112,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
     std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
     backends::Channel& channel = *channel_;
     const std::uint32_t length = length_;
+    const plan::Nanoseconds pause = kind == Kind::any ? job_.phase->data.io.pause : 0;
     Operation operation;
     operation.length = length;
     for (std::uint64_t next = from; next < to;) {
@@ -136,6 +148,9 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
                 verify(file, next + static_cast<std::uint64_t>(&entry - batch.data()), operation, moved);
             }
             last = end;
+            if (pause != 0) [[unlikely]] {
+                last = idle(pause);
+            }
             const bool leave = passed || told_to_stop();
             if (collective ? channel.agree(leave) : leave) [[unlikely]] {
                 return told_to_stop() || failed_ ? End::stop : End::limit;
@@ -254,7 +269,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
 template <class Time>
 std::int64_t DataStream<Time>::finish_short(const Operation& operation, std::int64_t moved) noexcept {
     std::int64_t total = 0;
-    while (moved > 0 && total + moved < length_) {
+    while (moved > 0 && total + moved < length_ && job_.phase->data.io.continue_short) {
         ++meter_.short_operations;
         total += moved;
         moved = channel_->transfer(rest_of(operation, static_cast<std::uint32_t>(total)));
@@ -273,7 +288,7 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Op
         }
     }
     payload::Image& expected = buffers_->expected();
-    expected.set_origin({file.number, generation});
+    expected.set_origin({file.number, generation, static_cast<std::uint32_t>(file.owner)});
     meter_.checked_bytes += operation.length;
     const auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length,
                                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, got)));

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "payload/ior_pattern.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace sonde::payload {
+namespace {
+
+constexpr std::uint64_t word = sizeof(std::uint64_t);
+constexpr std::uint64_t words_per_mark = 512;
+
+void put(std::byte* transfer, std::uint64_t index, std::uint64_t value) noexcept {
+    std::memcpy(transfer + index * word, &value, word);
+}
+
+std::uint64_t of_writer(const IorPacket& packet) noexcept {
+    return static_cast<std::uint64_t>(packet.writer) << 32U;
+}
+
+/// The C library's small generator: files must equal those of a program that uses it.
+std::uint64_t draw(unsigned& seed) noexcept {
+    return static_cast<std::uint64_t>(rand_r(&seed));
+}
+
+}  // namespace
+
+void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept {
+    const std::uint64_t words = length / word;
+    // IOR adds its signature as a signed 32-bit number.
+    const auto signature =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(packet.signature)));
+    unsigned seed = packet.signature + packet.writer;
+    const std::uint64_t high = draw(seed) << 32U;
+    const std::uint64_t constant = high | draw(seed);
+    for (std::uint64_t i = 0; i < words; ++i) {
+        put(transfer, i,
+            packet.kind == plan::PayloadKind::ior_incompressible ? constant : (of_writer(packet) | (signature + i)));
+    }
+    for (std::uint64_t i = words * word; i < length; ++i) {
+        transfer[i] = static_cast<std::byte>(i);
+    }
+}
+
+void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, std::uint64_t offset) noexcept {
+    const std::uint64_t words = length / word;
+    switch (packet.kind) {
+        case plan::PayloadKind::ior_offset:
+        case plan::PayloadKind::ior_incompressible: {
+            std::uint32_t multiple = 0;
+            for (std::uint64_t i = 0; i < words; i += words_per_mark) {
+                multiple += static_cast<std::uint32_t>(offset);
+                put(transfer, i, of_writer(packet) | multiple);
+            }
+            return;
+        }
+        case plan::PayloadKind::ior_random: {
+            constexpr std::uint64_t factor = 0x9e37fffffffc0001ULL;
+            unsigned seed = packet.signature + packet.writer + static_cast<std::uint32_t>(offset);
+            std::uint64_t state = draw(seed);
+            for (std::uint64_t i = 0; i < words; ++i) {
+                state = (state * factor) >> 3U;
+                put(transfer, i, state);
+            }
+            return;
+        }
+        default:
+            return;
+    }
+}
+
+}  // namespace sonde::payload

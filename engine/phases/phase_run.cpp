@@ -397,7 +397,7 @@ bool PhaseRun::read_back() {
     reading.before.clear();
     reading.barrier = plan::Barrier::phase;
     if (!reading.data.io.collective && !reading.data.io.view) {
-        reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1, {}};
+        reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1};
     }
     plan::Plan shadow = context_.plan;
     shadow.phases[index_] = reading;

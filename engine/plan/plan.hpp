@@ -136,7 +136,7 @@ struct Shift {
     ShiftBy by = ShiftBy::none;
     int n = 1;
     std::uint64_t seed = 1;
-    std::vector<int> owners;  ///< list: task -> task whose data it takes
+    std::vector<int> owners = {};  ///< list: task -> task whose data it takes
 };
 
 struct Treatment {

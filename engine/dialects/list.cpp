@@ -6,8 +6,10 @@
 
 namespace sonde::dialects {
 
+extern const Dialect ior_dialect;
+
 std::span<const Dialect* const> list() {
-    static const std::vector<const Dialect*> all{};
+    static const std::vector<const Dialect*> all{&ior_dialect};
     return all;
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// IOR's results as CSV: a row a phase, nothing else.
+#include "dialects/ior/layout.hpp"
+
+#include <iomanip>
+#include <ostream>
+
+namespace sonde::dialects::ior {
+namespace {
+
+class Csv final : public Layout {
+ public:
+    explicit Csv(std::ostream& out) : out_(out) {}
+    void begin(const std::string&) override {}
+    void begin_test(const Test&) override {
+        out_ << "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n";
+    }
+    void point(const Test& test, const Point& point) override {
+        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+            return;
+        }
+        const Settings& s = *test.settings;
+        out_ << (point.writes() ? "write" : "read") << std::fixed << std::setprecision(9);
+        for (const double value :
+             {point.bandwidth() / 0x1p20, point.per_second(), point.latency, static_cast<double>(s.block) / 1024,
+              static_cast<double>(s.transfer) / 1024, point.open, point.transfer, point.close, point.total}) {
+            out_ << "," << value;
+        }
+        out_ << "," << test.crowd.used(s) << "," << point.step.repetition << "\n";
+        out_.flush();
+    }
+    void end_test(const Test&) override {}
+    void end(const std::vector<const Test*>&) override { out_.flush(); }
+
+ private:
+    std::ostream& out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_csv(std::ostream& out) {
+    return std::make_unique<Csv>(out);
+}
+
+}  // namespace sonde::dialects::ior

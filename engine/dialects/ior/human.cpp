@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// IOR's layout for people, column for column, because scripts read it.
+#include "dialects/ior/layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <iomanip>
+#include <ostream>
+
+namespace sonde::dialects::ior {
+namespace {
+
+constexpr double mebi = 0x1p20;
+
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string text(const char* format, ...) {
+    std::array<char, 1024> line{};
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(line.data(), line.size(), format, values);
+    va_end(values);
+    return line.data();
+}
+
+/// A number in a column of ten: six decimals below one, none from 3600 on.
+std::string column(double value) {
+    return text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
+}
+
+std::string duration(double seconds) {
+    return seconds >= 1      ? text("%.3g s", seconds)
+           : seconds >= 1e-3 ? text("%.3g ms", seconds * 1e3)
+                             : text("%.3g us", seconds * 1e6);
+}
+
+class Human final : public Layout {
+ public:
+    Human(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
+
+    void begin(const std::string& command) override {
+        out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
+        value("Began", date_now());
+        value("Command line", command);
+        value("Machine", machine());
+        out_.flush();
+    }
+
+    void begin_test(const Test& test) override {
+        const Settings& s = *test.settings;
+        value("TestID", std::to_string(test.number));
+        value("StartTime", test.began);
+        const std::string file = first_file(s);
+        if (const FileSystemUse use = file_system_use(file); use.known) {
+            value("Path", file);
+            out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
+                         use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
+        }
+        show_options(test);
+        out_ << "\nResults: \n\n"
+                "access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
+                "total(s)   iter\n"
+                "------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   "
+                "--------   ----\n";
+        out_.flush();
+    }
+
+    void point(const Test& test, const Point& point) override {
+        const Settings& s = *test.settings;
+        if (point.step.kind == Step::Kind::remove) {
+            if (verbose_ > 0) {
+                out_ << "remove    -          -          -           -          -          -          -          -     "
+                        "     "
+                     << column(point.total) << text(" %-4d\n", point.step.repetition);
+            }
+            return;
+        }
+        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+            return;
+        }
+        out_ << text("%-10s", point.writes() ? "write" : "read") << column(point.bandwidth() / mebi) << " "
+             << column(point.per_second()) << " " << column(point.latency) << "  "
+             << column(static_cast<double>(s.block) / 1024) << " " << column(static_cast<double>(s.transfer) / 1024)
+             << " " << column(point.open) << " " << column(point.transfer) << " " << column(point.close) << " "
+             << column(point.total) << text(" %-4d\n", point.step.repetition);
+        out_.flush();
+    }
+
+    void end_test(const Test& test) override {
+        const Settings& s = *test.settings;
+        if (s.summary_always) {
+            heading();
+            row(test, true);
+            row(test, false);
+        } else if (verbose_ > 0) {
+            most(test, true);
+            most(test, false);
+        }
+        out_.flush();
+    }
+
+    void end(const std::vector<const Test*>& tests) override {
+        out_ << "\nSummary of all tests:";
+        heading();
+        for (const Test* test : tests) {
+            row(*test, true);
+            row(*test, false);
+        }
+        value("Finished", date_now());
+        beside(tests);
+        out_.flush();
+    }
+
+ private:
+    void value(const char* key, const std::string& what) {
+        out_ << std::left << std::setw(20) << key << ": " << what << "\n";
+    }
+
+    void show_options(const Test& test) {
+        const Settings& s = *test.settings;
+        out_ << "\nOptions: \n";
+        value("api", s.api);
+        value("apiVersion", "");
+        value("test filename", s.file);
+        value("access", s.file_per_process ? "file-per-process" : "single-shared-file");
+        value("type", s.collective ? "collective" : "independent");
+        value("segments", std::to_string(s.segments));
+        value("ordering in a file", s.random_offset != 0 ? "random" : "sequential");
+        if (s.reorder != 0 || s.reorder_random == 1) {
+            value("ordering inter file", s.reorder != 0 ? "constant task offset" : "random task offset");
+            value("task offset", std::to_string(s.task_offset));
+            if (s.reorder_random == 1) {
+                value("reorder random seed", std::to_string(s.reorder_seed));
+            }
+        } else if (s.reorder_random == 0) {
+            value("ordering inter file", "no tasks offsets");
+        }
+        value("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.crowd.nodes));
+        value("tasks", std::to_string(test.crowd.used(s)));
+        value("clients per node", std::to_string(test.crowd.per_node(s)));
+        value("memoryBuffer", "CPU");
+        value("dataAccess", "CPU");
+        value("GPUDirect", "0");
+        value("repetitions", std::to_string(s.repetitions));
+        value("xfersize", human_size(static_cast<double>(s.transfer)));
+        value("blocksize", human_size(static_cast<double>(s.block)));
+        value("aggregate filesize", human_size(test.expected_bytes()));
+        if (s.dry_run) {
+            value("dryRun", "1");
+        }
+        if (s.verbose > 0) {
+            value("verbose", std::to_string(s.verbose));
+        }
+        if (s.deadline > 0) {
+            value("stonewallingTime", std::to_string(s.deadline));
+            value("stoneWallingWearOut", s.wear_out ? "1" : "0");
+        }
+    }
+
+    void heading() {
+        out_ << "\n"
+             << text("%-9s %10s %10s %10s %10s %10s %10s %10s %10s %10s %10s %13s", "Operation", "Max(MiB)", "Min(MiB)",
+                     "Mean(MiB)", "StdDev", "Max(OPs)", "Min(OPs)", "Mean(OPs)", "StdDev", "Mean(s)", "Stonewall(s)",
+                     "Stonewall(MiB)")
+             << " Test# #Tasks tPN reps fPP reord reordoff reordrand seed segcnt "
+             << text("%8s %8s %9s %5s RefNum\n", " blksiz", "xsize", "aggs(MiB)", "API");
+    }
+
+    void row(const Test& test, bool writes) {
+        const Settings& s = *test.settings;
+        const std::vector<Point> points = test.of(writes);
+        if (points.empty()) {
+            return;
+        }
+        std::vector<double> rates, calls;
+        double seconds = 0, wall_seconds = 0, wall_bytes = 0;
+        for (const Point& point : points) {
+            rates.push_back(point.bandwidth());
+            calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
+            seconds += point.total;
+            wall_seconds += point.stonewall_seconds;
+            wall_bytes += point.stonewall_bytes / test.crowd.used(s);  // of a task: that is what IOR shows
+        }
+        const auto count = static_cast<double>(points.size());
+        const Spread rate = spread_of(rates);
+        const Spread call = spread_of(calls);
+        out_ << text("%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f ", writes ? "write" : "read",
+                     rate.most / mebi, rate.least / mebi, rate.mean / mebi, rate.deviation / mebi, call.most,
+                     call.least, call.mean, call.deviation, seconds / count);
+        if (s.wear_out && wall_seconds > 0) {
+            out_ << text("%10.2f %13.2f ", wall_seconds / count, wall_bytes / wall_seconds / mebi);
+        } else {
+            out_ << text("%10s %13s ", "NA", "NA");
+        }
+        out_ << text("%5d %6d %3d %4d %3d %5d %8lld %9d %4lld %6lld %8lld %8lld %9.1f %3s %6lld\n", test.number,
+                     test.crowd.used(s), test.crowd.per_node(s), s.repetitions, s.file_per_process ? 1 : 0, s.reorder,
+                     static_cast<long long>(s.task_offset), s.reorder_random, static_cast<long long>(s.reorder_seed),
+                     static_cast<long long>(s.segments), static_cast<long long>(s.block),
+                     static_cast<long long>(s.transfer), points.front().bytes / mebi, s.api.c_str(),
+                     static_cast<long long>(s.reference));
+    }
+
+    void most(const Test& test, bool writes) {
+        double best = 0;
+        for (const Point& point : test.of(writes)) {
+            best = std::max(best, point.bandwidth());
+        }
+        if (best > 0) {
+            out_ << text(writes ? "Max Write: %.2f MiB/sec (%.2f MB/sec)\n" : "Max Read:  %.2f MiB/sec (%.2f MB/sec)\n",
+                         best / mebi, best / 1e6);
+        }
+    }
+
+    /// What the columns above do not say, or say otherwise than one would think.
+    void beside(const std::vector<const Test*>& tests) {
+        out_ << "sonde: beside IOR's figures: bw is bytes / (last close - first open); transfers alone are bytes / "
+                "(last - "
+                "first transfer)\n"
+                "sonde: Latency(s) above is the mean of the best task; below are single calls of all tasks\n";
+        for (const Test* test : tests) {
+            for (const Point& point : test->points) {
+                if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+                    continue;
+                }
+                tell(*test, point);
+            }
+        }
+    }
+
+    void tell(const Test& test, const Point& point) {
+        const char* kind = point.writes() ? "write" : "read";
+        out_ << text("sonde: test %d iter %d %s:", test.number, point.step.repetition, kind);
+        if (point.own.contains("rates") && point.own.at("rates").contains("transfer")) {
+            const auto& rate = point.own.at("rates").at("transfer");
+            out_ << text(" transfers %.2f MiB/s, %.0f calls/s;", rate.value("bytes_per_s", 0.0) / mebi,
+                         rate.value("ops_per_s", 0.0));
+        }
+        if (point.own.contains("latency") && point.own.at("latency").contains(kind)) {
+            const auto& latency = point.own.at("latency").at(kind);
+            const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
+            out_ << " one call p50 " << ns("p50_ns") << ", p99 " << ns("p99_ns") << ", max " << ns("max_ns") << ";";
+        }
+        if (point.own.contains("imbalance") && point.own.at("imbalance").contains("slowest") &&
+            point.tasks.size() > 1) {
+            const auto& slowest = point.own.at("imbalance").at("slowest");
+            if (!slowest.empty()) {
+                out_ << text(" slowest task %d on %s, %.2f MiB/s;", slowest[0].value("task", 0),
+                             slowest[0].value("host", std::string()).c_str(),
+                             slowest[0].value("bytes_per_s", 0.0) / mebi);
+            }
+        }
+        if (point.compare > 0) {
+            out_ << " comparing took " << duration(point.compare) << ", which is in IOR's bw and not in this;";
+        }
+        if (test.settings->wear_out && point.stonewall_seconds > 0) {
+            out_ << text(" until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one);",
+                         point.stonewall_bytes / point.stonewall_seconds / mebi);
+        }
+        out_ << "\n";
+        for (const std::string& finding : point.findings) {
+            out_ << text("sonde: test %d iter %d %s: ", test.number, point.step.repetition, kind) << finding << "\n";
+        }
+    }
+
+    std::ostream& out_;
+    int verbose_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_human(std::ostream& out, int verbose) {
+    return std::make_unique<Human>(out, verbose);
+}
+
+}  // namespace sonde::dialects::ior

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// IOR's results as JSON with IOR's member names; Sonde's own figures stand in members called "sonde". The document is
+// written when all is done, so that it is valid whatever else was said meanwhile.
+#include "dialects/ior/layout.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ostream>
+
+namespace sonde::dialects::ior {
+namespace {
+
+using nlohmann::ordered_json;
+constexpr double mebi = 0x1p20;
+
+std::string percent(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%2.1f%%", value);
+    return text;
+}
+
+const char* packet_name(Packet packet) {
+    static constexpr const char* names[] = {"timestamp", "offset", "incompressible", "random"};
+    return names[static_cast<int>(packet)];
+}
+
+ordered_json parameters_of(const Test& test) {
+    const Settings& s = *test.settings;
+    const auto memory_per_node = static_cast<std::int64_t>(0);
+    return {{"testID", test.number},
+            {"refnum", s.reference},
+            {"api", s.api},
+            {"platform", s.platform.empty() ? platform() : s.platform},
+            {"testFileName", s.file},
+            {"deadlineForStonewall", s.deadline},
+            {"stoneWallingWearOut", s.wear_out ? 1 : 0},
+            {"maxTimeDuration", s.max_minutes},
+            {"outlierThreshold", s.outlier_seconds},
+            {"options", "(null)"},
+            {"dryRun", s.dry_run ? 1 : 0},
+            {"nodes", s.nodes > 0 ? s.nodes : test.crowd.nodes},
+            {"memoryPerTask", s.memory_per_task},
+            {"memoryPerNode", memory_per_node},
+            {"tasksPerNode", test.crowd.per_node(s)},
+            {"repetitions", s.repetitions},
+            {"multiFile", s.multiple_files ? 1 : 0},
+            {"interTestDelay", s.test_delay},
+            {"fsync", s.fsync ? 1 : 0},
+            {"fsyncperwrite", s.fsync_per_write ? 1 : 0},
+            {"useExistingTestFile", s.use_existing ? 1 : 0},
+            {"uniqueDir", s.unique_directory ? 1 : 0},
+            {"singleXferAttempt", s.single_attempt ? 1 : 0},
+            {"readFile", s.read ? 1 : 0},
+            {"writeFile", s.write ? 1 : 0},
+            {"filePerProc", s.file_per_process ? 1 : 0},
+            {"reorderTasks", s.reorder},
+            {"reorderTasksRandom", s.reorder_random},
+            {"reorderTasksRandomSeed", s.reorder_seed},
+            {"randomOffset", s.random_offset},
+            {"checkWrite", s.check_write ? 1 : 0},
+            {"checkRead", s.check_read ? 1 : 0},
+            {"dataPacketType", static_cast<int>(s.packet)},
+            {"keepFile", s.keep ? 1 : 0},
+            {"keepFileWithError", s.keep_with_error ? 1 : 0},
+            {"warningAsErrors", s.warnings_are_errors ? 1 : 0},
+            {"verbose", s.verbose},
+            {"data packet type", packet_name(s.packet)},
+            {"setTimeStampSignature/incompressibleSeed", s.signature},
+            {"collective", s.collective ? 1 : 0},
+            {"segmentCount", s.segments},
+            {"transferSize", s.transfer},
+            {"blockSize", s.block}};
+}
+
+ordered_json options_of(const Test& test) {
+    const Settings& s = *test.settings;
+    ordered_json options{{"api", s.api},
+                         {"apiVersion", ""},
+                         {"test filename", s.file},
+                         {"access", s.file_per_process ? "file-per-process" : "single-shared-file"},
+                         {"type", s.collective ? "collective" : "independent"},
+                         {"segments", s.segments},
+                         {"ordering in a file", s.random_offset != 0 ? "random" : "sequential"}};
+    options["ordering inter file"] = s.reorder != 0          ? "constant task offset"
+                                     : s.reorder_random != 0 ? "random task offset"
+                                                             : "no tasks offsets";
+    if (s.reorder != 0 || s.reorder_random != 0) {
+        options["task offset"] = s.task_offset;
+    }
+    if (s.reorder_random != 0) {
+        options["reorder random seed"] = s.reorder_seed;
+    }
+    options["nodes"] = s.nodes > 0 ? s.nodes : test.crowd.nodes;
+    options["tasks"] = test.crowd.used(s);
+    options["clients per node"] = test.crowd.per_node(s);
+    options["memoryBuffer"] = "CPU";
+    options["dataAccess"] = "CPU";
+    options["GPUDirect"] = "0";
+    options["repetitions"] = s.repetitions;
+    options["xfersize"] = human_size(static_cast<double>(s.transfer));
+    options["blocksize"] = human_size(static_cast<double>(s.block));
+    options["aggregate filesize"] = human_size(test.expected_bytes());
+    if (s.verbose > 0) {
+        options["verbose"] = s.verbose;
+    }
+    if (s.deadline > 0) {
+        options["stonewallingTime"] = s.deadline;
+        options["stoneWallingWearOut"] = s.wear_out ? 1 : 0;
+    }
+    return options;
+}
+
+ordered_json result_of(const Test& test, const Point& point) {
+    const Settings& s = *test.settings;
+    if (point.step.kind == Step::Kind::remove) {
+        return {{"access", "remove"}, {"totalTime", point.total}};
+    }
+    ordered_json result{{"access", point.writes() ? "write" : "read"},
+                        {"bwMiB", point.bandwidth() / mebi},
+                        {"blockKiB", static_cast<double>(s.block) / 1024},
+                        {"xferKiB", static_cast<double>(s.transfer) / 1024},
+                        {"iops", point.per_second()},
+                        {"latency", point.latency},
+                        {"openTime", point.open},
+                        {"wrRdTime", point.transfer},
+                        {"closeTime", point.close},
+                        {"totalTime", point.total}};
+    ordered_json own{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
+    own.update(point.own);
+    if (point.checked_bytes > 0) {
+        own["checked_bytes"] = point.checked_bytes;
+        own["mismatches"] = point.mismatches;
+    }
+    own["findings"] = point.findings;
+    result["sonde"] = own;
+    return result;
+}
+
+ordered_json summary_of(const Test& test, bool writes) {
+    const Settings& s = *test.settings;
+    const std::vector<Point> points = test.of(writes);
+    std::vector<double> rates, calls;
+    double seconds = 0, wall_seconds = 0, wall_bytes = 0;
+    for (const Point& point : points) {
+        rates.push_back(point.bandwidth() / mebi);
+        calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
+        seconds += point.total;
+        wall_seconds += point.stonewall_seconds;
+        wall_bytes += point.stonewall_bytes / test.crowd.used(s);
+    }
+    const Spread rate = spread_of(rates);
+    const Spread call = spread_of(calls);
+    const auto count = static_cast<double>(points.size());
+    ordered_json summary{{"operation", writes ? "write" : "read"},
+                         {"API", s.api},
+                         {"TestID", test.number},
+                         {"ReferenceNumber", s.reference},
+                         {"segmentCount", s.segments},
+                         {"blockSize", s.block},
+                         {"transferSize", s.transfer},
+                         {"numTasks", test.crowd.used(s)},
+                         {"tasksPerNode", test.crowd.per_node(s)},
+                         {"repetitions", s.repetitions},
+                         {"filePerProc", s.file_per_process ? 1 : 0},
+                         {"reorderTasks", s.reorder},
+                         {"taskPerNodeOffset", s.task_offset},
+                         {"reorderTasksRandom", s.reorder_random},
+                         {"reorderTasksRandomSeed", s.reorder_seed},
+                         {"bwMaxMIB", rate.most},
+                         {"bwMinMIB", rate.least},
+                         {"bwMeanMIB", rate.mean},
+                         {"bwStdMIB", rate.deviation},
+                         {"OPsMax", call.most},
+                         {"OPsMin", call.least},
+                         {"OPsMean", call.mean},
+                         {"OPsSD", call.deviation},
+                         {"MeanTime", seconds / count}};
+    if (s.wear_out && wall_seconds > 0) {
+        summary["StoneWallTime"] = wall_seconds / count;
+        summary["StoneWallbwMeanMIB"] = wall_bytes / wall_seconds / mebi;
+        summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", wall_bytes * test.crowd.used(s) / wall_seconds / mebi}};
+    }
+    summary["xsizeMiB"] = points.front().bytes / mebi;
+    return summary;
+}
+
+class Json final : public Layout {
+ public:
+    Json(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
+
+    void begin(const std::string& command) override {
+        document_ = {{"Version", version_text},        {"Began", date_now()},
+                     {"Command line", command},        {"Machine", machine()},
+                     {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
+    }
+
+    void begin_test(const Test& test) override {
+        const Settings& s = *test.settings;
+        ordered_json entry{{"TestID", test.number}, {"StartTime", test.began}};
+        const std::string file = first_file(s);
+        if (const FileSystemUse use = file_system_use(file); use.known) {
+            entry["Path"] = file;
+            entry["Capacity"] = use.capacity;
+            entry["Used Capacity"] = percent(use.used_percent);
+            entry["Inodes"] = use.inodes;
+            entry["Used Inodes"] = percent(use.inodes_percent);
+        }
+        entry["Parameters"] = parameters_of(test);
+        entry["Options"] = options_of(test);
+        entry["Results"] = ordered_json::array();
+        document_["tests"].push_back(entry);
+    }
+
+    void point(const Test& test, const Point& point) override {
+        const bool shown = point.step.kind == Step::Kind::write || point.step.kind == Step::Kind::read ||
+                           (point.step.kind == Step::Kind::remove && verbose_ > 0);
+        if (shown) {
+            document_["tests"].back()["Results"].push_back(result_of(test, point));
+        }
+    }
+
+    void end_test(const Test& test) override {
+        ordered_json most = ordered_json::object();
+        for (const bool writes : {true, false}) {
+            double best = 0;
+            for (const Point& point : test.of(writes)) {
+                best = std::max(best, point.bandwidth());
+            }
+            if (verbose_ > 0 && best > 0) {
+                most[writes ? "writeMiB" : "readMiB"] = best / mebi;
+                most[writes ? "writeMB" : "readMB"] = best / 1e6;
+            }
+        }
+        if (!most.empty()) {
+            document_["tests"].back()["max"] = most;
+        }
+    }
+
+    void end(const std::vector<const Test*>& tests) override {
+        for (const Test* test : tests) {
+            for (const bool writes : {true, false}) {
+                if (!test->of(writes).empty()) {
+                    document_["summary"].push_back(summary_of(*test, writes));
+                }
+            }
+        }
+        document_["Finished"] = date_now();
+        out_ << document_.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+        out_.flush();
+    }
+
+ private:
+    std::ostream& out_;
+    int verbose_;
+    ordered_json document_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_json(std::ostream& out, int verbose) {
+    return std::make_unique<Json>(out, verbose);
+}
+
+}  // namespace sonde::dialects::ior

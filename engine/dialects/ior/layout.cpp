@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/ior/layout.hpp"
+
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace sonde::dialects::ior {
+namespace {
+
+std::string formatted(const char* format, double value) {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), format, value);
+    return text.data();
+}
+
+}  // namespace
+
+std::vector<Point> Test::of(bool writes) const {
+    std::vector<Point> all;
+    for (const Point& point : points) {
+        if (point.step.kind == (writes ? Step::Kind::write : Step::Kind::read)) {
+            all.push_back(point);
+        }
+    }
+    return all;
+}
+
+double Test::expected_bytes() const {
+    return static_cast<double>(settings->block) * static_cast<double>(settings->segments) * crowd.used(*settings);
+}
+
+std::string date_now() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    localtime_r(&now, &parts);
+    std::array<char, 64> text{};
+    std::strftime(text.data(), text.size(), "%a %b %e %H:%M:%S %Y", &parts);
+    return text.data();
+}
+
+std::string machine() {
+    utsname name{};
+    return uname(&name) == 0 ? std::string(name.sysname) + " " + name.nodename : "Unknown";
+}
+
+std::string platform() {
+    utsname name{};
+    if (uname(&name) != 0) {
+        return "Unknown(Unknown)";
+    }
+    std::string host = name.nodename;
+    while (host.size() > 1 && host.back() >= '0' && host.back() <= '9') {
+        host.pop_back();
+    }
+    return host + "(" + name.sysname + ")";
+}
+
+std::string human_size(double bytes) {
+    struct Unit {
+        double size;
+        const char* name;
+    };
+    static constexpr Unit units[] = {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}};
+    for (const Unit& unit : units) {
+        if (bytes >= unit.size) {
+            const double count = bytes / unit.size;
+            const bool whole = count == static_cast<double>(static_cast<std::int64_t>(count));
+            return formatted(whole ? "%.0f " : "%.2f ", count) + unit.name;
+        }
+    }
+    return formatted("%.0f bytes", bytes);
+}
+
+FileSystemUse file_system_use(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    FileSystemUse use;
+    struct statvfs info {};
+    if (statvfs(path.c_str(), &info) != 0 && statvfs(directory.c_str(), &info) != 0) {
+        return use;
+    }
+    const auto share = [](double free, double all) { return all > 0 ? (1 - free / all) * 100 : 0; };
+    const double all = static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize);
+    const double free = static_cast<double>(info.f_bfree) * static_cast<double>(info.f_frsize);
+    use.known = true;
+    use.capacity = all / 0x1p30 > 1024 ? formatted("%.1f TiB", all / 0x1p40) : formatted("%.1f GiB", all / 0x1p30);
+    use.used_percent = share(free, all);
+    use.inodes = formatted("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);
+    use.inodes_percent = share(static_cast<double>(info.f_ffree), static_cast<double>(info.f_files));
+    return use;
+}
+
+}  // namespace sonde::dialects::ior

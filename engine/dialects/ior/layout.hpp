@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three layouts of IOR's results: for people, JSON and CSV. Results go to the file of summaryFile or to standard
+// output; what Sonde adds stands in lines that begin with "sonde:" or, in JSON, in members of that name.
+#pragma once
+
+#include "dialects/ior/results.hpp"
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sonde::dialects::ior {
+
+/// One test as the layouts see it.
+struct Test {
+    int number = 0;
+    const Settings* settings = nullptr;
+    Crowd crowd;
+    std::string began;  ///< as IOR writes dates
+    std::vector<Point> points;
+    std::vector<Point> of(bool writes) const;
+    double expected_bytes() const;
+};
+
+class Layout {
+ public:
+    Layout() = default;
+    Layout(const Layout&) = delete;
+    Layout& operator=(const Layout&) = delete;
+    virtual ~Layout() = default;
+    virtual void begin(const std::string& command) = 0;
+    virtual void begin_test(const Test& test) = 0;
+    virtual void point(const Test& test, const Point& point) = 0;  ///< also of removals
+    virtual void end_test(const Test& test) = 0;
+    virtual void end(const std::vector<const Test*>& tests) = 0;
+};
+
+std::unique_ptr<Layout> make_human(std::ostream& out, int verbose);
+std::unique_ptr<Layout> make_json(std::ostream& out, int verbose);
+std::unique_ptr<Layout> make_csv(std::ostream& out);
+
+/// What both readable layouts say alike.
+std::string date_now();                ///< "Sun Nov 22 00:01:47 2026"
+std::string machine();                 ///< "Linux host"
+std::string platform();                ///< "host(Linux)", without the number at the end of the host's name
+std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
+struct FileSystemUse {
+    std::string capacity, inodes;  ///< "252.0 GiB", "16.0 Mi"
+    double used_percent = 0, inodes_percent = 0;
+    bool known = false;
+};
+FileSystemUse file_system_use(const std::string& path);
+constexpr const char* version_text = "4.1.0+sonde";
+
+}  // namespace sonde::dialects::ior

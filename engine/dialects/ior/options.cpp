@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/ior/options.hpp"
+
+#include "dialects/ior/hints.hpp"
+#include "plan/parse.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <climits>
+#include <map>
+
+namespace sonde::dialects::ior {
+namespace {
+
+using plan::PlanError;
+using Takes = Option::Takes;
+
+[[noreturn]] void refuse(const std::string& sentence) {
+    throw PlanError(sentence);
+}
+
+std::int64_t whole(const std::string& text, const std::string& what) {
+    const std::int64_t number = size_of(text, what);
+    if (number > INT_MAX || number < INT_MIN) {
+        refuse(what + " is " + text + ", but must be a number that fits in 32 bits");
+    }
+    return number;
+}
+
+template <auto Member>
+void set_flag(Settings& settings, const std::string& value) {
+    settings.*Member = whole(value, "the number of a flag") != 0;
+}
+template <auto Member>
+void set_level(Settings& settings, const std::string& value) {
+    settings.*Member = static_cast<int>(whole(value, "the number of a flag"));
+}
+template <auto Member>
+void set_size(Settings& settings, const std::string& value) {
+    settings.*Member = size_of(value, "a size");
+}
+template <auto Member>
+void set_number(Settings& settings, const std::string& value) {
+    settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(whole(value, "a number"));
+}
+template <auto Member>
+void set_text(Settings& settings, const std::string& value) {
+    settings.*Member = value;
+}
+
+std::string lower(std::string_view text) {
+    std::string small(text);
+    std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+    return small;
+}
+
+void set_api(Settings& settings, const std::string& value) {
+    static constexpr std::string_view here[] = {"POSIX", "MPIIO", "MMAP", "AIO", "DUMMY"};
+    for (const std::string_view name : here) {
+        if (lower(name) == lower(value)) {
+            settings.api = name;
+            return;
+        }
+    }
+    static constexpr std::string_view elsewhere[] = {"HDF5",     "NCMPI", "PMDK",    "DFS",     "HDFS",   "IME",
+                                                     "S3",       "S3-4c", "S3-plus", "S3-EMC",  "RADOS",  "CEPHFS",
+                                                     "S3-libs3", "Gfarm", "CHFS",    "FINCHFS", "LIBNFS", "S3-curl"};
+    for (const std::string_view name : elsewhere) {
+        if (lower(name) == lower(value)) {
+            refuse("the API " + std::string(name) +
+                   " is not built into Sonde: use POSIX, MPIIO, MMAP, AIO or DUMMY, or write a backend for it "
+                   "(`tools/new-backend " +
+                   lower(name) + "` in the sources of Sonde begins one)");
+        }
+    }
+    refuse("there is no API " + value + ": use POSIX, MPIIO, MMAP, AIO or DUMMY");
+}
+
+void set_packet(Settings& settings, const std::string& value) {
+    switch (value.empty() ? '\0' : value[0]) {
+        case 't':
+            settings.packet = Packet::timestamp;
+            return;
+        case 'o':
+            settings.packet = Packet::offset;
+            return;
+        case 'i':
+            settings.packet = Packet::incompressible;
+            return;
+        case 'r':
+            settings.packet = Packet::random;
+            return;
+        default:
+            refuse("-l " + value + " is no type of data packet: use timestamp, offset, incompressible or random");
+    }
+}
+
+void set_format(Settings& settings, const std::string& value) {
+    const std::string small = lower(value);
+    if (small != "default" && small != "json" && small != "csv") {
+        refuse("summaryFormat=" + value + " is not known: use default, JSON or CSV");
+    }
+    settings.format = small == "json" ? Format::json : small == "csv" ? Format::csv : Format::human;
+}
+
+void set_memory_per_node(Settings& settings, const std::string& value) {
+    const auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    double share = 0;
+    if (!value.empty() && value.back() == '%') {
+        share = static_cast<double>(whole(value.substr(0, value.size() - 1), "-M")) / 100;
+    } else {
+        share = static_cast<double>(size_of(value, "-M")) / bytes;
+    }
+    if (share < 0 || share > 0.95) {
+        refuse("-M " + value + " is not between nothing and 95 % of a node's memory: the rest is needed to run");
+    }
+    settings.memory_share = share;
+    settings.memory_per_task = 0;
+}
+
+void set_memory_per_task(Settings& settings, const std::string& value) {
+    settings.memory_per_task = size_of(value, "memoryPerTask");
+    settings.memory_share = 0;
+}
+
+void set_direct(Settings& settings, const std::string& value) {
+    settings.direct = whole(value, "posix.odirect") != 0;
+}
+
+void set_old_direct(Settings& settings, const std::string& value) {
+    set_direct(settings, value);
+    settings.tell_note("-B is from IOR before 3.3; it is taken as --posix.odirect (O_DIRECT)");
+}
+
+void set_hints_file(Settings& settings, const std::string& value) {
+    settings.hints = hints_of_file(value, settings.hints);
+}
+
+void set_strided(Settings&, const std::string&) {
+    refuse("--mpiio.useStridedDatatype is not built here: IOR itself marks it as not working; use --mpiio.useFileView");
+}
+
+template <char const* Text>
+void take_note(Settings& settings, const std::string& value) {
+    if (value != "0") {
+        settings.tell_note(Text);
+    }
+}
+
+constexpr char note_granularity[] = "--aio.granularity is not used: io_uring hands every operation over at once";
+constexpr char note_madvise[] = "--mmap.madv_… are not used: pages are mapped without advice";
+constexpr char note_range_locks[] = "--posix.rangelocks is not used: no locks are taken around transfers";
+
+void refuse_gpu(Settings&, const std::string& value) {
+    if (value != "0") {
+        refuse(
+            "buffers in the memory of a GPU are not built into Sonde: leave allocateBufferOnGPU, GPUid and GPUDirect "
+            "out");
+    }
+}
+
+void set_gpu_id(Settings&, const std::string&) {
+    // Without a buffer there, the number of the GPU says nothing.
+}
+
+void refuse_dual(Settings&, const std::string& value) {
+    if (value != "0") {
+        refuse(
+            "-y (one mount point per processor socket) is not built into Sonde: name the mount points with -F -o "
+            "path1@path2, which deals them to the tasks in turn");
+    }
+}
+
+void refuse_dummy_delay(Settings&, const std::string& value) {
+    if (value != "0") {
+        refuse(
+            "of the delays of DUMMY only --dummy.delay-xfer is built into Sonde: its backend `paced` delays transfers");
+    }
+}
+
+void refuse_striping(Settings&, const std::string& value) {
+    if (value != "0" && !value.empty()) {
+        refuse(
+            "striping is not set by Sonde's ior: prepare the directory with `lfs setstripe -c COUNT -S SIZE -i "
+            "START -p POOL DIRECTORY` (Lustre) or `beegfs-ctl --setpattern` (BeeGFS), and leave the option out");
+    }
+}
+
+void refuse_gpfs(Settings&, const std::string& value) {
+    if (value != "0") {
+        refuse("the GPFS options need the gpfs_fcntl library, which is not built into Sonde: leave --posix.gpfs.… out");
+    }
+}
+
+const Option table[] = {
+    {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|MMAP|AIO|DUMMY]", set_api},
+    {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_number<&Settings::reference>},
+    {'b', "", "blockSize", Takes::value, "contiguous bytes of a task in a segment (4k, 2m, 1g)",
+     set_size<&Settings::block>},
+    {'B', "", "", Takes::flag, "O_DIRECT, as before IOR 3.3 (now --posix.odirect)", set_old_direct},
+    {'c', "collective", "collective", Takes::flag, "collective I/O (MPIIO)", set_flag<&Settings::collective>},
+    {'C', "", "reorderTasks", Takes::flag, "read what a task of the next node wrote", set_level<&Settings::reorder>},
+    {0, "", "reorderTasksConstant", Takes::value, "", set_level<&Settings::reorder>},
+    {'d', "", "interTestDelay", Takes::value, "seconds before each write and read", set_number<&Settings::test_delay>},
+    {'D', "", "deadlineForStonewalling", Takes::value, "seconds after which a write or read stops",
+     set_number<&Settings::deadline>},
+    {0, "", "stoneWallingWearOut", Takes::value, "1: after the deadline all tasks reach the count of the fastest",
+     set_flag<&Settings::wear_out>},
+    {0, "", "stoneWallingWearOutIterations", Takes::value, "stop after so many transfers of a task",
+     set_size<&Settings::wear_out_iterations>},
+    {0, "", "stoneWallingStatusFile", Takes::value, "keeps the transfers of a stonewalled write for a later read",
+     set_text<&Settings::status_file>},
+    {0, "", "minTimeDuration", Takes::value, "seconds to go on for, from the beginning of the file again",
+     set_number<&Settings::min_seconds>},
+    {'e', "", "fsync", Takes::flag, "fsync after the last write", set_flag<&Settings::fsync>},
+    {'E', "", "useExistingTestFile", Takes::flag, "do not remove the file before writing",
+     set_flag<&Settings::use_existing>},
+    {'F', "", "filePerProc", Takes::flag, "a file per task", set_flag<&Settings::file_per_process>},
+    {'g', "", "intraTestBarriers", Takes::flag, "barriers between open, transfers and close",
+     set_flag<&Settings::intra_barriers>},
+    {'G', "", "setTimeStampSignature", Takes::value, "signature of the content", set_size<&Settings::signature>},
+    {'i', "", "repetitions", Takes::value, "repetitions", set_number<&Settings::repetitions>},
+    {'j', "", "outlierThreshold", Takes::value, "warn of tasks so many seconds off the mean",
+     set_number<&Settings::outlier_seconds>},
+    {'k', "", "keepFile", Takes::flag, "keep the files", set_flag<&Settings::keep>},
+    {'K', "", "keepFileWithError", Takes::flag, "keep files whose content was wrong",
+     set_flag<&Settings::keep_with_error>},
+    {'l', "dataPacketType", "dataPacketType", Takes::value, "content [timestamp|offset|incompressible|random]",
+     set_packet},
+    {'m', "", "multiFile", Takes::flag, "a file for each repetition", set_flag<&Settings::multiple_files>},
+    {'M', "", "memoryPerNode", Takes::value, "memory to hold on each node (2g, 75%)", set_memory_per_node},
+    {0, "", "memoryPerTask", Takes::value, "memory to hold for each task", set_memory_per_task},
+    {'N', "", "numTasks", Takes::value, "only the first so many tasks take part", set_number<&Settings::tasks>},
+    {0, "", "numNodes", Takes::value, "number of nodes to show", set_number<&Settings::nodes>},
+    {0, "", "numTasksOnNode0", Takes::value, "tasks of a node, for -C and -Z", set_number<&Settings::tasks_on_node0>},
+    {'o', "", "testFile", Takes::value, "the file; with -F several: a@b", set_text<&Settings::file>},
+    {'Q', "", "taskPerNodeOffset", Takes::value, "nodes to move on by for -C (exactly) and -Z (at least)",
+     set_number<&Settings::task_offset>},
+    {'r', "", "readFile", Takes::flag, "read", set_flag<&Settings::read>},
+    {'R', "", "checkRead", Takes::flag, "read and compare", set_flag<&Settings::check_read>},
+    {'s', "", "segmentCount", Takes::value, "segments", set_size<&Settings::segments>},
+    {'t', "", "transferSize", Takes::value, "bytes of a transfer (4k, 2m, 1g)", set_size<&Settings::transfer>},
+    {'T', "", "maxTimeDuration", Takes::value, "minutes after which no further write or read begins",
+     set_number<&Settings::max_minutes>},
+    {'u', "", "uniqueDir", Takes::flag, "a directory per task (with -F)", set_flag<&Settings::unique_directory>},
+    {'v', "", "verbose", Takes::flag, "say more; may be repeated", set_level<&Settings::verbose>},
+    {'w', "", "writeFile", Takes::flag, "write", set_flag<&Settings::write>},
+    {'W', "", "checkWrite", Takes::flag, "read back and compare, not timed", set_flag<&Settings::check_write>},
+    {'x', "", "singleXferAttempt", Takes::flag, "a transfer that moves less than asked is an error",
+     set_flag<&Settings::single_attempt>},
+    {'X', "", "reorderTasksRandomSeed", Takes::value, "seed of -Z; below zero: another for each repetition",
+     set_number<&Settings::reorder_seed>},
+    {'y', "", "dualMount", Takes::flag, "", refuse_dual},
+    {'Y', "", "fsyncPerWrite", Takes::flag, "fsync after every write", set_flag<&Settings::fsync_per_write>},
+    {'z', "", "randomOffset", Takes::flag, "transfers in random order; twice: at random places",
+     set_level<&Settings::random_offset>},
+    {'Z', "", "reorderTasksRandom", Takes::flag, "read what a random task wrote; twice: a permutation",
+     set_level<&Settings::reorder_random>},
+    {0, "randomPrefill", "", Takes::value, "before writing with -z, fill the files in transfers of this size",
+     set_size<&Settings::random_prefill>},
+    {0, "random-offset-seed", "", Takes::value, "seed of -z", set_number<&Settings::random_offset_seed>},
+    {0, "warningAsErrors", "warningAsErrors", Takes::flag, "a warning ends the program",
+     set_flag<&Settings::warnings_are_errors>},
+    {0, "dryRun", "", Takes::flag, "show the test, do nothing", set_flag<&Settings::dry_run>},
+    {0, "", "interIODelay", Takes::value, "microseconds after every transfer", set_number<&Settings::operation_delay>},
+    {0, "", "summaryFile", Takes::value, "write the results there", set_text<&Settings::summary_file>},
+    {0, "", "summaryFormat", Takes::value, "default, JSON or CSV", set_format},
+    {0, "", "summaryAlways", Takes::value, "1: the long summary after each test too",
+     set_flag<&Settings::summary_always>},
+    {0, "", "saveRankPerformanceDetailsCSV", Takes::value, "times of each task as CSV",
+     set_text<&Settings::rank_details_file>},
+    {0, "", "savePerOpDataCSV", Takes::value, "", set_text<&Settings::operations_prefix>},
+    {0, "", "platform", Takes::value, "", set_text<&Settings::platform>},
+    {0, "", "debug", Takes::value, "", set_text<&Settings::debug>},
+    {0, "posix.odirect", "useO_DIRECT", Takes::flag, "POSIX: O_DIRECT", set_direct},
+    {0, "posix.rangelocks", "", Takes::flag, "", take_note<note_range_locks>},
+    {0, "aio.max-pending", "", Takes::value, "AIO: transfers in flight (128)", set_number<&Settings::aio_pending>},
+    {0, "aio.granularity", "", Takes::value, "", take_note<note_granularity>},
+    {0, "dummy.delay-xfer", "", Takes::value, "DUMMY: microseconds a transfer takes",
+     set_size<&Settings::dummy_transfer_us>},
+    {0, "dummy.delay-create", "", Takes::value, "", refuse_dummy_delay},
+    {0, "dummy.delay-close", "", Takes::value, "", refuse_dummy_delay},
+    {0, "dummy.delay-sync", "", Takes::value, "", refuse_dummy_delay},
+    {0, "dummy.delay-only-rank0", "", Takes::flag, "", refuse_dummy_delay},
+    {0, "mpiio.hintsFileName", "", Takes::value, "MPIIO: file of hints (IOR_HINT__MPI__name=value)", set_hints_file},
+    {0, "mpiio.showHints", "", Takes::flag, "MPIIO: show the hints that are given",
+     set_flag<&Settings::mpi_show_hints>},
+    {0, "mpiio.preallocate", "", Takes::flag, "MPIIO: preallocate the file", set_flag<&Settings::mpi_preallocate>},
+    {0, "mpiio.useFileView", "", Takes::flag, "MPIIO: address through a file view", set_flag<&Settings::mpi_view>},
+    {0, "mpiio.useStridedDatatype", "", Takes::flag, "", set_strided},
+    {0, "mmap.madv_dont_need", "", Takes::flag, "", take_note<note_madvise>},
+    {0, "mmap.madv_pattern", "", Takes::flag, "", take_note<note_madvise>},
+    {0, "posix.lustre.stripecount", "", Takes::value, "", refuse_striping},
+    {0, "posix.lustre.stripesize", "", Takes::value, "", refuse_striping},
+    {0, "posix.lustre.startost", "", Takes::value, "", refuse_striping},
+    {0, "posix.lustre.pool", "", Takes::value, "", refuse_striping},
+    {0, "posix.lustre.ignorelocks", "", Takes::flag, "", refuse_striping},
+    {0, "posix.beegfs.NumTargets", "", Takes::value, "", refuse_striping},
+    {0, "posix.beegfs.ChunkSize", "", Takes::value, "", refuse_striping},
+    {0, "posix.gpfs.hintaccess", "", Takes::flag, "", refuse_gpfs},
+    {0, "posix.gpfs.releasetoken", "", Takes::value, "", refuse_gpfs},
+    {0, "posix.gpfs.finegrainwritesharing", "", Takes::flag, "", refuse_gpfs},
+    {0, "posix.gpfs.finegrainreadsharing", "", Takes::flag, "", refuse_gpfs},
+    {0, "posix.gpfs.createsharing", "", Takes::flag, "", refuse_gpfs},
+    {0, "", "allocateBufferOnGPU", Takes::value, "", refuse_gpu},
+    {0, "", "GPUid", Takes::value, "", set_gpu_id},
+    {0, "gpuDirect", "GPUDirect", Takes::flag, "", refuse_gpu},
+};
+
+}  // namespace
+
+std::int64_t size_of(const std::string& text, const std::string& what) {
+    const std::size_t first = text.find_first_not_of(' ');
+    const char* begin = text.data() + (first == std::string::npos ? text.size() : first);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+    std::string unit(end, text.data() + text.size());
+    unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
+    static constexpr std::string_view letters = "kmgtp";
+    const std::size_t power = unit.size() == 1 ? letters.find(lower(unit)) : std::string_view::npos;
+    if (error != std::errc() || (!unit.empty() && power == std::string_view::npos)) {
+        refuse(what + " is \"" + text + "\", but must be an integer, with k, m, g, t or p for powers of 1024");
+    }
+    const std::int64_t factor = unit.empty() ? 1 : std::int64_t{1} << (10 * (power + 1));
+    if (number > INT64_MAX / factor || number < INT64_MIN / factor) {
+        refuse(what + " is " + text + ", which is more than 8 EiB");
+    }
+    return number * factor;
+}
+
+std::span<const Option> options() {
+    return table;
+}
+
+const Option* by_letter(char letter) {
+    const auto found =
+        std::find_if(std::begin(table), std::end(table), [&](const Option& o) { return o.letter == letter; });
+    return found == std::end(table) || letter == 0 ? nullptr : found;
+}
+
+const Option* by_word(std::string_view word) {
+    const auto found =
+        std::find_if(std::begin(table), std::end(table), [&](const Option& o) { return o.word == word; });
+    return found == std::end(table) || word.empty() ? nullptr : found;
+}
+
+const Option* by_directive(std::string_view directive) {
+    const std::string wanted = lower(directive);
+    for (const Option& option : table) {
+        if (!option.directive.empty() && lower(option.directive) == wanted) {
+            return &option;
+        }
+    }
+    return by_word(directive.starts_with("--") ? directive.substr(2) : directive);
+}
+
+std::string why_refused(const std::string& option) {
+    static const std::map<std::string, std::string> gone{
+        {"H", "is --mpiio.showHints today"},
+        {"I", "was for HDF5, which is not built into Sonde"},
+        {"J", "was for HDF5, which is not built into Sonde"},
+        {"n", "was for HDF5, which is not built into Sonde"},
+        {"p", "is --mpiio.preallocate today"},
+        {"P", "(a shared file pointer) is not in IOR 4 any more"},
+        {"q", "(quit on error) is not in IOR 4 any more; a run of Sonde ends at an error, -K keeps the file"},
+        {"S", "is --mpiio.useStridedDatatype today, which is not built into Sonde"},
+        {"U", "is --mpiio.hintsFileName=FILE today"},
+        {"V", "is --mpiio.useFileView today"},
+        {"quitOnError", "is not in IOR 4 any more; a run of Sonde ends at an error"},
+        {"storeFileOffset", "is -l offset today"},
+        {"useSharedFilePointer", "is not in IOR 4 any more"},
+        {"showHints", "is --mpiio.showHints today"},
+        {"showHelp", "is -h today"}};
+    const auto found = gone.find(option);
+    return found == gone.end() ? std::string() : found->second;
+}
+
+std::string help_text() {
+    std::string text = "Synopsis sonde-engine ior [options]: the command line of IOR 4.1, run by Sonde\n";
+    for (const Option& option : table) {
+        if (option.help.empty()) {
+            continue;
+        }
+        std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
+        if (!option.word.empty()) {
+            names += (names.empty() ? "--" : ", --") + std::string(option.word);
+        }
+        if (names.empty()) {
+            names = "-O " + std::string(option.directive);
+        }
+        names += option.takes == Takes::value ? "=X" : "";
+        names.resize(std::max<std::size_t>(names.size() + 1, 40), ' ');
+        text += "  " + names + std::string(option.help) +
+                (option.letter != 0 && !option.directive.empty() ? " (" + std::string(option.directive) + ")" : "") +
+                "\n";
+    }
+    text +=
+        "  -f FILE                                 script: IOR START, key=value lines, RUN, IOR STOP\n"
+        "  -O key=value,…                          directives: the names in brackets, and those above\n"
+        "  -h, --help                              this text\n";
+    return text;
+}
+
+}  // namespace sonde::dialects::ior

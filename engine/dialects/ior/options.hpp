@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of all options: short and long spelling, directive of -O and scripts, what each does to the settings.
+#pragma once
+
+#include "dialects/ior/settings.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sonde::dialects::ior {
+
+struct Option {
+    enum class Takes { flag, value };
+    char letter = 0;             ///< 0: none
+    std::string_view word;       ///< after "--"; empty: none
+    std::string_view directive;  ///< in -O and scripts; empty: none
+    Takes takes = Takes::value;
+    std::string_view help;  ///< empty: accepted, but not shown
+    /// `value` of a flag is its number. Throws plan::PlanError.
+    void (*apply)(Settings& settings, const std::string& value);
+};
+
+std::span<const Option> options();
+
+/// Null when there is none.
+const Option* by_letter(char letter);
+const Option* by_word(std::string_view word);
+const Option* by_directive(std::string_view directive);  ///< any case; back-end options too, with or without "--"
+
+/// Why an option of some IOR is not taken here, in one sentence; empty when it is unknown.
+std::string why_refused(const std::string& option);
+
+/// The help text, with every option.
+std::string help_text();
+
+}  // namespace sonde::dialects::ior

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the record of a test says, in the figures that IOR prints. IOR's definitions (docs/reference/ior has them beside
+// ours): bandwidth = bytes / (last close - first open); IOPS = transfers / (last - first end of transfers), another
+// interval; latency = mean of the task that was best.
+#pragma once
+
+#include "dialects/ior/translate.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::dialects::ior {
+
+struct TaskTimes {
+    int task = 0;
+    double total = 0, transfer = 0;  ///< seconds
+    double bytes = 0;
+    std::int64_t operations = 0;
+};
+
+/// One write or read of one repetition.
+struct Point {
+    Step step;
+    double bytes = 0;
+    std::int64_t operations = 0;
+    double open = 0, transfer = 0, close = 0, total = 0;  ///< seconds; comparing (-R) is in transfer and total
+    double compare = 0;                                   ///< seconds, of the task that compared longest
+    double latency = 0;                                   ///< seconds, IOR's
+    std::int64_t mismatches = 0, checked_bytes = 0;
+    double stonewall_bytes = 0, stonewall_seconds = 0;
+    std::int64_t most_operations = 0;  ///< of one task
+    std::vector<TaskTimes> tasks;
+    nlohmann::ordered_json own;         ///< Sonde's figures: rates, latency, imbalance
+    std::vector<std::string> findings;  ///< what Sonde says about it
+
+    double bandwidth() const { return total > 0 ? bytes / total : 0; }
+    double per_second() const { return transfer > 0 ? static_cast<double>(operations) / transfer : 0; }
+    bool writes() const { return step.kind == Step::Kind::write; }
+};
+
+/// Over the repetitions of one operation; deviation of the population, as IOR has it.
+struct Spread {
+    double most = 0, least = 0, mean = 0, deviation = 0;
+};
+Spread spread_of(const std::vector<double>& values);
+
+/// Reads the record of one test while it is written.
+class Results {
+ public:
+    explicit Results(std::vector<Step> steps) : steps_(std::move(steps)) {}
+    /// One line of the record. True when the point in current() is now complete.
+    bool line(std::string_view type, const nlohmann::ordered_json& content);
+    const Point& current() const { return point_; }
+    const std::vector<Point>& points() const { return points_; }
+    std::vector<Point> of(bool writes) const;
+    /// Sentences about errors that ended the test.
+    const std::vector<std::string>& errors() const { return errors_; }
+    std::string hosts_first;  ///< name of the first node
+
+ private:
+    const Step* step_of(const nlohmann::ordered_json& content) const;
+    void take_end(const nlohmann::ordered_json& content);
+    bool take_tasks(const nlohmann::ordered_json& content);
+
+    std::vector<Step> steps_;
+    Point point_;
+    std::size_t rows_ = 0, tasks_ = 0;
+    std::vector<Point> points_;
+    std::vector<std::string> errors_;
+};
+
+}  // namespace sonde::dialects::ior

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules between IOR's options. What IOR corrects with a warning is corrected here too, and said.
+#include "dialects/ior/words.hpp"
+#include "plan/parse.hpp"
+
+namespace sonde::dialects::ior {
+namespace {
+
+constexpr std::int64_t word = 8;
+
+[[noreturn]] void refuse(const std::string& sentence) {
+    throw plan::PlanError(sentence);
+}
+
+void check_sizes(const Settings& s) {
+    const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);
+    if (s.transfer <= 0 || s.transfer % word != 0) {
+        refuse("-t is " + std::to_string(s.transfer) +
+               ", but a transfer must be a multiple of 8 bytes and more than 0");
+    }
+    if (s.block < s.transfer || s.block % s.transfer != 0) {
+        refuse(sizes + ", but a block must be a whole number of transfers");
+    }
+    if (s.segments < 1) {
+        refuse("-s is " + std::to_string(s.segments) + ", but there must be at least one segment");
+    }
+    if (s.random_offset == 1 && s.block == s.transfer) {
+        refuse(sizes + ": -z shuffles the transfers of a block, so a block must be larger than a transfer");
+    }
+    if (s.random_prefill != 0 && s.random_offset == 0) {
+        refuse("--randomPrefill goes with -z only");
+    }
+    if (s.random_prefill < 0 || (s.random_prefill != 0 && s.block % s.random_prefill != 0)) {
+        refuse("--randomPrefill is " + std::to_string(s.random_prefill) + ", but must divide the block (-b " +
+               std::to_string(s.block) + ")");
+    }
+}
+
+void check_stops(const Settings& s) {
+    if (s.deadline < 0 || s.max_minutes < 0 || s.min_seconds < 0 || s.operation_delay < 0 || s.outlier_seconds < 0 ||
+        s.wear_out_iterations < 0) {
+        refuse("-D, -T, -j, minTimeDuration, interIODelay and stoneWallingWearOutIterations cannot be below zero");
+    }
+    if (!s.status_file.empty() && !s.keep) {
+        refuse("stoneWallingStatusFile is for a later run that reads, so the files must stay: add -k");
+    }
+    if (!s.status_file.empty() && s.write && !s.wear_out) {
+        refuse(
+            "stoneWallingStatusFile tells a later run how much there is, which only stoneWallingWearOut=1 makes the "
+            "same for all tasks: add it");
+    }
+    if (s.wear_out && s.deadline == 0) {
+        refuse("stoneWallingWearOut says what happens after a deadline: add one with -D");
+    }
+}
+
+void check_order(const Settings& s) {
+    if (s.reorder != 0 && s.reorder_random != 0) {
+        refuse("-C and -Z exclude each other: keep one");
+    }
+    if (s.random_offset != 0 && (s.reorder != 0 || s.reorder_random != 0) && !s.file_per_process) {
+        refuse(std::string("-z does not go with ") + (s.reorder != 0 ? "-C" : "-Z") + " on one shared file: use -F");
+    }
+    if (s.random_offset != 0 && s.check_read && s.random_offset_seed == -1) {
+        refuse("-z with -R needs --random-offset-seed, so that the reader finds the writer's order");
+    }
+    if (s.mpi_view && s.random_offset != 0) {
+        refuse("--mpiio.useFileView does not go with -z");
+    }
+    if (s.aio_pending < 1 || s.aio_pending > 4096) {
+        refuse("--aio.max-pending must be from 1 to 4096");
+    }
+    if (s.collective && s.api != "MPIIO") {
+        refuse("-c needs an API with collective calls: -a MPIIO");
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> check(Settings& s, bool in_script) {
+    std::vector<std::string> doubts;
+    check_sizes(s);
+    check_stops(s);
+    check_order(s);
+    if (s.check_read && !s.write && s.signature == 0) {
+        refuse("-R compares with what -G says, and nothing is written here: add -G with the writer's signature");
+    }
+    if (s.tasks == 0 || s.tasks < -1) {
+        refuse("-N is " + std::to_string(s.tasks) + ", but at least one task must take part");
+    }
+    if (s.file.find('@') != std::string::npos && s.unique_directory) {
+        refuse("-u does not go with several paths in -o");
+    }
+    if (!s.status_file.empty() && in_script) {
+        doubts.emplace_back("stoneWallingStatusFile keeps the last test only: give each test of the script its own");
+    }
+    if (s.repetitions < 1) {
+        doubts.push_back("-i is " + std::to_string(s.repetitions) + "; one repetition is made");
+        s.repetitions = 1;
+    }
+    if (s.test_delay < 0) {
+        doubts.emplace_back("-d is below zero; there is no delay");
+        s.test_delay = 0;
+    }
+    if (s.api == "MMAP" && s.fsync) {
+        doubts.emplace_back("-e is not known to IOR's MMAP; here it is msync of the whole mapping");
+    }
+    if (s.reorder > 1) {
+        doubts.emplace_back("-C counts once, however often it is given");
+        s.reorder = 1;
+    }
+    if (s.unique_directory && !s.file_per_process) {
+        doubts.emplace_back("-u goes with -F only; there is one shared file, so it is not used");
+        s.unique_directory = false;
+    }
+    if (s.warnings_are_errors && !doubts.empty()) {
+        refuse(doubts.front() + " (--warningAsErrors)");
+    }
+    return doubts;
+}
+
+}  // namespace sonde::dialects::ior

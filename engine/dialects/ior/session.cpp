@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// One command line of IOR from its words to its summary.
+#include "dialects/dialect.hpp"
+#include "dialects/ior/layout.hpp"
+#include "dialects/ior/words.hpp"
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+
+namespace sonde::dialects::ior {
+namespace {
+
+void warn(const std::string& sentence) {
+    std::cout.flush();
+    static_cast<void>(std::fprintf(stderr, "sonde-engine: ior: %s\n", sentence.c_str()));
+}
+
+Crowd crowd_of(const Setting& setting) {
+    const auto& nodes = setting.node_of;
+    return {setting.tasks, setting.nodes, static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front())),
+            nodes.size() < 2 || nodes[0] == nodes[1]};
+}
+
+/// What a write has left in a status file; nothing when there is none.
+std::optional<std::int64_t> read_status(const std::string& path) {
+    std::ifstream file(path);
+    std::int64_t count = 0;
+    if (path.empty() || !(file >> count) || count < 1) {
+        return std::nullopt;
+    }
+    return count;
+}
+
+class IorSession final : public Session {
+ public:
+    explicit IorSession(std::vector<Settings> tests) : settings_(std::move(tests)) {
+        for (Settings& s : settings_) {
+            for (const std::string& doubt : check(s, settings_.size() > 1)) {
+                s.tell_note(doubt);
+            }
+        }
+    }
+
+    bool needs_mpi() const override {
+        return std::any_of(settings_.begin(), settings_.end(),
+                           [](const Settings& s) { return s.api == "MPIIO" && !s.dry_run; });
+    }
+
+    void begin(const Setting& setting) override {
+        crowd_ = crowd_of(setting);
+        now_ = static_cast<std::int64_t>(std::time(nullptr));
+        const Settings& first = settings_.front();
+        open_results(settings_.back().summary_file);
+        layout_ = settings_.back().format == Format::json  ? make_json(*out_, first.verbose)
+                  : settings_.back().format == Format::csv ? make_csv(*out_)
+                                                           : make_human(*out_, first.verbose);
+        for (Settings& s : settings_) {
+            if (s.tasks > crowd_.tasks) {
+                s.tell_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
+                            std::to_string(crowd_.tasks) + ": these take part");
+            }
+            if (s.reorder != 0 && crowd_.nodes == 1 && crowd_.blocks) {
+                s.tell_note(
+                    "-C moves on by whole nodes, and there is one node: each task reads its own data, from the "
+                    "page cache if it is there");
+            }
+            if (s.mpi_preallocate && s.api == "MPIIO" && !s.collective && !s.file_per_process) {
+                s.tell_note(
+                    "--mpiio.preallocate reserves blocks with -c or -F only; here it sets the size of the file");
+            }
+            if (s.direct && s.api != "POSIX" && s.api != "AIO") {
+                s.tell_note("O_DIRECT is for POSIX and AIO; with " + s.api + " it has no effect, as in IOR");
+            }
+        }
+        std::string command;
+        for (const std::string& word : setting.command) {
+            command += (command.empty() ? "" : " ") + word;
+        }
+        command_ = command;
+    }
+
+    std::optional<std::string> next() override {
+        while (tests_.size() < settings_.size()) {
+            const Settings& s = settings_[tests_.size()];
+            auto test = std::make_unique<Test>();
+            test->number = static_cast<int>(tests_.size());
+            test->settings = &s;
+            test->crowd = crowd_;
+            test->began = date_now();
+            tests_.push_back(std::move(test));
+            say_notes(s);
+            // A status file written by this test is for a later one.
+            const std::optional<std::int64_t> status = s.write ? std::nullopt : read_status(s.status_file);
+            if (!s.status_file.empty() && !s.write && !status) {
+                warn("the status file " + s.status_file + " does not say how many transfers there are: all are read");
+            }
+            const Translation translation = translate(s, crowd_, tests_.back()->number, now_, status);
+            if (s.dry_run) {
+                show_test();
+                ended(0);
+                continue;
+            }
+            results_ = std::make_unique<Results>(translation.steps);
+            return translation.plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        }
+        return std::nullopt;
+    }
+
+    void line(std::string_view type, const nlohmann::ordered_json& content) override {
+        show_test();
+        if (results_->line(type, content)) {
+            Test& test = *tests_.back();
+            test.points = results_->points();
+            layout_->point(test, results_->current());
+            after_point(*test.settings, results_->current());
+        }
+    }
+
+    void ended(int code) override {
+        Test& test = *tests_.back();
+        if (results_) {
+            test.points = results_->points();
+        }
+        if (shown_ == tests_.size()) {
+            layout_->end_test(test);
+        }
+        if (code == 0 || code == exit_mismatch) {
+            store_status(test);
+        }
+        say_mismatches(test);
+        results_.reset();
+    }
+
+    int finish(int code) override {
+        std::vector<const Test*> all;
+        for (const auto& test : tests_) {
+            all.push_back(test.get());
+        }
+        show_heading();
+        layout_->end(all);
+        out_->flush();
+        if (!*out_) {
+            warn("the results could not be written" +
+                 (settings_.back().summary_file.empty() ? std::string() : " to " + settings_.back().summary_file) +
+                 ": is the disk full?");
+            return code == 0 ? exit_environment : code;
+        }
+        return code;
+    }
+
+ private:
+    static constexpr int exit_environment = 3, exit_mismatch = 4;
+
+    /// Only when there is something to show: printing the plans begins a session too.
+    void show_heading() {
+        if (!headed_) {
+            headed_ = true;
+            layout_->begin(command_);
+        }
+    }
+
+    void show_test() {
+        if (shown_ < tests_.size()) {
+            show_heading();
+            shown_ = tests_.size();
+            layout_->begin_test(*tests_.back());
+        }
+    }
+
+    void open_results(const std::string& path) {
+        if (path.empty()) {
+            return;
+        }
+        file_.open(path, std::ios::trunc);
+        if (!file_) {
+            throw plan::PlanError("summaryFile " + path + " cannot be written: " + std::strerror(errno));
+        }
+        std::cout << "Writing output to " << path << "\n" << std::flush;
+        out_ = &file_;
+    }
+
+    static void say_notes(const Settings& s) {
+        for (const std::string& note : s.notes) {
+            warn(note);
+        }
+        if (s.warnings_are_errors && !s.notes.empty()) {
+            throw plan::PlanError(s.notes.front() + " (--warningAsErrors)");
+        }
+        if (s.mpi_show_hints && s.api == "MPIIO") {
+            std::string shown = "hints given to MPI_File_open:";
+            for (const auto& [key, value] : s.hints) {
+                shown += " " + key + "=" + value;
+            }
+            warn(s.hints.empty() ? shown + " none" : shown);
+        }
+    }
+
+    static void after_point(const Settings& s, const Point& point) {
+        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+            return;
+        }
+        const double expected = static_cast<double>(s.block) * static_cast<double>(s.segments);
+        const double moved = point.bytes / static_cast<double>(std::max<std::size_t>(1, point.tasks.size()));
+        if (moved != expected) {
+            char text[200];
+            std::snprintf(text, sizeof text, "expected aggregate file size %.0f, bytes moved %.0f%s",
+                          expected * static_cast<double>(point.tasks.size()), point.bytes,
+                          s.deadline > 0 ? " (there is a deadline)" : "");
+            warn(text);
+        }
+        if (s.outlier_seconds > 0) {
+            say_outliers(s, point);
+        }
+        if (!s.rank_details_file.empty()) {
+            add_details(s, point);
+        }
+    }
+
+    static void say_outliers(const Settings& s, const Point& point) {
+        const auto look = [&](const char* what, double TaskTimes::*member) {
+            double mean = 0;
+            for (const TaskTimes& task : point.tasks) {
+                mean += task.*member / static_cast<double>(point.tasks.size());
+            }
+            for (const TaskTimes& task : point.tasks) {
+                if (std::abs(task.*member - mean) > static_cast<double>(s.outlier_seconds)) {
+                    char text[200];
+                    std::snprintf(text, sizeof text, "task %d, %s %s is %f s (mean %f s)", task.task,
+                                  point.writes() ? "write" : "read", what, task.*member, mean);
+                    warn(text);
+                }
+            }
+        };
+        look("elapsed transfer time", &TaskTimes::transfer);
+        look("elapsed time", &TaskTimes::total);
+    }
+
+    static void add_details(const Settings& s, const Point& point) {
+        const bool first = point.step.repetition == 0 && (point.writes() || !s.write);
+        std::ofstream file(s.rank_details_file, first ? std::ios::trunc : std::ios::app);
+        if (first) {
+            file << "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n";
+        }
+        file << std::scientific << std::setprecision(10);
+        for (const TaskTimes& task : point.tasks) {
+            const auto rate = [&task](double seconds) { return seconds > 0 ? task.bytes / seconds : 0.0; };
+            file << (point.writes() ? "write" : "read") << "," << task.task << "," << task.total << "," << task.transfer
+                 << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
+        }
+        if (!file.flush()) {
+            warn("saveRankPerformanceDetailsCSV: " + s.rank_details_file + " cannot be written");
+        }
+    }
+
+    static void store_status(const Test& test) {
+        const Settings& s = *test.settings;
+        const std::vector<Point> writes = test.of(true);
+        if (s.status_file.empty() || writes.empty()) {
+            return;
+        }
+        std::ofstream file(s.status_file, std::ios::trunc);
+        file << writes.front().most_operations;
+        if (!file.flush()) {
+            warn("the status file " + s.status_file +
+                 " cannot be written: a later read would not know how much there is");
+        }
+    }
+
+    static void say_mismatches(const Test& test) {
+        for (const Point& point : test.points) {
+            if (point.mismatches > 0) {
+                warn("Incorrect data on " + std::string(point.step.kind == Step::Kind::check_write ? "write" : "read") +
+                     " (" + std::to_string(point.mismatches) + " errors found).");
+            }
+        }
+    }
+
+    std::vector<Settings> settings_;
+    std::vector<std::unique_ptr<Test>> tests_;
+    std::unique_ptr<Results> results_;
+    std::unique_ptr<Layout> layout_;
+    std::string command_;
+    bool headed_ = false;
+    std::size_t shown_ = 0;  ///< tests whose heading is out
+    Crowd crowd_;
+    std::int64_t now_ = 0;
+    std::ofstream file_;
+    std::ostream* out_ = &std::cout;
+};
+
+}  // namespace
+}  // namespace sonde::dialects::ior
+
+namespace sonde::dialects {
+
+extern const Dialect ior_dialect;
+const Dialect ior_dialect{
+    .name = "ior",
+    .summary = "the command line, the files and the output of IOR 4.1",
+    .read = [](const std::vector<std::string>& words) -> std::unique_ptr<Session> {
+        return std::make_unique<ior::IorSession>(ior::read_words(words));
+    },
+};
+
+}  // namespace sonde::dialects

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/ior/translate.hpp"
+
+#include "plan/parse.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+
+namespace sonde::dialects::ior {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<std::string> paths_of(const std::string& file) {
+    std::vector<std::string> paths;
+    for (std::size_t from = 0; from <= file.size();) {
+        const std::size_t at = std::min(file.find('@', from), file.size());
+        if (at > from) {
+            paths.push_back(file.substr(from, at - from));
+        }
+        from = at + 1;
+    }
+    if (paths.empty()) {
+        throw plan::PlanError("-o names no file");
+    }
+    return paths;
+}
+
+std::string directory_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+const char* backend_of(const Settings& s) {
+    if (s.api == "MPIIO") {
+        return "mpiio";
+    }
+    if (s.api == "MMAP") {
+        return "mmap";
+    }
+    if (s.api == "AIO") {
+        return "io_uring";
+    }
+    return s.api != "DUMMY" ? "posix" : s.dummy_transfer_us > 0 ? "paced" : "null";
+}
+
+ordered_json io_of(const Settings& s) {
+    ordered_json io = ordered_json::object();
+    if (s.direct && (s.api == "POSIX" || s.api == "AIO")) {
+        io["direct"] = true;
+    }
+    if (s.fsync_per_write) {
+        io["fsync"] = "per_op";
+    } else if (s.fsync) {
+        io["fsync"] = "end";
+    }
+    if (s.api == "AIO" && s.aio_pending > 1) {
+        io["queue_depth"] = s.aio_pending;
+    }
+    if (s.api == "MPIIO") {
+        if (s.collective) {
+            io["collective"] = true;
+        }
+        if (s.mpi_view) {
+            io["view"] = true;
+        }
+        if (s.mpi_preallocate) {
+            // Reserving may read and write back what is there: not in a file that others write already.
+            io["preallocate"] = s.collective || s.file_per_process ? "fallocate" : "truncate";
+        }
+        if (!s.hints.empty()) {
+            io["hints"] = s.hints;
+        }
+    }
+    if (s.single_attempt) {
+        io["continue_short"] = false;
+    }
+    if (s.operation_delay > 0) {
+        io["pause"] = std::to_string(s.operation_delay) + "us";
+    }
+    return io;
+}
+
+ordered_json payload_of(const Settings& s, std::int64_t now) {
+    static constexpr const char* kinds[] = {"ior_timestamp", "ior_offset", "ior_incompressible", "ior_random"};
+    // Random packets take no time for a seed: IOR would not find its own data again.
+    const std::int64_t signature = s.signature != 0 || s.packet == Packet::random ? s.signature : now;
+    return {{"kind", kinds[static_cast<int>(s.packet)]}, {"seed", static_cast<std::uint32_t>(signature)}};
+}
+
+ordered_json access_of(const Settings& s, std::int64_t now) {
+    ordered_json access{{"transfer", s.transfer}, {"block", s.block}, {"segments", s.segments}};
+    if (s.random_offset > 0) {
+        const std::int64_t seed = s.random_offset_seed == -1 ? now : s.random_offset_seed;
+        access["order"] = s.random_offset == 1 ? "random_permute" : "random_replace";
+        access["scope"] = !s.file_per_process ? "file" : s.random_offset == 1 ? "block" : "task";
+        access["seed"] = static_cast<std::uint32_t>(seed);
+    }
+    return access;
+}
+
+ordered_json stop_of(const Settings& s) {
+    ordered_json stop = ordered_json::object();
+    if (s.deadline > 0) {
+        stop["stonewall"] = std::to_string(s.deadline) + "s";
+        if (s.wear_out) {
+            stop["wearout"] = true;
+        }
+    }
+    if (s.min_seconds > 0) {
+        stop["min_time"] = std::to_string(s.min_seconds) + "s";
+    }
+    if (s.wear_out_iterations > 0) {
+        stop["operations"] = s.wear_out_iterations;
+    }
+    return stop;
+}
+
+ordered_json before_of(const Settings& s, const Crowd& crowd) {
+    ordered_json before = ordered_json::array();
+    if (s.test_delay > 0) {
+        before.push_back({{"kind", "sleep"}, {"time", std::to_string(s.test_delay) + "s"}});
+    }
+    double share = s.memory_share;
+    if (s.memory_per_task > 0) {
+        const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+        share = static_cast<double>(s.memory_per_task) * crowd.per_node(s) / memory;
+    }
+    if (share > 0.95) {
+        throw plan::PlanError("memoryPerTask for all tasks of a node is more than 95 % of its memory: ask for less");
+    }
+    if (share > 0) {
+        before.push_back({{"kind", "memory_hog"}, {"fraction", share}});
+    }
+    return before;
+}
+
+/// The phases of one test.
+class Steps {
+ public:
+    Steps(const Settings& s, const Crowd& crowd, std::optional<std::int64_t> status)
+        : s_(s), crowd_(crowd), status_(status), before_(before_of(s, crowd)) {}
+
+    Translation make() {
+        for (int repetition = 0; repetition < s_.repetitions; ++repetition) {
+            if (s_.write) {
+                write(repetition);
+            }
+            if (s_.check_write) {
+                check_written(repetition);
+            }
+            if (s_.read || s_.check_read) {
+                read(repetition);
+            }
+            if (!s_.keep && s_.api != "DUMMY") {
+                remove(repetition);
+            }
+        }
+        return std::move(done_);
+    }
+
+ private:
+    ordered_json phase(const char* op, Step::Kind kind, const char* name, int repetition) {
+        const std::string id = std::string(name) + "-" + std::to_string(repetition);
+        done_.steps.push_back({id, kind, repetition});
+        ordered_json phase{{"id", id}, {"op", op}};
+        if (s_.multiple_files) {
+            phase["suffix"] = "." + std::to_string(repetition);
+        }
+        return phase;
+    }
+
+    void put(ordered_json phase) { done_.plan["phases"].push_back(std::move(phase)); }
+
+    void limit(ordered_json& phase, const ordered_json& stop) const {
+        if (!stop.empty()) {
+            phase["stop"] = stop;
+        }
+        if (s_.intra_barriers) {
+            phase["barrier"] = "intra";
+        }
+    }
+
+    void write(int repetition) {
+        bool fresh = !s_.use_existing;
+        if (s_.random_prefill > 0) {
+            ordered_json fill = phase("write", Step::Kind::prefill, "prefill", repetition);
+            fill["open"] = fresh ? "truncate" : "overwrite";
+            fill["measure"] = false;
+            fill["access"] = {{"transfer", s_.random_prefill},
+                              {"block", s_.block},
+                              {"segments", s_.segments},
+                              {"order", "sequential"}};
+            put(fill);
+            fresh = false;
+        }
+        ordered_json step = phase("write", Step::Kind::write, "write", repetition);
+        step["open"] = fresh ? "truncate" : "overwrite";
+        if (!before_.empty()) {
+            step["before"] = before_;
+        }
+        limit(step, stop_of(s_));
+        put(step);
+    }
+
+    void check_written(int repetition) {
+        ordered_json step = phase("read", Step::Kind::check_write, "check", repetition);
+        step["measure"] = false;
+        step["verify"] = "on_read";
+        step["io"] = {{"fsync", "none"}};
+        if (s_.reorder != 0) {
+            shift_by(step, s_.task_offset + 1);
+        }
+        if (s_.wear_out_iterations > 0) {
+            step["stop"] = {{"operations", s_.wear_out_iterations}};
+        }
+        put(step);
+    }
+
+    void read(int repetition) {
+        ordered_json step = phase("read", Step::Kind::read, "read", repetition);
+        if (s_.check_read) {
+            step["verify"] = "on_read";
+        }
+        if (!before_.empty()) {
+            step["before"] = before_;
+        }
+        if (s_.reorder != 0) {
+            shift_by(step, s_.task_offset);
+        } else if (s_.reorder_random != 0) {
+            step["shift"] = {{"by", "list"}, {"owners", shuffled_owners(s_, crowd_, repetition)}};
+        }
+        ordered_json stop = stop_of(s_);
+        if (status_ && *status_ > 0) {
+            stop["operations"] = *status_;
+        }
+        limit(step, stop);
+        put(step);
+    }
+
+    void remove(int repetition) {
+        ordered_json step = phase("remove", Step::Kind::remove, "remove", repetition);
+        if (s_.keep_with_error) {
+            step["unless_mismatch"] = true;
+        }
+        put(step);
+    }
+
+    /// As many tasks on as `nodes` nodes have.
+    void shift_by(ordered_json& step, std::int64_t nodes) const {
+        const int used = crowd_.used(s_);
+        const std::int64_t tasks = nodes * (crowd_.blocks ? crowd_.per_node(s_) : 1) % used;
+        if (tasks != 0) {
+            step["shift"] = {{"by", "tasks"}, {"n", tasks}};
+        }
+    }
+
+    const Settings& s_;
+    const Crowd& crowd_;
+    std::optional<std::int64_t> status_;
+    ordered_json before_;
+    Translation done_;
+};
+
+}  // namespace
+
+std::string first_file(const Settings& s) {
+    std::string path = paths_of(s.file).front();
+    if (s.file_per_process && s.unique_directory) {
+        const std::size_t slash = path.rfind('/');
+        path.insert(slash == std::string::npos ? 0 : slash + 1, "0/");
+    }
+    return path + (s.file_per_process ? ".00000000" : "");
+}
+
+std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repetition) {
+    const int tasks = crowd.used(s);
+    const std::int64_t seed = s.reorder_seed < 0 ? -s.reorder_seed + repetition : s.reorder_seed;
+    std::vector<int> owners(static_cast<std::size_t>(tasks));
+    if (s.reorder_random == 1) {
+        const std::int64_t nodes = std::min<std::int64_t>(s.task_offset, (s.nodes > 0 ? s.nodes : crowd.nodes) - 1);
+        const std::int64_t least = std::min<std::int64_t>(nodes * crowd.per_node(s), tasks - 1);
+        for (int task = 0; task < tasks; ++task) {
+            srand(static_cast<unsigned>(task + seed));
+            int offset = rand() % tasks;
+            while (offset < least) {
+                offset = rand() % tasks;
+            }
+            owners[static_cast<std::size_t>(task)] = (task + offset) % tasks;
+        }
+        return owners;
+    }
+    srand(static_cast<unsigned>(seed));
+    for (int task = 0; task < tasks; ++task) {
+        owners[static_cast<std::size_t>(task)] = task;
+    }
+    for (int task = 0; task < tasks; ++task) {
+        std::swap(owners[static_cast<std::size_t>(task)],
+                  owners[static_cast<std::size_t>(task + rand() % (tasks - task))]);
+    }
+    return owners;
+}
+
+Translation translate(const Settings& s, const Crowd& crowd, int number, std::int64_t now,
+                      std::optional<std::int64_t> status) {
+    const std::vector<std::string> paths = paths_of(s.file);
+    const int used = crowd.used(s);
+    if (used < crowd.tasks && s.api == "MPIIO") {
+        throw plan::PlanError("-N " + std::to_string(used) + " is fewer than the " + std::to_string(crowd.tasks) +
+                              " tasks there are, and MPI-IO opens files with all of them: start as many as take part");
+    }
+    Translation translation = Steps(s, crowd, status).make();
+    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "ior-" + std::to_string(number)}};
+    plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
+    if (used < crowd.tasks) {
+        plan["tasks"] = {{"used", used}};
+    }
+    ordered_json files{{"mapping", s.file_per_process ? "per_task" : "shared"}};
+    files["paths"] = s.file_per_process ? paths : std::vector<std::string>{paths.front()};
+    if (s.unique_directory) {
+        files["directories"] = "per_task";
+    }
+    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, now)}};
+    if (const ordered_json io = io_of(s); !io.empty()) {
+        data["io"] = io;
+    }
+    data["payload"] = payload_of(s, now);
+    if (s.dummy_transfer_us > 0 && s.api == "DUMMY") {
+        data["paced"] = {{"virtual_clock", false}, {"latency", std::to_string(s.dummy_transfer_us) + "us"}};
+    }
+    plan["data"] = data;
+    plan["phases"] = translation.plan["phases"];
+    if (s.max_minutes > 0) {
+        plan["limits"] = {{"begin", std::to_string(s.max_minutes) + "min"}};
+    }
+    translation.plan = std::move(plan);
+    return translation;
+}
+
+}  // namespace sonde::dialects::ior

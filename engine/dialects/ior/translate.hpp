@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the settings of a test to a plan of Sonde. The words of the plan are those of schema/plan; what IOR and Sonde do
+// differently is in docs/reference/ior.
+#pragma once
+
+#include "dialects/ior/settings.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sonde::dialects::ior {
+
+/// Who takes part.
+struct Crowd {
+    int tasks = 1;  ///< that there are
+    int nodes = 1;
+    int on_node0 = 1;
+    bool blocks = true;  ///< task 1 is on the node of task 0: tasks fill one node after the other
+    int used(const Settings& settings) const { return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks); }
+    int per_node(const Settings& settings) const {
+        return settings.tasks_on_node0 > 0 ? static_cast<int>(settings.tasks_on_node0) : on_node0;
+    }
+};
+
+/// A phase of the plan, as IOR sees it.
+struct Step {
+    enum class Kind { prefill, write, check_write, read, remove };
+    std::string id;
+    Kind kind = Kind::write;
+    int repetition = 0;
+};
+
+struct Translation {
+    nlohmann::ordered_json plan;
+    std::vector<Step> steps;  ///< by phase
+};
+
+/// The plan of test number `number`. `now` stands for the signature of -G and the seed of -z where they are not given;
+/// `status` is what a status file says about transfers to read.
+Translation translate(const Settings& settings, const Crowd& crowd, int number, std::int64_t now,
+                      std::optional<std::int64_t> status);
+
+/// The name of the file that a task uses first, as IOR shows it.
+std::string first_file(const Settings& settings);
+
+/// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
+std::vector<int> shuffled_owners(const Settings& settings, const Crowd& crowd, int repetition);
+
+}  // namespace sonde::dialects::ior

@@ -71,7 +71,7 @@ TEST_CASE("verification of IOR's content needs no version, and finds what anothe
     plan::Payload settings;
     settings.kind = PayloadKind::ior_offset;
     settings.seed = 7;
-    const payload::Base base(settings, payload::period_for(length));
+    const payload::Base base(settings, payload::period_for(settings, length));
     std::vector<std::byte> memory(payload::Image::memory_for(base.period(), length));
     payload::Image image(base, memory.data(), length);
     std::vector<std::byte> found = transfer_of(PayloadKind::ior_offset);

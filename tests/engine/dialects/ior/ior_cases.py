@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines of IOR whose files are compared with those of the real one, byte for byte, and how both are run.
 
-`ior_files.json` holds what IOR 4.1 left behind for each of them: `python ior_cases.py` records it again with the `ior` on
-PATH. Where `ior` is there, a test also checks that the recording is still what it does.
+`ior_files.json` holds what IOR 4.1 left behind for each of them: `python ior_cases.py` records it again with the `ior`
+on PATH. Where `ior` is there, a test also checks that the recording is still what it does.
 """
 
 from __future__ import annotations

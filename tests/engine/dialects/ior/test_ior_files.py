@@ -68,7 +68,8 @@ def test_a_launcher_needs_no_python(tasks: int, engine_path: Path, tmp_path: Pat
         pytest.skip("there is no mpirun or mpiexec")
     folder = tmp_path / "ours"
     folder.mkdir()
-    result = run([*launcher, str(engine_path), "ior", *"-w -r -R -k -G 5 -o f -t 4k -b 16k -l o".split()], folder)
+    words = "-w -r -R -k -G 5 -o f -t 4k -b 16k -l o"
+    result = run([*launcher, str(engine_path), "ior", *words.split()], folder)
     assert result.returncode == 0, result.stderr
     assert f"tasks               : {tasks}\n" in result.stdout
     assert found(folder)["f"][0] == tasks * 16384

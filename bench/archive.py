@@ -116,6 +116,7 @@ def synthesize(folder: Path, month: str, count: int, number: np.random.Generator
         "started_s": np.repeat(started.astype(float), times),
         "plan": np.repeat(runs["plan"], times),
         "group": [None] * (count * times),
+        "position": np.tile(np.arange(times), count),
         "phase": [one.phase for one in of_phase],
         "op": [one.op for one in of_phase],
         "backend": ["posix"] * (count * times),

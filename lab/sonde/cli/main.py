@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import keyword
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ import sonde
 from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
 
 # In the order people need them. Each is a module here with a command of the same name.
-VERBS = ("check", "run", "plan", "list", "show", "report", "clean", "doctor")
+VERBS = ("check", "run", "plan", "list", "show", "tag", "rm", "query", "export", "import", "report", "clean", "doctor")
 
 _HELP = """Measures storage, and says how far the numbers can be trusted.
 
@@ -47,7 +48,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        found = getattr(importlib.import_module(f"sonde.cli.{name}"), "command", None)
+        found = getattr(importlib.import_module(f"sonde.cli.{name}{'_' * keyword.iskeyword(name)}"), "command", None)
         return found if isinstance(found, click.Command) else None
 
     def resolve_command(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,8 @@ import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sonde.cli.screen import messages
+from sonde.model.errors import UserError
+from sonde.store.archive import Archive
 from sonde.store.selection import STATUSES, VERDICTS, Selection, moment
 
 if TYPE_CHECKING:
@@ -104,3 +106,16 @@ def open_catalog(root: Path) -> Catalog:
 
     with steps("reading new runs") as step:
         return Catalog(root, step)
+
+
+def chosen_runs(archive: Archive, names: Sequence[str], wanted: Selection, verb: str) -> list[Path]:
+    """Folders of the runs that are named and that the filters find; what is not said does not restrict. Refuses to take
+    a command without any restriction for all runs."""
+    if not names and is_open(wanted):
+        raise UserError(f"Which runs to {verb}? Name them, or say which with --plan, --tag, --since, ….")
+    folders = list(dict.fromkeys(folder for name in names for folder in archive.find(name)))
+    if is_open(wanted):
+        return folders
+    found = open_catalog(archive.root).runs(["folder"], wanted)["folder"].to_pylist()
+    matching = [archive.root / folder for folder in found]
+    return [folder for folder in folders if folder in set(matching)] if names else matching

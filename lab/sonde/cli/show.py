@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sonde.cli.imported_tables import print_imported
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.run_tables import print_run
 from sonde.cli.screen import print_json, results
@@ -35,16 +36,25 @@ def command(run: str, archive: Archive, as_json: bool) -> int:
       sonde show last --json
     """
     archive.recover()
-    shown = [(folder, _read(folder)) for folder in archive.find(run)]
+    folders = archive.find(run)
+    shown = [(folder, None if _is_imported(folder) else _read(folder)) for folder in folders]
     if as_json:
         print_json([_document(folder, record) for folder, record in shown])
         return 0
     console = results()
     for folder, record in shown:
-        print_run(console, folder, record)
-    for folder, _ in shown:
+        if record is None:
+            print_imported(console, folder, read_json(folder / SUMMARY) or {})
+        else:
+            print_run(console, folder, record)
+    for folder in folders:
         console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
+
+
+def _is_imported(folder: Path) -> bool:
+    """Results of other tools have no record, only a summary."""
+    return not (folder / RECORD).exists() and "source" in (read_json(folder / SUMMARY) or {})
 
 
 def _read(folder: Path) -> RecordReader:
@@ -54,8 +64,10 @@ def _read(folder: Path) -> RecordReader:
         raise MachineError(f"{folder / RECORD} cannot be read: {reason.strerror}.") from None
 
 
-def _document(folder: Path, record: RecordReader) -> dict[str, Any]:
+def _document(folder: Path, record: RecordReader | None) -> dict[str, Any]:
     summary = read_json(folder / SUMMARY) or {}
+    if record is None:
+        return {**summary, "folder": str(folder)}
     phases = []
     for phase in record.phases.values():
         entry = asdict(phase.begin)

@@ -9,6 +9,7 @@
     ├── reports/                         reports over several runs
     ├── .index/                          a cache of all run.json; may be deleted at any time
     ├── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
+    ├── .importing-…/                    results of other tools that are being brought in
     └── .removed-20261121T204501Z-…/     a run that is being removed, or was when its remover died
 """
 
@@ -36,6 +37,7 @@ VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
 RECORD, PLAN, REPORT = "record.ndjson", "plan.json", "report.html"
 _FACTS = ".facts.json"
+IMPORTING = ".importing-"
 _INCOMING, _REMOVED = ".incoming-", ".removed-"
 
 
@@ -147,6 +149,9 @@ class Archive:
         recovered = []
         for folder in self.root.glob(f"{_REMOVED}*"):
             shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.root.glob(f"{IMPORTING}*"):
+            if not owner.alive(folder):  # what it held comes again with the next import
+                shutil.rmtree(folder, ignore_errors=True)
         for folder in sorted(self.root.glob(f"{_INCOMING}*")):
             try:
                 if not folder.is_dir():
@@ -189,14 +194,15 @@ class Archive:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
         may be many, ask a `Catalog`."""
         found, complaints = [], []
-        for folder in sorted(self._folders(), key=lambda one: one.name):
+        for folder in sorted(self.folders(), key=lambda one: one.name):
             try:
                 found.append(read_summary(folder))
             except RecordError as reason:
                 complaints.append(f"{folder} {reason}; it was skipped.")
         return found, complaints
 
-    def _folders(self) -> Iterator[Path]:
+    def folders(self) -> Iterator[Path]:
+        """Everything that may be a run."""
         try:
             for shard in stamps(self.root):
                 for name in list_shard(self.root, shard).changed_ns:

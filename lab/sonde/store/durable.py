@@ -23,7 +23,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """A JSON document that a person can read."""
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(document))
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """The text of such a document."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def sync_file(path: Path) -> None:

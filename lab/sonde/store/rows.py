@@ -56,6 +56,7 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "started_s": "float",
     "plan": "text",
     "group": "text",
+    "position": "int",  # in the run, from 0
     "phase": "text",
     "op": "text",
     "backend": "text",
@@ -129,8 +130,9 @@ def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Sequence[str]) 
 def _phase_rows(run: Summary) -> list[Row]:
     key = key_of(run)
     rows = []
-    for phase in run.phases:
-        row: Row = {"run": run.id, "started_s": epoch_seconds(run.started), "plan": run.plan, "group": run.group}
+    started_s = epoch_seconds(run.started)
+    for position, phase in enumerate(run.phases):
+        row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
         row |= {name: _text(phase.get(name)) for name in ("phase", "op", "backend", "stopped_by")}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}

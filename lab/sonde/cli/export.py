@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde export``: runs as one file, to carry elsewhere or to open in another tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sonde.cli.options import archive_option
+from sonde.cli.screen import messages, results
+from sonde.cli.selecting import chosen_runs, open_catalog, selection_options, steps
+from sonde.model.errors import UserError
+from sonde.store.archive import Archive
+from sonde.store.packing import SUFFIXES, is_pack, pack
+from sonde.store.selection import Selection
+
+_TABLES = (".csv", ".json", ".parquet")
+
+
+@click.command("export")
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("-a", "--all", "everything", is_flag=True, help="All runs of the archive.")
+@selection_options
+@archive_option
+def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selection, archive: Archive) -> int:
+    """Write runs into FILE: those that are named, or those that the filters find, or what is both.
+
+    A name that ends in .tar, .tar.gz, .tar.xz or .zip gets the runs with all their files; `sonde import` brings them
+    into another archive. One that ends in .csv, .json or .parquet gets a table with a row a phase.
+
+    \b
+    Examples:
+      sonde export accepted.tar.gz --tag accepted
+      sonde export last.zip last
+      sonde export history.csv --plan daily --since 2026-01-01
+      sonde export everything.parquet --all
+    """
+    if not is_pack(out) and out.suffix not in _TABLES:
+        raise UserError(f'"{out}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
+    archive.recover()
+    if everything and not runs:
+        folders = [archive.root / one for one in open_catalog(archive.root).runs(["folder"])["folder"].to_pylist()]
+    else:
+        folders = chosen_runs(archive, runs, wanted, "export")
+    if not folders:
+        raise UserError("No run matches; nothing was written.")
+    if is_pack(out):
+        with steps("packing") as step:
+            pack(folders, out, step)
+    else:
+        _write_phases(archive, folders, out)
+    count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name
+    messages().print(f"{count} written.", soft_wrap=True)
+    results().print(str(out), soft_wrap=True)
+    return 0
+
+
+def _write_phases(archive: Archive, folders: list[Path], out: Path) -> None:
+    from sonde.store import sql
+    from sonde.store.tableformat import write_table
+
+    catalog = open_catalog(archive.root)
+    ids = [folder.name for folder in folders]
+    wanted = Selection(ids=ids, calibrations=True)
+    answer = sql.ask(
+        catalog,
+        wanted,
+        'SELECT runs.* EXCLUDE (folder), phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings),'
+        " phases.seconds AS phase_seconds, phases.findings AS phase_findings"
+        " FROM runs LEFT JOIN phases USING (run) ORDER BY started_s, run, position",
+    )
+    write_table(answer.table, out)

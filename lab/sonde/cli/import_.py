@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde import``: runs from elsewhere, and results of other tools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from sonde.cli.options import archive_option, json_option
+from sonde.cli.screen import messages, print_json, results
+from sonde.cli.selecting import steps
+from sonde.model.errors import UserError
+from sonde.model.imported import ImportedRun
+from sonde.sources.about import About
+from sonde.sources.columns import ColumnMap, read_map
+from sonde.sources.csv_rows import read_rows
+from sonde.sources.formats import FORMATS, read_results
+from sonde.store.archive import RECORD, Archive
+from sonde.store.imports import add_imported
+from sonde.store.packing import Brought, copy_runs, is_pack, unpack
+from sonde.store.summary import NAME as SUMMARY
+from sonde.store.tags import change_tags, check_tag
+
+_SAID = 10
+
+
+@dataclass
+class _Result:
+    """What came of all the files."""
+
+    added: list[Path] = field(default_factory=list)
+    known: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--columns",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="TOML file that says what the columns of a CSV file mean.",
+)
+@click.option(
+    "--map",
+    "settings",
+    metavar="MEANING=COLUMN",
+    multiple=True,
+    help='The same on the command line, like time=start, "rate=rate_GiBps GiB/s", experiment=benchmark. May be given'
+    " several times.",
+)
+@click.option("--system", metavar="NAME", default="", help="The system the results come from, when they do not say.")
+@click.option("--file-system", metavar="NAME", default="", help="The file system, when they do not say.")
+@click.option("--zone", metavar="ZONE", default="UTC", help="Time zone of times without one, like Europe/Berlin.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Give this tag to what is imported.")
+@click.option("--dry-run", is_flag=True, help="Only say what there is; nothing is kept.")
+@archive_option
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    columns: Path | None,
+    settings: tuple[str, ...],
+    system: str,
+    file_system: str,
+    zone: str,
+    tags: tuple[str, ...],
+    dry_run: bool,
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Bring runs and results into the archive: what is there already stays as it is, so it may be repeated.
+
+    PATH is a pack that `sonde export` wrote, a folder of runs (another archive, or one run), a CSV file with a map of
+    its columns, or a result of another tool: IOR (text, JSON), mdtest, IOzone, fio (JSON), elbencho (JSON, CSV), IO500.
+    Their numbers keep their names and are never in one series with ours.
+
+    \b
+    Examples:
+      sonde import accepted.tar.gz
+      sonde import ior-2026-*.txt --system edison --file-system scratch1
+      sonde import history.csv --map time=start --map op=operation --map "rate=rate_GiBps GiB/s" --map experiment=test
+      sonde import history.csv --columns map.toml --dry-run
+    """
+    for tag in tags:
+        check_tag(tag)
+    about = About(system=system, file_system=file_system, zone=_zone(zone))
+    column_map = read_map(columns, settings) if columns or settings else None
+    archive.recover()
+    result = _Result()
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"There is no file {path}.")
+        _take(path, archive, column_map, about, dry_run, result)
+    for folder in result.added if not dry_run else ():
+        change_tags(folder, tags)
+    return _tell(result, archive, dry_run, as_json)
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UserError(
+            f'--zone "{name}" is not a time zone that is known here; write one like Europe/Berlin.'
+        ) from None
+
+
+def _take(
+    path: Path, archive: Archive, column_map: ColumnMap | None, about: About, dry_run: bool, result: _Result
+) -> None:
+    if path.is_dir() or is_pack(path):
+        if dry_run:
+            raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
+        with steps(f"importing {path.name}") as step:
+            brought: Brought = (
+                copy_runs(archive, _folders(path), str(path), step) if path.is_dir() else unpack(archive, path, step)
+            )
+        result.added += brought.added
+        result.known += brought.known
+        result.complaints += brought.complaints
+        return
+    if column_map is None and path.suffix.lower() == ".csv" and not _is_known(path, about):
+        raise UserError(
+            f'What do the columns of {path} mean? Say it with --map, like --map time=start --map "rate=bw GiB/s",'
+            " or with --columns map.toml."
+        )
+    rows = column_map is not None
+    read = read_results(path, about) if column_map is None else read_rows(path, column_map, result.complaints.append)
+    runs = (_named(one, about) for one in read)
+    if dry_run:
+        _preview(runs, result)
+        return
+    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _is_known(path, about)}
+    with steps(f"importing {path.name}") as step:
+        added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
+    result.added += added.folders
+    result.known += added.known
+
+
+def _named(run: ImportedRun, about: About) -> ImportedRun:
+    """The run with the names that its file leaves out."""
+    return replace(run, system=run.system or about.system, file_system=run.file_system or about.file_system)
+
+
+def _folders(path: Path) -> list[Path]:
+    """The runs in a folder: itself, or those of an archive."""
+    if (path / SUMMARY).is_file() or (path / RECORD).is_file():
+        return [path]
+    return list(Archive(path).folders())
+
+
+def _is_known(path: Path, about: About) -> str:
+    """The name of the format; "" when it is none that is known."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16).decode("utf-8", "replace")
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+    return next((one.name for one in FORMATS if one.matches(head)), "")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _preview(runs: Iterator[ImportedRun], result: _Result) -> None:
+    for run in runs:
+        result.added.append(Path(run.id()))
+        if len(result.added) <= _SAID:
+            rates = ", ".join(f"{one.phase} {one.bytes_per_s or one.ops_per_s or 0:.6g}" for one in run.phases)
+            messages().print(f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True)
+
+
+def _tell(result: _Result, archive: Archive, dry_run: bool, as_json: bool) -> int:
+    for complaint in result.complaints[:_SAID]:
+        messages().print(f"sonde: {complaint}", soft_wrap=True)
+    if len(result.complaints) > _SAID:
+        messages().print(f"sonde: … and {len(result.complaints) - _SAID:,} more like that.", soft_wrap=True)
+    added = len(result.added)
+    if as_json:
+        names = [folder.name for folder in result.added]
+        print_json({"added": names, "known": result.known, "complaints": result.complaints})
+    else:
+        verb = "would come into" if dry_run else "came into"
+        known = f"; {result.known:,} were there already" if result.known else ""
+        results().print(f"{added:,} runs {verb} the archive {archive.root}{known}.", soft_wrap=True)
+    if not added and not result.known:
+        raise UserError("Nothing was imported.")
+    return 0

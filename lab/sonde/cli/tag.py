@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde tag``: words on runs, to find them again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from sonde.cli.options import archive_option, json_option
+from sonde.cli.screen import plain_table, print_json, results
+from sonde.cli.selecting import chosen_runs, is_open, open_catalog, selection_options, steps
+from sonde.store.archive import Archive
+from sonde.store.selection import Selection
+from sonde.store.tags import change_tags, check_tag, read_tags
+
+
+@click.command("tag")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--add", "added", metavar="TAG", multiple=True, help="Give this tag to the runs.")
+@click.option("--remove", "removed", metavar="TAG", multiple=True, help="Take this tag from the runs.")
+@selection_options
+@archive_option
+@json_option
+def command(
+    runs: tuple[str, ...],
+    added: tuple[str, ...],
+    removed: tuple[str, ...],
+    wanted: Selection,
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Give tags to runs, take them away, or show them: of those that are named, or that the filters find.
+
+    Without a run and without a filter it shows which tags there are and how many runs have each.
+
+    \b
+    Examples:
+      sonde tag last --add accepted
+      sonde tag --plan daily --since 7d --add before-upgrade
+      sonde tag --tag accepted --remove accepted
+      sonde tag
+    """
+    archive.recover()
+    for one in added:
+        check_tag(one)
+    if not runs and is_open(wanted) and not added and not removed:
+        return _counts(archive, as_json)
+    folders = chosen_runs(archive, runs, wanted, "tag")
+    tagged: dict[str, list[str]] = {}
+    with steps("tagging") as step:
+        for done, folder in enumerate(folders):
+            change = added or removed
+            tagged[folder.name] = change_tags(folder, added, removed) if change else read_tags(folder)
+            step(done + 1, len(folders))
+    if as_json:
+        print_json(tagged)
+    elif len(tagged) > 20 and (added or removed):
+        results().print(f"{len(tagged):,} runs have their tags now.", soft_wrap=True)
+    else:
+        for name, tags in tagged.items():
+            results().print(f"{name}  {' '.join(tags) or '-'}", soft_wrap=True)
+        if not tagged:
+            results().print("No run matches.", soft_wrap=True)
+    return 0
+
+
+def _counts(archive: Archive, as_json: bool) -> int:
+    catalog = open_catalog(archive.root)
+    counts = Counter(tag for tags in catalog.runs(["tags"])["tags"].to_pylist() for tag in tags or ())
+    if as_json:
+        print_json(dict(sorted(counts.items())))
+        return 0
+    if not counts:
+        results().print(f"No run in the archive {archive.root} has a tag.", soft_wrap=True)
+        return 0
+    table = plain_table()
+    table.add_column("tag")
+    table.add_column("runs", justify="right")
+    for tag, count in sorted(counts.items()):
+        table.add_row(tag, f"{count:,}")
+    results().print(table)
+    return 0

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that somebody keeps in a CSV file: one row a run."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import UserError
+from sonde.model.imported import ImportedPhase, ImportedRun
+from sonde.sources.columns import AMOUNTS, NUMBERS, ColumnMap
+
+_OPS = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
+_STAMP = re.compile(r"\d{9,11}(\.\d+)?")
+Complain = Callable[[str], None]
+
+
+def read_rows(path: Path, columns: ColumnMap, complain: Complain) -> Iterator[ImportedRun]:
+    """A run for each row; a row that makes no sense is a sentence to `complain`. Raises UserError when the file is no
+    CSV file or lacks a column."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            header = list(reader.fieldnames or ())
+            columns.check(header, str(path))
+            for row in reader:
+                try:
+                    yield _run(row, columns)
+                except ValueError as reason:
+                    complain(f"{path}, line {reader.line_num}: {reason}; it was skipped.")
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file.") from None
+    except csv.Error as reason:
+        raise UserError(f"{path} is not a CSV file: {reason}.") from None
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+
+
+def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
+    """The run of one row. Raises ValueError with a part of a sentence."""
+    if None in row or any(value is None for value in row.values()):
+        raise ValueError("the number of values is not that of the header")
+    said = {str(name): str(value).strip() for name, value in row.items()}
+    text = _Texts(said, columns)
+    experiment = {column: said[column] for column in columns.columns.get("experiment", ())}
+    op = _OPS.get(text("op").lower(), text("op").lower()) or "unknown"
+    tasks, nodes = (_whole(text(name), name) for name in NUMBERS)
+    amounts = {name: _amount(said, columns, name) for name in AMOUNTS}
+    if amounts["rate"] is None and amounts["ops_rate"] is None:
+        raise ValueError("there is no result")
+    moved = amounts["bytes"]
+    phase = ImportedPhase(
+        phase=text("phase") or op,
+        op=op,
+        definition=" ".join(part for part in (columns.tool, columns.definition) if part),
+        bytes_per_s=amounts["rate"],
+        ops_per_s=amounts["ops_rate"],
+        bytes=None if moved is None else round(moved),
+        seconds=amounts["seconds"],
+        cache=text("cache") or "unknown",
+    )
+    named = {name for names in columns.columns.values() for name in names}
+    name = "-".join([*experiment.values(), op])
+    return ImportedRun(
+        tool=columns.tool,
+        name=name,
+        started=_moment(text("time")),
+        experiment=experiment,
+        phases=[phase],
+        tasks=tasks,
+        nodes=nodes,
+        seconds=amounts["seconds"],
+        group=text("group") or None,
+        status=text("status") or "done",
+        context={name: _plain(value) for name, value in said.items() if name not in named and value},
+        title=text("title"),
+        system=text("system"),
+        host=text("host"),
+        target=text("target"),
+        file_system=text("file_system"),
+        node_class=text("node_class"),
+    )
+
+
+class _Texts:
+    """What a row says under a meaning; "" where it says nothing."""
+
+    def __init__(self, row: Mapping[str, str], columns: ColumnMap) -> None:
+        self._row = row
+        self._columns = columns
+
+    def __call__(self, meaning: str) -> str:
+        values = [self._row[column] for column in self._columns.columns.get(meaning, ())]
+        return " ".join(value for value in values if value) or self._columns.constants.get(meaning, "")
+
+
+def _moment(text: str) -> datetime:
+    if _STAMP.fullmatch(text):
+        return datetime.fromtimestamp(float(text), UTC)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a time; write 2026-11-21T14:00:00Z or seconds since 1970') from None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _amount(row: Mapping[str, str], columns: ColumnMap, meaning: str) -> float | None:
+    text = next((row[column] for column in columns.columns.get(meaning, ())), "")
+    if not text or text.lower() in ("nan", "na", "null", "none", "-"):
+        return None
+    try:
+        value = float(text) * columns.factors[meaning]
+    except ValueError:
+        raise ValueError(f'{meaning} is "{text}", which is not a number') from None
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{meaning} is {text}, which cannot be")
+    return value
+
+
+def _whole(text: str, meaning: str) -> int | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+        if value != int(value) or value < 1:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise ValueError(f'{meaning} is "{text}", which is not a number of {meaning}') from None
+    return int(value)
+
+
+def _plain(text: str) -> float | str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if abs(value) < float("inf") else text

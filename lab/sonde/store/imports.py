@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of other tools as runs of the archive, thousands at a time.
+
+Each becomes a folder with run.json and, where there is one, the original file. They appear in batches: all of a batch
+are on storage before the first is visible, so neither a kill nor a crash leaves half a run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import MachineError
+from sonde.model.imported import ImportedPhase, ImportedRun
+from sonde.store import durable, owner
+from sonde.store.archive import IMPORTING, Archive
+from sonde.store.shards import place_of
+from sonde.store.summary import NAME as SUMMARY
+from sonde.store.summary import SCHEMA
+
+_BATCH = 500
+Step = Callable[[int], None]
+
+
+@dataclass
+class Added:
+    """What came of an import."""
+
+    folders: list[Path] = field(default_factory=list)
+    known: int = 0  # results that were there already
+
+
+def add_imported(
+    archive: Archive, runs: Iterable[ImportedRun], source: Mapping[str, str], original: Path | None, step: Step
+) -> Added:
+    """Adds the runs that are not there yet. `source` says where they come from; `original` is kept with each."""
+    added = Added()
+    batch: list[ImportedRun] = []
+    taken: set[str] = set()
+    done = 0
+    try:
+        for run in runs:
+            done += 1
+            run_id = run.id()
+            if run_id in taken or place_of(archive.root, run_id).exists():
+                added.known += 1
+            else:
+                taken.add(run_id)
+                batch.append(run)
+            if len(batch) == _BATCH:
+                added.folders += _publish(archive, batch, source, original)
+                batch = []
+                step(done)
+        added.folders += _publish(archive, batch, source, original)
+        step(done)
+    except OSError as reason:
+        raise MachineError(
+            f"The archive {archive.root} cannot be written: {reason.strerror}; {len(added.folders):,} runs are in it."
+        ) from None
+    return added
+
+
+def _publish(
+    archive: Archive, batch: Sequence[ImportedRun], source: Mapping[str, str], original: Path | None
+) -> list[Path]:
+    """Writes the runs aside, brings them to storage, and makes them visible one by one."""
+    if not batch:
+        return []
+    # One folder with an owner holds all of them: when we are killed it is found by its name and taken away.
+    aside = archive.root / f"{IMPORTING}{secrets.token_hex(6)}"
+    aside.mkdir(parents=True)
+    owner.claim(aside, [os.getpid()])
+    try:
+        for run in batch:
+            folder = aside / run.id()
+            folder.mkdir()
+            (folder / SUMMARY).write_text(durable.json_text(_document(run, source)), encoding="utf-8")
+            if original is not None:
+                shutil.copyfile(original, folder / f"original{original.suffix or '.txt'}")
+        _sync_file_system(aside)
+        return [_move(archive, aside / run.id(), run.id()) for run in batch]
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _move(archive: Archive, folder: Path, run_id: str) -> Path:
+    final = place_of(archive.root, run_id)
+    final.parent.mkdir(exist_ok=True)
+    try:
+        folder.rename(final)
+    except OSError:
+        if not (final / SUMMARY).is_file():  # else somebody imported the same at the same time
+            raise
+    return final
+
+
+def _sync_file_system(path: Path) -> None:
+    """All that was written to the file system of `path` is on storage: one call instead of one for each file."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(folder) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(folder)
+
+
+def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
+    """The run.json of an imported run: that of a measurement, with `source` and without a record."""
+    return {
+        "schema": SCHEMA,
+        "id": run.id(),
+        "source": {"tool": run.tool, **source},
+        "started": run.started.astimezone(UTC).isoformat(),
+        "plan": {"id": run.name, "title": run.title or run.name},
+        "target": run.target,
+        "file_system": run.file_system,
+        "host": run.host,
+        "role": "run",
+        "group": run.group,
+        "status": run.status,
+        "text": run.text,
+        "seconds": run.seconds,
+        "tasks": run.tasks,
+        "nodes": run.nodes,
+        "command": run.command,
+        "series": run.key(),
+        "experiment": dict(run.experiment),
+        "context": dict(run.context),
+        "phases": [_phase(one) for one in run.phases],
+        "findings": [dict(one) for one in run.findings],
+    }
+
+
+def _phase(phase: ImportedPhase) -> dict[str, Any]:
+    return {
+        "phase": phase.phase,
+        "op": phase.op,
+        "backend": phase.backend,
+        "cache": phase.cache,
+        "measured": True,
+        "done": phase.done,
+        "bytes": phase.bytes,
+        "ops": phase.ops,
+        "seconds": phase.seconds,
+        "bytes_per_s": phase.bytes_per_s,
+        "ops_per_s": phase.ops_per_s,
+        "definition": phase.definition,
+        "findings": [],
+        "also": dict(phase.also),
+    }

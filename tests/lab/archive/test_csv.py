@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""History that people keep in CSV files: every row comes in once, with its meaning, or is a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import UserError
+from sonde.sources.columns import read_map
+from sonde.sources.csv_rows import read_rows
+from sonde.store.archive import Archive
+from sonde.store.history import all_series
+
+# The columns of a daily probe suite as a site publishes them; every figure is made up.
+ROWS = """\
+time_utc,system,file_system,benchmark,files,operation,tasks,rate_GiBps,server_read_GiB,job_GiB,concurrent_jobs
+2017-02-14T18:22:40Z,knl,scratch,ior,shared,write,4096,32,412.193,1024.0,994
+2017-02-14T18:23:51Z,knl,scratch,ior,per_task,write,4096,256,36.847,4096.0,990
+2017-02-15T18:22:40Z,knl,scratch,ior,shared,write,4096,16,400.5,1024.0,
+2017-02-15T18:25:00Z,knl,,ior,shared,write,4096,8,,1024.0,12
+2017-02-15T18:30:00Z,hsw,scratch,ior,shared,write,4096,24,1,1024.0,12
+2017-02-15T18:35:00Z,knl,scratch,ior,shared,read,4096,48,1,1024.0,12
+2017-02-15T18:40:00Z,knl,scratch,ior,shared,write,1024,20,1,1024.0,12
+"""
+MAP = """\
+tool = "Probes"
+definition = "by the slowest process"
+[columns]
+time = "time_utc"
+system = "system"
+file_system = "file_system"
+experiment = ["benchmark", "files"]
+op = "operation"
+tasks = "tasks"
+rate = { column = "rate_GiBps", unit = "GiB/s" }
+bytes = { column = "job_GiB", unit = "GiB" }
+"""
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    (tmp_path / "map.toml").write_text(MAP)
+    (tmp_path / "daily.csv").write_text(ROWS)
+    return tmp_path / "daily.csv"
+
+
+def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: Path) -> None:
+    answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
+    assert answer.code == 0, answer.err
+    assert "7 runs came into the archive" in answer.out
+    series = all_series(Archive(archive))
+    found = {(one.key.system, one.key.file_system, one.plan, len(one)): one for one in series}
+    assert set(found) == {
+        ("knl", "scratch", "ior-shared-write", 2),
+        ("knl", "scratch", "ior-per_task-write", 1),
+        ("knl", "unknown", "ior-shared-write", 1),
+        ("hsw", "scratch", "ior-shared-write", 1),
+        ("knl", "scratch", "ior-shared-read", 1),
+        ("knl", "scratch", "ior-shared-write", 1),
+    }
+    assert len(series) == 6, "4,096 tasks and 1,024 are two"
+    (daily,) = [one for one in series if len(one) == 2]
+    assert daily.values.tolist() == [32 * 2**30, 16 * 2**30]
+    assert daily.key.definition == "Probes by the slowest process"
+    assert daily.times[0] == pytest.approx(1487096560.0)
+
+
+def test_what_is_not_mapped_is_kept(sonde: Any, rows: Path, archive: Path) -> None:
+    sonde("import", rows, "--columns", rows.with_name("map.toml"))
+    (folder,) = archive.glob("2017-02/20170214T182240Z-*")
+    document = json.loads((folder / "run.json").read_text())
+    assert document["context"] == {"server_read_GiB": 412.193, "concurrent_jobs": 994.0}
+    assert document["experiment"] == {"benchmark": "ior", "files": "shared"}
+    assert document["phases"][0]["bytes"] == 1024 << 30
+    assert document["source"]["tool"] == "Probes"
+    assert document["source"]["file"] == "daily.csv"
+    said = sonde("show", folder.name)
+    assert said.code == 0
+    assert "Imported from daily.csv: Probes" in said.out
+    assert "Probes by the slowest process" in said.out
+    assert sonde("show", folder.name, "--json").json[0]["id"] == folder.name
+
+
+def test_importing_again_adds_only_what_is_new(sonde: Any, rows: Path, archive: Path) -> None:
+    columns = rows.with_name("map.toml")
+    sonde("import", rows, "--columns", columns, "--tag", "history")
+    assert sonde("import", rows, "--columns", columns, "--json").json["known"] == 7
+    rows.write_text(ROWS + "2017-02-16T18:22:40Z,knl,scratch,ior,shared,write,4096,17,1,1024.0,3\n")
+    again = sonde("import", rows, "--columns", columns, "--json").json
+    assert len(again["added"]) == 1
+    assert again["known"] == 7
+    assert len(sonde("list", "--source", "probes", "--json").json) == 8
+    assert len(sonde("list", "--tag", "history", "--json").json) == 7
+
+
+def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: Path) -> None:
+    words = ("time=time_utc", "system=system", "op=operation", "experiment=benchmark", "experiment=files")
+    options = [part for word in (*words, "rate=rate_GiBps GiB/s", "tasks=tasks") for part in ("--map", word)]
+    assert sonde("import", rows, *options, "--file-system", "scratch9", "--dry-run").code == 0
+    assert not list(archive.glob("2*"))
+    assert sonde("import", rows, *options, "--file-system", "scratch9").code == 0
+    assert {one.key.file_system for one in all_series(Archive(archive))} == {"scratch9"}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("yesterday,knl,s,ior,shared,write,4,1,,1,", '"yesterday" is not a time'),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,fast,,1,", 'rate is "fast", which is not a number'),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,-1,,1,", "rate is -1, which cannot be"),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,inf,,1,", "which cannot be"),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,,,1,", "there is no result"),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,nan,,1,", "there is no result"),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,many,1,,1,", 'tasks is "many"'),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,0,1,,1,", 'tasks is "0"'),
+        ("2017-02-14T18:22:40Z,knl,s", "the number of values"),
+        ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,1,,1,,,,", "the number of values"),
+    ],
+)
+def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: Path, row: str, said: str) -> None:
+    rows.write_text(ROWS + row + "\n")
+    answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
+    assert answer.code == 0
+    assert len(answer.sentences) == 1
+    assert said in answer.err
+    assert f"{rows}, line 9: " in answer.err
+    assert "7 runs" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "said"),
+    [
+        ("[columns]\ntime = 't'", (), "which column is the result"),
+        ("[columns]\nrate = 'r'", (), "which column is the time"),
+        ("[columns]\ntime = 't'\nspeed = 'r'", (), '"speed" is not something a column can mean'),
+        ("[columns]\ntime = 't'\nrate = {column = 'r', unit = 'GB'}", (), '"1 GB" is not a rate'),
+        ("[columns]\ntime = 't'\nrate = {column = 'r', unit = 'Gb/s'}", (), "does not say which unit"),
+        ("[columns]\ntime = 't'\nops_rate = {column = 'r', unit = 'x'}", (), "is not a unit of operations"),
+        ("[columns]\ntime = ['t', 'u']\nrate = 'r'", (), "time is not the name of a column"),
+        ("[column]\ntime = 't'", (), "has a member column"),
+        ("columns = 3", (), "columns is not a table"),
+        ("not toml", (), "is not valid TOML"),
+        ("", ("time",), "is not MEANING=COLUMN"),
+        ("", ("tiem=x",), 'Did you mean "time"?'),
+    ],
+)
+def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], said: str) -> None:
+    (tmp_path / "map.toml").write_text(text)
+    with pytest.raises(UserError) as raised:
+        read_map(tmp_path / "map.toml", settings)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", 'has no column "t"'),
+        (b"a,b\n1,2\n", 'has no column "t" for time; it has a, b.'),
+        (b"\xff\xfe\x00", "is not a text file"),
+        (b't,r\n"unclosed', "is not a CSV file"),
+    ],
+)
+def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(UserError) as raised:
+        list(read_rows(tmp_path / "x.csv", read_map(None, ["time=t", "rate=r"]), lambda complaint: None))
+    assert said in str(raised.value)
+
+
+def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archive: Path) -> None:
+    answer = sonde("import", rows)
+    assert answer.code == 2
+    assert "--map time=" in answer.err
+    assert not archive.exists()

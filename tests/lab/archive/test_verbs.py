@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tag, rm, query, export and import, as a person or a script meets them."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import made
+import pyarrow.parquet as parquet
+import pytest
+
+from sonde.store.archive import Archive
+from sonde.store.catalog import Catalog
+
+A, B, C = "20260102T000000Z-a-0001", "20260103T000000Z-b-0002", "20260204T000000Z-c-0003"
+
+
+@pytest.fixture
+def root(archive: Path) -> Path:
+    made.put(archive, A)
+    made.put(archive, B, [made.phase(rate=2e9), made.phase("read", 3e9)])
+    made.put(archive, C, status="failed", plan={"id": "weekly", "title": ""})
+    return archive
+
+
+def there(root: Path) -> list[str]:
+    return [str(one) for one in Catalog(root).runs(["run"])["run"].to_pylist()]
+
+
+def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
+    assert sonde("tag", A, "--add", "accepted", "--add", "v2").out.split() == [A, "accepted", "v2"]
+    assert sonde("tag", "--plan", "weekly", "--add", "v2").code == 0
+    assert [run["id"] for run in sonde("list", "--tag", "v2", "--json").json] == [A, C]
+    assert "accepted v2" in sonde("list").out
+    assert sonde("tag", "--json").json == {"accepted": 1, "v2": 2}
+    assert sonde("tag", "--tag", "v2", "--remove", "v2", "--json").json == {A: ["accepted"], C: []}
+    assert sonde("tag", A).out.split() == [A, "accepted"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tag", "--add", "x"), "Which runs to tag?"),
+        (("tag", A, "--add", "two words"), "cannot be a tag"),
+        (("tag", A, "--add", "-x"), "cannot be a tag"),
+        (("tag", "nothing", "--add", "x"), 'There is no run "nothing"'),
+        (("rm",), "Which runs to remove?"),
+        (("rm", A), "say --yes"),
+        (("rm", "2026"), "could mean 3 runs"),
+        (("rm", "--since", "tomorrow", "--yes"), "is not a time"),
+        (("export", "x.tar"), "Which runs to export?"),
+        (("export", "x.docx", A), "does not say its format"),
+        (("export", "x.tar", "--tag", "none"), "No run matches"),
+        (("query", ""), "The query is empty"),
+        (("query", "SELECT nonsense FROM runs"), '"nonsense" not found'),
+        (("query", "SELEC 1"), "The query failed"),
+        (("query", "SELECT 1", "-o", "x.xls"), "does not say its format"),
+        (("query", "FROM tasks"), "has a table tasks"),
+        (("import", "nowhere.tar"), "There is no file nowhere.tar"),
+        (("import", "x", "--zone", "Mars"), "is not a time zone"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = sonde(*arguments)
+    assert answer.code == 2
+    assert len(answer.sentences) == 1
+    assert said in answer.err
+    assert there(root) == [A, B, C]
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+def test_removing(sonde: Any, root: Path) -> None:
+    assert "Would remove 2 runs" in sonde("rm", "--plan", "daily", "--dry-run").out
+    assert there(root) == [A, B, C]
+    assert sonde("rm", A, C, "--status", "failed", "--yes").code == 0
+    assert there(root) == [A, B], "what is named and found"
+    assert "No run matches" in sonde("rm", "--plan", "none", "--yes").out
+    assert sonde("rm", "--plan", "daily", "--yes").out.strip() == "Removed 2 runs."
+    assert there(root) == []
+    assert not list(root.glob(".removed-*"))
+
+
+def test_only_runs_of_the_archive_are_removed(sonde: Any, root: Path, tmp_path: Path) -> None:
+    elsewhere = made.put(tmp_path / "elsewhere", A)
+    answer = sonde("rm", elsewhere, "--yes")
+    assert answer.code == 2
+    assert "is not in the archive" in answer.err
+    assert elsewhere.is_dir()
+
+
+def test_sql(sonde: Any, root: Path, tmp_path: Path) -> None:
+    sql = "SELECT op, count(*) AS n, max(bytes_per_s) AS best FROM phases GROUP BY op ORDER BY op"
+    assert sonde("query", sql, "--json").json == [
+        {"op": "read", "n": 1, "best": 3e9},
+        {"op": "write", "n": 3, "best": 2e9},
+    ]
+    assert sonde("query", "SELECT count(*) AS n FROM phases", "--plan", "weekly", "--json").json == [{"n": 1}]
+    assert sonde("query", "SELECT run FROM runs WHERE status = 'failed'", "--json").json == [{"run": C}]
+    assert sonde("query", "FROM runs").out.count("daily") >= 2
+    assert "write_bytes_per_s" in sonde("query").out
+    made.age(root)
+    Catalog(root)
+    made.put(root, "20260301T000000Z-d-0004")
+    assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 4}], "old months and new ones"
+    for name in ("x.csv", "x.json", "x.parquet"):
+        answer = sonde("query", "SELECT run, tags, write_bytes_per_s FROM runs ORDER BY run", "-o", tmp_path / name)
+        assert answer.code == 0
+        assert "4 rows" in answer.err
+    assert parquet.read_table(tmp_path / "x.parquet")["run"].to_pylist()[:3] == [A, B, C]
+    assert json.loads((tmp_path / "x.json").read_text())[1]["write_bytes_per_s"] == 2e9
+    assert (tmp_path / "x.csv").read_text().splitlines()[0] == '"run","tags","write_bytes_per_s"'
+
+
+def test_sql_over_the_tables_of_each_run(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+    for _ in range(2):
+        assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
+    made.put(archive, A)  # has no tables
+    slices = sonde("query", "SELECT run, phase, sum(bytes) AS b FROM series GROUP BY ALL", "--json").json
+    assert len({row["run"] for row in slices}) == 2
+    assert all(int(row["b"]) > 0 for row in slices)
+    assert sonde("query", "SELECT count(DISTINCT run) AS n FROM tasks", "--json").json == [{"n": 2}]
+    assert "total_bytes_per_s" in sonde("query", "FROM phases_full", "--json").json[0]
+
+
+@pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])
+def test_what_goes_out_comes_back_and_only_once(sonde: Any, root: Path, tmp_path: Path, name: str) -> None:
+    sonde("tag", A, "--add", "kept")
+    (root / "2026-01" / A / "report.html").write_text("<p>A report</p>")
+    out = tmp_path / name
+    assert sonde("export", out, "--all").out.strip() == str(out)
+    other = tmp_path / "other"
+    first = sonde("import", out, "--archive", other)
+    assert first.out.strip() == f"3 runs came into the archive {other}."
+    assert there(other) == [A, B, C]
+    for path in root.glob("2*/*/*"):
+        assert (other / path.relative_to(root)).read_bytes() == path.read_bytes()
+    again = sonde("import", out, "--archive", other, "--json").json
+    assert again == {"added": [], "known": 3, "complaints": []}
+    assert not list(other.glob(".i[nm]*-*"))
+
+
+def test_another_run_of_the_same_name_is_refused_with_a_sentence(sonde: Any, root: Path, tmp_path: Path) -> None:
+    made.put(tmp_path / "one", A, [made.phase(rate=5.0)])
+    made.put(tmp_path / "one", "20260909T000000Z-new-0001")
+    answer = sonde("import", tmp_path / "one")
+    assert answer.code == 0
+    assert answer.sentences == [
+        f"sonde: The archive has another run of the name {A} as {tmp_path / 'one'}; the one in the archive stays."
+    ]
+    assert there(root) == [A, B, C, "20260909T000000Z-new-0001"]
+    assert sonde("query", f"SELECT max(value) AS v FROM phases WHERE run = '{A}'", "--json").json == [{"v": 1e9}]
+
+
+def test_a_pack_that_breaks_off_gives_what_is_whole(sonde: Any, root: Path, tmp_path: Path) -> None:
+    sonde("export", tmp_path / "all.tar", "--all")
+    whole = (tmp_path / "all.tar").read_bytes()
+    last = whole.rindex(C.encode())
+    (tmp_path / "cut.tar").write_bytes(whole[: last + 700])
+    other = tmp_path / "other"
+    answer = sonde("import", tmp_path / "cut.tar", "--archive", other)
+    assert answer.code == 0
+    assert "breaks off" in answer.err
+    assert there(other) == [A, B]
+    assert not list(other.glob(".incoming-*"))
+    (tmp_path / "noise.tar").write_bytes(b"no tar at all" * 100)
+    assert sonde("import", tmp_path / "noise.tar", "--archive", other).code == 2
+
+
+def test_a_pack_writes_nowhere_else(sonde: Any, root: Path, tmp_path: Path) -> None:
+    """Names with .. or /, links and deeper folders are not ours."""
+    document = json.dumps(made.document(A)).encode()
+    names = [
+        "../evil/run.json",
+        "/tmp/evil/run.json",
+        f"{A}/../../evil",
+        f"{A}/deep/er",
+        "run.json",
+        ".hidden/run.json",
+    ]
+    with tarfile.open(tmp_path / "evil.tar", "w") as tape:
+        link = tarfile.TarInfo(f"{A}/run.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tape.addfile(link)
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = len(document)
+            tape.addfile(member, io.BytesIO(document))
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as packed:
+        for name in names:
+            packed.writestr(name, document)
+    before = set(tmp_path.rglob("*"))
+    for name in ("evil.tar", "evil.zip"):
+        answer = sonde("import", tmp_path / name, "--archive", tmp_path / "new")
+        assert answer.code == 2
+        assert "Nothing was imported" in answer.err
+    assert set(tmp_path.rglob("*")) - before <= {tmp_path / "new"}
+
+
+def test_a_table_of_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
+    assert sonde("export", tmp_path / "x.csv", "--plan", "daily").code == 0
+    lines = (tmp_path / "x.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3, "a row a phase"
+    assert lines[0].startswith('"run","started_s"')
+    assert sonde("export", tmp_path / "x.parquet", B).code == 0
+    assert parquet.read_table(tmp_path / "x.parquet")["phase"].to_pylist() == ["write", "read"]
+
+
+def test_an_import_that_was_killed_leaves_nothing(root: Path) -> None:
+    left = root / ".importing-abc"
+    (left / A).mkdir(parents=True)
+    (left / "owner.json").write_text(json.dumps({"host": __import__("socket").gethostname(), "processes": []}))
+    Archive(root).recover()
+    assert not left.exists()

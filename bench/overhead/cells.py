@@ -23,6 +23,9 @@ class Cell:
     fresh: bool = False  #: the measured pass writes a new file; else all work on one given file, pass after pass
     depth: int = 0  #: io_uring with that many operations in flight; 0 = pread and pwrite
     direct: bool = False
+    #: Writes: the engine writes its content as always, and the bare loop as much different data. Else both write one
+    #: buffer again and again, as the peers do in all cells; it stays in the processor's first cache.
+    data: bool = False
     goal: float | None = None  #: least ratio of the engine to the bare loop that we promise
 
     @property
@@ -35,17 +38,20 @@ CELLS = (
     Cell("read_4k", True, False, 4 * KIB, 128 * MIB, goal=0.95),
     Cell("read_4k_random", True, False, 4 * KIB, 128 * MIB, random=True, goal=0.95),
     Cell("write_4k", True, True, 4 * KIB, 128 * MIB, goal=0.95),
+    Cell("write_4k_data", True, True, 4 * KIB, 128 * MIB, data=True, goal=0.95),
     Cell("write_4k_random", True, True, 4 * KIB, 128 * MIB, random=True, goal=0.95),
+    Cell("write_4k_random_data", True, True, 4 * KIB, 128 * MIB, random=True, data=True, goal=0.95),
     Cell("write_4k_new", True, True, 4 * KIB, 1024 * MIB, fresh=True, goal=0.95),
+    Cell("write_4k_new_data", True, True, 4 * KIB, 1024 * MIB, fresh=True, data=True, goal=0.95),
     Cell("read_1m", True, False, MIB, 512 * MIB, goal=0.99),
-    Cell("write_1m", True, True, MIB, 512 * MIB, goal=0.99),
-    Cell("write_1m_new", True, True, MIB, 1024 * MIB, fresh=True, goal=0.99),
+    Cell("write_1m", True, True, MIB, 512 * MIB, data=True, goal=0.99),
+    Cell("write_1m_new", True, True, MIB, 1024 * MIB, fresh=True, data=True, goal=0.99),
     Cell("read_4k", False, False, 4 * KIB, 128 * MIB),
     Cell("read_4k_random", False, False, 4 * KIB, 128 * MIB, random=True),
-    Cell("write_4k", False, True, 4 * KIB, 128 * MIB),
-    Cell("write_4k_random", False, True, 4 * KIB, 128 * MIB, random=True),
+    Cell("write_4k_data", False, True, 4 * KIB, 128 * MIB, data=True),
+    Cell("write_4k_random_data", False, True, 4 * KIB, 128 * MIB, random=True, data=True),
     Cell("read_1m", False, False, MIB, 512 * MIB),
-    Cell("write_1m", False, True, MIB, 512 * MIB),
+    Cell("write_1m", False, True, MIB, 512 * MIB, data=True),
     Cell("uring_read_4k_random_qd32", False, False, 4 * KIB, 128 * MIB, random=True, depth=32),
     Cell("uring_read_4k_random_qd32_direct", False, False, 4 * KIB, 128 * MIB, random=True, depth=32, direct=True),
 )

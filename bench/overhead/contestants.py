@@ -77,11 +77,9 @@ class Raw:
 
     program: Path
     name: str = "raw"
-    #: Writes as much different data as the engine does; else it writes one buffer, which stays in the first cache.
-    data: bool = False
 
     def can(self, cell: Cell) -> bool:
-        return not self.data or (cell.write and cell.depth == 0)
+        return True
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         words = {
@@ -90,7 +88,7 @@ class Raw:
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,
-            "data": ENGINE_DATA[cell.transfer >= ENGINE_DATA_LONG] if self.data else 0,
+            "data": ENGINE_DATA[cell.transfer >= ENGINE_DATA_LONG] if cell.data else 0,
             "order": "random" if cell.random else "sequential",
             "seconds": 0 if cell.fresh else seconds,
             "depth": cell.depth,
@@ -129,7 +127,11 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
         "id": "bench",
         "target": target,
         "tasks": {"threads": 1},
-        "data": {"backend": "io_uring" if cell.depth else "posix", "files": {"mapping": "shared"}},
+        "data": {
+            "backend": "io_uring" if cell.depth else "posix",
+            "files": {"mapping": "shared"},
+            "payload": {} if cell.data else {"period": 4 * KIB},
+        },
         "phases": [phase],
     }
 

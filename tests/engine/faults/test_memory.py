@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory does not grow with time, operations or errors: all that is measured fits into what was taken at the start."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_under_test import DONE, MISMATCH, Engine, Plan, parse_record, write_plan
+
+#: Memory that the kernel and the allocator give or take by chance. One more slice of a series for each millisecond of
+#: the longer runs would be 300 KiB a task and more; one latency for each operation, hundreds of MiB.
+CHANCE_KIB = 256
+
+MEASURE = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(json.dumps([done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]))
+"""
+
+
+def peak_kib(engine: Engine, plan: Plan, record: Path) -> tuple[int, int]:
+    """Exit code, and the largest resident memory of any process of a run."""
+    command = [str(engine.path), "run", str(engine.plan_file(plan)), "--record", str(record)]
+    answer = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True, text=True, check=True)
+    code, peak = answer.stdout.strip("[]\n").split(",")
+    return int(code), int(peak)
+
+
+def null_plan(target: Path, time: str, tasks: int) -> Plan:
+    access = {"transfer": "4KiB", "block": "1GiB", "segments": 4}
+    return write_plan(
+        target,
+        {"id": "write", "op": "write", "stop": {"time": time}},
+        data={"backend": "null", "access": access},
+        tasks={"threads": tasks},
+        observe={"slice": "1ms", "progress": "1s"},
+    )
+
+
+@pytest.mark.parametrize("tasks", [2])
+def test_a_long_run_takes_no_more_memory_than_a_short_one(
+    engine: Engine, target: Path, tmp_path: Path, tasks: int
+) -> None:
+    """Ten times the time and the operations. Both last longer than all slices together before they double."""
+    peaks: dict[str, int] = {}
+    for time in ("600ms", "6s"):
+        record = tmp_path / f"{time}.ndjson"
+        code, peaks[time] = peak_kib(engine, null_plan(target, time, tasks), record)
+        assert code == DONE
+        [end] = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
+        assert end["ops"]["done"] > 1_000_000 * (10 if time == "6s" else 1)
+    assert peaks["6s"] <= peaks["600ms"] + CHANCE_KIB
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_hours_take_no_more_memory_than_a_second(engine: Engine, target: Path, tmp_path: Path, hours: int) -> None:
+    """With a clock that needs no waiting: slices of a millisecond double until they are minutes wide."""
+    peaks: list[int] = []
+    for seconds in (1, hours * 3600):
+        plan = write_plan(
+            target,
+            {"id": "write", "op": "write"},
+            data={
+                "backend": "paced",
+                "paced": {"rate": "100MiB/s", "virtual_clock": True},
+                "access": {"transfer": "1MiB", "volume": f"{100 * seconds}MiB", "block": "1MiB"},
+            },
+            observe={"slice": "1ms"},
+        )
+        record = tmp_path / f"{seconds}.ndjson"
+        code, peak = peak_kib(engine, plan, record)
+        assert code == DONE
+        [end] = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
+        assert end["seconds"]["elapsed"] == pytest.approx(seconds, rel=0.01)
+        peaks.append(peak)
+        assert record.stat().st_size < 200_000
+    assert peaks[1] <= peaks[0] + CHANCE_KIB
+
+
+def test_the_record_does_not_grow_with_errors(engine: Engine, target: Path, tmp_path: Path) -> None:
+    """Every granule of a file is overwritten with zeros before it is read: thousands of mismatches, few lines."""
+    spoil = "import sys; f = open(sys.argv[1], 'r+b'); n = f.seek(0, 2); f.seek(0); f.write(bytes(n))"
+    file = target / "kept" / "data"
+    plan = write_plan(
+        target,
+        {"id": "write", "op": "write"},
+        {
+            "id": "read",
+            "op": "read",
+            "verify": "on_read",
+            "before": [{"kind": "command", "command": shlex.join([sys.executable, "-c", spoil, str(file)])}],
+        },
+        data={
+            "files": {"mapping": "shared"},
+            "access": {"transfer": "4KiB", "block": "4KiB", "segments": 4096},
+        },
+        target={"directory": "kept"},
+    )
+    result = engine.run(plan)
+    assert result.code == MISMATCH, result.err
+    assert result.finished("read")["verify"]["mismatches"] == 4096
+    assert 0 < len(result.of("error")) < 200

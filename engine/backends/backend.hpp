@@ -3,6 +3,7 @@
 // Backends know nothing of workloads, phases or meters.
 #pragma once
 
+#include "backends/names.hpp"
 #include "plan/plan.hpp"
 
 #include <cstddef>
@@ -95,6 +96,9 @@ class Channel {
     virtual int stat(const char* path) noexcept;
     virtual int remove(const char* path) noexcept;
 
+    /// Traits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
+    virtual Names* names() { return nullptr; }
+
     /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
     virtual bool agree(bool stop) noexcept { return stop; }
 
@@ -114,6 +118,7 @@ struct Traits {
     bool queue = false;       ///< queue depth above one
     bool direct = false;      ///< O_DIRECT or the like
     bool collective = false;
+    bool names = false;         ///< operations on trees (Channel::names)
     bool virtual_time = false;  ///< may run on the channel's own clock (paced)
 };
 

@@ -6,6 +6,27 @@
 namespace sonde::backends {
 namespace {
 
+class NullNames final : public Names {
+ public:
+    Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    void leave(Directory /*directory*/) noexcept override {}
+    int make_file(Directory /*at*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
+    int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
+    int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+        return static_cast<std::int64_t>(into.size());
+    }
+    int rename(Directory /*at*/, const char* /*name*/, const char* /*to*/) noexcept override { return 0; }
+    int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return 0; }
+    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/, Entry& /*entry*/) const noexcept override {
+        return false;
+    }
+    int sync(Directory /*directory*/) noexcept override { return 0; }
+};
+
 // One channel belongs to one task and is used by one thread: no locks. Between open() and close() nothing may
 // allocate, print or throw: errors travel as negative errno values.
 class NullChannel final : public Channel {
@@ -25,9 +46,15 @@ class NullChannel final : public Channel {
     int stat(const char* /*path*/) noexcept override { return 0; }
     int remove(const char* /*path*/) noexcept override { return 0; }
 
+    // Operations on the names of a tree; leave it out, and `names` out of the traits below, when the storage has none.
+    Names* names() override { return &names_; }
+
     // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
     // file, and an error is -errno.
     std::int64_t transfer(const Operation& operation) noexcept override { return operation.length; }
+
+ private:
+    NullNames names_;
 };
 
 }  // namespace
@@ -36,7 +63,7 @@ extern const Backend null_backend;
 const Backend null_backend{
     .name = "null",
     .summary = "moves nothing: the cost of the engine itself",
-    .traits = {.stores_data = false, .needs_files = false, .direct = true},
+    .traits = {.stores_data = false, .needs_files = false, .direct = true, .names = true},
     // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
     .usable = [](const std::string&) { return Answer{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<NullChannel>(setup); },

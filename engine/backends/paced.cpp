@@ -64,7 +64,7 @@ class Profile {
 
 constexpr double end_of_time = 4e18;  ///< ns, 126 years: what comes later is not told apart, and nothing overflows
 
-class PacedChannel final : public Channel {
+class PacedChannel final : public Channel, private Names {
  public:
     explicit PacedChannel(const ChannelSetup& setup)
         : paced_(*setup.paced),
@@ -76,6 +76,8 @@ class PacedChannel final : public Channel {
     int close(std::uint16_t /*file*/) override { return 0; }
     int stat(const char* /*path*/) noexcept override { return on_file(); }
     int remove(const char* /*path*/) noexcept override { return on_file(); }
+
+    Names* names() override { return this; }
 
     void begin() noexcept override {
         begin_ns_ = meters::Clock::monotonic_ns();
@@ -109,6 +111,27 @@ class PacedChannel final : public Channel {
     }
 
  private:
+    // Names: each operation takes the latency, and its bytes the time of the schedule. Entering and leaving take none.
+    Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    void leave(Directory /*directory*/) noexcept override {}
+    int make_file(Directory /*at*/, const char* /*name*/, const NewFile& how) noexcept override {
+        return static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
+    }
+    int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
+    int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+        return on_bytes(into.size());
+    }
+    int rename(Directory /*at*/, const char* /*name*/, const char* /*to*/) noexcept override { return on_file(); }
+    int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return on_file(); }
+    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/, Entry& /*entry*/) const noexcept override {
+        return false;
+    }
+    int sync(Directory /*directory*/) noexcept override { return on_file(); }
+
     struct Pending {
         double at = 0;
         std::uint32_t slot = 0;
@@ -123,10 +146,13 @@ class PacedChannel final : public Channel {
                 fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
     }
     /// An operation without data takes the latency.
-    int on_file() noexcept {
-        const Pending done = schedule(Operation{});
+    int on_file() noexcept { return static_cast<int>(std::min<std::int64_t>(0, on_bytes(0))); }
+    std::int64_t on_bytes(std::size_t bytes) noexcept {
+        Operation operation;
+        operation.length = static_cast<std::uint32_t>(bytes);
+        const Pending done = schedule(operation);
         wait_for(done.at);
-        return static_cast<int>(std::min<std::int64_t>(0, done.result));
+        return done.result;
     }
     void wait_for(double at) noexcept {
         now_ = std::max(now_, at);
@@ -154,7 +180,12 @@ extern const Backend paced_backend;
 const Backend paced_backend{
     .name = "paced",
     .summary = "completes operations on an exactly known schedule: tests the arithmetic",
-    .traits = {.stores_data = false, .needs_files = false, .queue = true, .direct = true, .virtual_time = true},
+    .traits = {.stores_data = false,
+               .needs_files = false,
+               .queue = true,
+               .direct = true,
+               .names = true,
+               .virtual_time = true},
     .usable = [](const std::string&) { return Answer{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PacedChannel>(setup); },
 };

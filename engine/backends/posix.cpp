@@ -36,6 +36,13 @@ class PosixChannel final : public Channel {
         return result;
     }
 
+    Names* names() override {
+        if (names_ == nullptr) {
+            names_ = make_posix_names();
+        }
+        return names_.get();
+    }
+
     std::int64_t transfer(const Operation& operation) noexcept override {
         const int descriptor = descriptors_[operation.file];
         const auto offset = static_cast<off_t>(operation.offset);
@@ -59,6 +66,7 @@ class PosixChannel final : public Channel {
     const plan::Io& io_;
     std::vector<int> descriptors_;
     bool fsync_each_;
+    std::unique_ptr<Names> names_;
 };
 
 }  // namespace
@@ -67,7 +75,7 @@ extern const Backend posix_backend;
 const Backend posix_backend{
     .name = "posix",
     .summary = "pread and pwrite, buffered or direct",
-    .traits = {.stores_data = true, .needs_files = true, .direct = true},
+    .traits = {.stores_data = true, .needs_files = true, .direct = true, .names = true},
     .usable = [](const std::string&) { return Answer{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PosixChannel>(setup); },
 };

@@ -6,6 +6,7 @@
 #include "phases/phase.hpp"
 #include "phases/prepare.hpp"
 #include "phases/run.hpp"
+#include "phases/trees.hpp"
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
 #include "ranks/launcher.hpp"
@@ -71,6 +72,15 @@ int dry_run(const plan::Plan& plan) {
     phases::check_backends(plan, true);
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
     for (const plan::Phase& phase : plan.phases) {
+        if (phase.meta) {
+            const patterns::TreeShape shape(phase.meta->tree);
+            const auto all = static_cast<std::uint64_t>(tasks.tasks());
+            std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
+                      << shape.items() * all << " item(s) in "
+                      << shape.copies() * shape.directories() * phases::branches_of(*phase.meta, tasks).size()
+                      << " directories\n";
+            continue;
+        }
         const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
         const phases::Layout layout(plan.target.path, phase.data.files, tasks);
         const auto files = static_cast<std::uint64_t>(phase.files.empty() ? layout.files_per_task()
@@ -224,6 +234,29 @@ int command_run(const RunArguments& arguments) {
     }
 }
 
+namespace {
+
+/// Each item that a phase on a tree works on, when it works on all of them.
+void list_items(const plan::Phase& phase, const std::string& root, const TaskMap& tasks) {
+    const plan::Meta& meta = *phase.meta;
+    const patterns::TreeShape shape(meta.tree);
+    const std::uint64_t items =
+        plan::on_items(phase.op) ? std::min(shape.items(), phase.stop.items.value_or(shape.items())) : 0;
+    for (int task = 0; task < tasks.tasks(); ++task) {
+        const int owner = phases::shifted(phase.shift, task, tasks);
+        for (std::uint64_t k = 0; k < items; ++k) {
+            const patterns::TreeShape::Place place = shape.place(k);
+            std::string path = root + "/";
+            shape.append_path(path, phases::branch_of(meta, owner, tasks), place.copy, place.directory);
+            path += "/" + patterns::item_stem(meta, owner) + std::to_string(place.number);
+            std::cout << nlohmann::ordered_json{{"phase", phase.id}, {"task", task}, {"path", records::json_text(path)}}
+                      << '\n';
+        }
+    }
+}
+
+}  // namespace
+
 int command_touched(const std::string& plan_file) {
     try {
         const plan::Plan plan = plan::parse_plan(read_all(plan_file));
@@ -232,6 +265,10 @@ int command_touched(const std::string& plan_file) {
         phases::check_extent(plan, tasks, records::node_memory_bytes());
         std::ios::sync_with_stdio(false);
         for (const plan::Phase& phase : plan.phases) {
+            if (phase.meta) {
+                list_items(phase, plan.target.path, tasks);
+                continue;
+            }
             const phases::Layout layout(plan.target.path, phase.data.files, tasks);
             const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
             for (int task = 0; task < tasks.tasks(); ++task) {

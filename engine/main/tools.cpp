@@ -57,6 +57,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// The run made trees of its own in a directory that was there before.
+bool makes_trees(const phases::Manifest& manifest) {
+    return std::any_of(manifest.trees.rules.begin(), manifest.trees.rules.end(),
+                       [](const phases::TreeRule& rule) { return rule.made; });
+}
+
+/// Removes what a run left; in a directory that it found, only its trees.
+phases::Removal remove_what_is_left(const std::string& directory, const phases::Manifest& manifest, bool dry) {
+    if (!manifest.found) {
+        return phases::remove_run(directory, manifest, dry);
+    }
+    phases::Removal removal = phases::remove_trees(directory, manifest, dry);
+    if (!dry && removal.left.empty()) {
+        phases::Manifest::remove(directory);
+    }
+    return removal;
+}
+
 /// Why a run directory must stay; empty when its run has ended and the directory is its own.
 std::string reason_to_keep(const phases::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
@@ -69,7 +87,7 @@ std::string reason_to_keep(const phases::Manifest& manifest, bool elsewhere) {
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
     }
-    if (manifest.found) {
+    if (manifest.found && !makes_trees(manifest)) {
         return who +
                " was told to use a directory that was already there (target.use_existing), so nothing in it is "
                "known to be its own";
@@ -90,7 +108,7 @@ ordered_json clean_one(const std::string& directory, const CleanArguments& argum
             one["kept"] = keep;
             return one;
         }
-        const phases::Removal removal = phases::remove_run(directory, *manifest, arguments.dry_run);
+        const phases::Removal removal = remove_what_is_left(directory, *manifest, arguments.dry_run);
         one["files"] = removal.files;
         one["bytes"] = removal.bytes;
         one["left"] = ordered_json::array();

@@ -13,7 +13,22 @@
 
 namespace sonde::meters {
 
-enum Kind : unsigned { kind_read, kind_write, kind_open, kind_fsync, kind_close, kind_stat, kind_remove, kinds };
+enum Kind : unsigned {
+    kind_read,
+    kind_write,
+    kind_open,
+    kind_fsync,
+    kind_close,
+    kind_stat,
+    kind_remove,
+    kind_create,
+    kind_mkdir,
+    kind_open_close,
+    kind_readdir,
+    kind_rename,
+    kind_rmdir,
+    kinds
+};
 enum Part : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
 
 /// From the first start to the last end of one kind of work, and the time really spent in it.
@@ -39,7 +54,8 @@ struct StreamMeter {
     int task = -1;
     int lane = 0;
     std::uint64_t bytes[2] = {};        ///< by kind_read, kind_write
-    std::uint64_t file_operations = 0;  ///< stat, remove
+    std::uint64_t file_operations = 0;  ///< on names
+    std::uint64_t entries = 0;          ///< readdir, walk: names found
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
     std::uint64_t short_operations = 0, failed = 0;

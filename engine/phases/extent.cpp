@@ -78,6 +78,38 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const TaskMa
     }
 }
 
+/// Items and bytes of trees that are there at once at most: what phases make less what phases remove.
+Footprint footprint_of_trees(const plan::Plan& plan, const TaskMap& tasks) {
+    std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
+    Footprint most;
+    for (const plan::Phase& phase : plan.phases) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (!phase.meta || backend == nullptr || !backend->traits.needs_files) {
+            continue;
+        }
+        const plan::Meta& meta = *phase.meta;
+        const std::pair key{meta.tree.top, meta.objects};
+        if (phase.op == plan::Op::create) {
+            const auto all = static_cast<std::uint64_t>(tasks.tasks());
+            const patterns::TreeShape shape(meta.tree);
+            const uint128 of_task = std::min(shape.items(), phase.stop.items.value_or(shape.items()));
+            const uint128 items = of_task * (meta.shared_single ? 1 : all);
+            live[key] = {items * meta.write, items};
+        } else if (phase.op == plan::Op::remove_items) {
+            live.erase(key);
+        }
+        uint128 bytes = 0;
+        uint128 items = 0;
+        for (const auto& [name, sum] : live) {
+            bytes += sum.first;
+            items += sum.second;
+        }
+        most.bytes = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(bytes, most.bytes), UINT64_MAX));
+        most.files = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(items, most.files), UINT64_MAX));
+    }
+    return most;
+}
+
 bool on_target(const plan::Phase& phase) {
     const backends::Backend* backend = backends::find(phase.data.backend);
     return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;
@@ -118,7 +150,10 @@ Footprint footprint(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t 
         of_task += std::max(every, bytes);
     }
     const auto all = static_cast<std::uint64_t>(tasks.tasks());
-    return {static_cast<std::uint64_t>(std::min<uint128>(of_task * all, UINT64_MAX)), all * per_task};
+    const Footprint trees = footprint_of_trees(plan, tasks);
+    const uint128 bytes = of_task * all + trees.bytes;
+    return {static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
+            (plan.has_data ? all * per_task : 0) + trees.files};
 }
 
 }  // namespace sonde::phases

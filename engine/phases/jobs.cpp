@@ -2,6 +2,7 @@
 // From a phase of the plan to what each stream does.
 #include "payload/ior_pattern.hpp"
 #include "phases/phase.hpp"
+#include "phases/tree_jobs.hpp"
 #include "plan/parse.hpp"
 
 #include <algorithm>
@@ -161,6 +162,9 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
     if (place.task == nobody) {
         job.reads = true;  // the least of buffers
+        if (phase.meta) {
+            job.tree = std::make_shared<workloads::TreeJob>(phase.meta->tree);
+        }
         return job;
     }
     if (phase.shift.by == plan::ShiftBy::list &&
@@ -169,6 +173,10 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
                               " shift.owners, but there are " + std::to_string(context.tasks.tasks()) + " tasks");
     }
     job.tasks = context.tasks.tasks();
+    if (phase.meta) {
+        add_tree(context, index, place, job);
+        return job;
+    }
     job.writes = plan::writes(phase.op);
     job.reads = plan::reads(phase.op);
     std::vector<int> files = phase.files;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "patterns/geometry.hpp"
+#include "patterns/tree.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>

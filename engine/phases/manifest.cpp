@@ -138,7 +138,9 @@ void Manifest::save(const std::string& directory) const {
                {"name", files.name}}},
              {"threads", tasks.threads},
              {"node_of_process", tasks.node_of_process},
-             {"data", data.to_json()}};
+             {"data", data.to_json()},
+             {"has_data", has_data},
+             {"trees", trees.to_json()}};
     const std::string path = directory + "/" + manifest_name;
     const std::string draft = path + ".new";
     try {
@@ -213,6 +215,11 @@ Manifest parse_manifest(const std::string& text) {
     m.tasks.threads = in.at("threads");
     m.tasks.node_of_process = in.at("node_of_process").get<std::vector<int>>();
     m.data = Dataset::from_json(in.at("data"));
+    m.has_data = in.value("has_data", true);
+    if (in.contains("trees")) {
+        const std::size_t all = static_cast<std::size_t>(std::max(0, m.tasks.threads)) * m.tasks.node_of_process.size();
+        m.trees = Forest::from_json(in.at("trees"), static_cast<int>(std::min<std::size_t>(all, INT32_MAX)));
+    }
     if (!possible(m)) {
         throw std::runtime_error("impossible values");
     }

@@ -5,6 +5,7 @@
 
 #include "phases/dataset.hpp"
 #include "phases/layout.hpp"
+#include "phases/trees.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,8 @@ struct Manifest {
     std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
     bool found = false;         ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
+    bool has_data = true;  ///< false: the plan has no data files
+    Forest trees;
 
     /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws NoSpace or another
     /// std::runtime_error with one sentence; then the one before it still stands.
@@ -59,6 +62,10 @@ struct Removal {
 /// could be; what the manifest does not name stays, and its directory is named. Follows no symbolic link, so it never
 /// leaves `directory`. `dry` only counts.
 Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry);
+/// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
+std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
+/// In a directory that was there before the run: removes the trees that the run made, and nothing else.
+Removal remove_trees(const std::string& directory, const Manifest& manifest, bool dry);
 /// Removes only files of tasks first … last-1: lets many processes share the work. No directories.
 Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry);
 

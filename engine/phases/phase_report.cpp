@@ -2,6 +2,8 @@
 // What is said about a phase when it is over, and what later phases must remember of it.
 #include "phases/phase_run.hpp"
 #include "phases/prepare.hpp"
+#include "phases/tree_jobs.hpp"
+#include "phases/tree_report.hpp"
 #include "phases/validity.hpp"
 #include "records/text.hpp"
 
@@ -85,8 +87,10 @@ void PhaseRun::say_errors(const json& errors) {
         } else {
             line["name"] = errno_name(code);
             sentence = where + ": " + error.at("what").get<std::string>() + " of " +
-                       error.at("path").get<std::string>() + " at offset " +
-                       std::to_string(error.at("offset").get<std::uint64_t>()) + " failed: " +
+                       error.at("path").get<std::string>() +
+                       (phase_.meta ? std::string()
+                                    : " at offset " + std::to_string(error.at("offset").get<std::uint64_t>())) +
+                       " failed: " +
                        (code == ENODATA ? std::string("the file ends before the data that was expected")
                                         : std::string(std::strerror(code))) +
                        " (" + errno_name(code) + ")";
@@ -128,6 +132,9 @@ void PhaseRun::say(const Totals& totals) {
     records::Writer& record = *context_.record;
     ordered_json end = phase_end_line(totals, facts);
     end["measured"] = phase_.measured;
+    if (const std::optional<Droop> droop = phase_.meta ? droop_of(totals, phase_.op) : std::nullopt) {
+        end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
+    }
     end["tasks"] = context_.tasks.tasks();
     if (phase_.op == plan::Op::duplex && end.contains("lanes")) {
         double sum = 0, least = 1e300, most = 0;
@@ -187,6 +194,16 @@ void PhaseRun::say(const Totals& totals) {
             }
         }
     }
+    about.file_system = context_.file_system;
+    for (std::size_t i = 0; i < index_; ++i) {
+        const plan::Op op = context_.plan.phases[i].op;
+        if (op == plan::Op::remove_items || op == plan::Op::remove) {
+            about.removed_before = context_.plan.phases[i].id;
+        }
+    }
+    for (const ordered_json& finding : phase_.meta ? findings_of_tree(totals, about) : std::vector<ordered_json>{}) {
+        record.line("finding", finding);
+    }
     for (const ordered_json& finding : findings_of(totals, facts, about)) {
         record.line("finding", finding);
     }
@@ -220,7 +237,9 @@ void PhaseRun::say_notes() {
 
 /// What later phases must know about the data.
 void PhaseRun::remember(const Totals& totals) {
-    if (phase_.op == plan::Op::remove) {
+    if (phase_.meta) {
+        remember_tree(phase_, index_, context_.tasks, totals, context_.manifest.trees);
+    } else if (phase_.op == plan::Op::remove) {
         context_.manifest.data = Dataset{};
     } else if (plan::writes(phase_.op)) {
         DataState state;
@@ -247,10 +266,13 @@ void PhaseRun::remember(const Totals& totals) {
         }
         context_.manifest.data.add(state);
     }
-    const std::string text =
-        context_.team.broadcast(context_.root() ? context_.manifest.data.to_json().dump() : std::string());
+    const std::string text = context_.team.broadcast(
+        context_.root() ? json::array({context_.manifest.data.to_json(), context_.manifest.trees.to_json()}).dump()
+                        : std::string());
     if (!context_.root()) {
-        context_.manifest.data = Dataset::from_json(json::parse(text));
+        const json both = json::parse(text);
+        context_.manifest.data = Dataset::from_json(both.at(0));
+        context_.manifest.trees = Forest::from_json(both.at(1), context_.tasks.all());
     }
 }
 
@@ -281,6 +303,9 @@ bool PhaseRun::conclude() {
         return false;
     }
     remember(totals_);
+    if (phase_.meta && stop_ == 0) {
+        finish_tree(context_, index_);
+    }
     return stop_ == 0 && context_.team.all(save_manifest());
 }
 

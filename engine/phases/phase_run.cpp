@@ -4,6 +4,7 @@
 #include "phases/crew.hpp"
 #include "phases/prepare.hpp"
 #include "phases/treatments.hpp"
+#include "phases/tree_jobs.hpp"
 #include "records/text.hpp"
 
 #include <pthread.h>
@@ -36,7 +37,7 @@ double node_cpu_seconds() {
 /// Data files of the tasks of this node, as this phase uses them.
 std::vector<std::string> PhaseRun::node_files() const {
     std::vector<std::string> files;
-    if (!backend_.traits.needs_files) {
+    if (!backend_.traits.needs_files || phase_.meta) {
         return files;
     }
     for (int task = 0; task < context_.tasks.tasks(); ++task) {
@@ -152,7 +153,7 @@ bool PhaseRun::treat() {
 }
 
 bool PhaseRun::prepare() {
-    if (!agree(prepare_files(context_, index_, layout_), exit_failed)) {
+    if (!agree(phase_.meta ? prepare_tree(context_, index_) : prepare_files(context_, index_, layout_), exit_failed)) {
         return false;
     }
     return true;
@@ -171,6 +172,9 @@ bool PhaseRun::set_up(bool verification) {
         if (base_ == nullptr) {
             base_ = std::make_unique<payload::Base>(phase_.data.payload, context_.manifest.period);
         }
+        if (phase_.op == plan::Op::walk) {
+            make_walk_board();
+        }
         for (std::size_t i = 0; i < places.size(); ++i) {
             workloads::StreamJob job = job_of(context_, index_, places[i], layout_);
             job.stream = static_cast<int>(i);
@@ -188,7 +192,7 @@ bool PhaseRun::set_up(bool verification) {
                     workloads::Stream::make(jobs_[i], *base_, context_.team, context_.board->clock, meter));
                 continue;
             }
-            if (plan::on_files(phase_.op)) {
+            if (plan::on_files(phase_.op) || phase_.meta) {
                 meter.planned_operations = phase_.stop.time || phase_.stop.min_time ? 0 : jobs_[i].files;
                 streams_.push_back(
                     workloads::Stream::make(jobs_[i], *base_, context_.team, context_.board->clock, meter));
@@ -271,6 +275,11 @@ void PhaseRun::announce() {
         line["planned_ops"] = operations;
     }
     line["tasks"] = context_.tasks.tasks();
+    if (phase_.meta) {
+        announce_tree(line);
+        context_.record->line("phase_begin", tagged(line));
+        return;
+    }
     line["files"] = layout_.distinct_files();
     line["transfer_bytes"] = phase_.data.access.transfer;
     line["order"] = plan::text(phase_.data.access.order);
@@ -283,6 +292,37 @@ void PhaseRun::announce() {
         line["labels"].push_back("unaligned");
     }
     context_.record->line("phase_begin", tagged(line));
+}
+
+/// What is said of a tree where for data files and transfers are named.
+void PhaseRun::announce_tree(ordered_json& line) const {
+    const plan::Meta& meta = *phase_.meta;
+    const patterns::TreeShape shape(meta.tree);
+    const auto tasks = static_cast<std::uint64_t>(meta.shared_single ? 1 : context_.tasks.tasks());
+    line["files"] = shape.items() * tasks;
+    line["transfer_bytes"] = phase_.op == plan::Op::create       ? meta.write
+                             : phase_.op == plan::Op::read_items ? meta.read
+                                                                 : 0;
+    static constexpr const char* orders[] = {"creation", "permute", "replace", "zipf"};
+    line["order"] = orders[static_cast<int>(meta.order)];
+    line["queue_depth"] = 1;
+    line["labels"] = ordered_json::array();
+    line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
+                    {"scope", plan::text(meta.tree.scope)},
+                    {"directories", shape.copies() * shape.directories() * branches_of(meta, context_.tasks).size()},
+                    {"items_per_dir", meta.tree.items_per_dir}};
+}
+
+/// The board of a walk lives as long as the run; its streams begin with empty stacks.
+void PhaseRun::make_walk_board() {
+    const int streams = context_.tasks.tasks_on(context_.team.place().node);
+    if (context_.walk == nullptr) {
+        context_.walk =
+            reinterpret_cast<workloads::WalkBoard*>(context_.team.shared(workloads::WalkBoard::bytes_for(streams)));
+    }
+    if (context_.team.place().leader()) {
+        context_.walk->reset(streams);
+    }
 }
 
 /// False when the task threads could not be made; then nothing has run.
@@ -385,7 +425,8 @@ void PhaseRun::collect() {
 /// verify = "readback": everything that was written is read again by another task, untimed.
 bool PhaseRun::read_back() {
     const bool asked = phase_.data.verify == plan::Verify::readback || phase_.data.verify == plan::Verify::both;
-    if (!asked || (phase_.op != plan::Op::write && phase_.op != plan::Op::rewrite)) {
+    const bool items = phase_.meta && phase_.op == plan::Op::create && phase_.meta->write > 0;
+    if (!asked || (phase_.op != plan::Op::write && phase_.op != plan::Op::rewrite && !items)) {
         return true;
     }
     plan::Phase reading = phase_;
@@ -398,6 +439,12 @@ bool PhaseRun::read_back() {
     reading.barrier = plan::Barrier::phase;
     if (!reading.data.io.collective && !reading.data.io.view) {
         reading.shift = {context_.team.place().nodes > 1 ? plan::ShiftBy::nodes : plan::ShiftBy::tasks, 1, 1};
+    }
+    if (items) {
+        reading.op = plan::Op::read_items;
+        reading.meta->read = reading.meta->write;
+        reading.meta->order = plan::SelectOrder::creation;
+        reading.meta->sync = false;
     }
     plan::Plan shadow = context_.plan;
     shadow.phases[index_] = reading;
@@ -413,7 +460,9 @@ bool PhaseRun::read_back() {
                          context_.manifest,
                          {},
                          context_.memory_backed,
-                         context_.makes_files};
+                         context_.makes_files,
+                         context_.file_system,
+                         context_.walk};
     HalfRates none;
     PhaseRun check(verification, index_, none);
     check.reset();

@@ -46,6 +46,8 @@ class PhaseRun {
     bool set_up(bool verification);
     void reset();
     void announce();
+    void announce_tree(nlohmann::ordered_json& line) const;
+    void make_walk_board();
     bool time_it();
     void work(std::size_t stream);
     void collect();

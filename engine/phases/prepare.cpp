@@ -33,6 +33,12 @@ void check_traits(const std::string& where, const plan::Phase& phase, const back
     if (phase.data.io.collective && phase.data.io.queue_depth > 1) {
         refuse(".io.collective needs queue_depth = 1");
     }
+    if (phase.meta && !backend.traits.names) {
+        refuse(".backend \"" + name + "\" has no operations on names: use posix");
+    }
+    if (phase.op == plan::Op::walk && !backend.traits.stores_data) {
+        refuse(".op = \"walk\" finds what is there, but backend \"" + name + "\" keeps nothing: use posix");
+    }
     if (phase.data.verify != plan::Verify::none && !backend.traits.stores_data) {
         refuse(".verify is impossible: backend \"" + name + "\" keeps no data");
     }

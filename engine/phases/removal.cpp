@@ -2,6 +2,7 @@
 // Knows how to remove files without being led astray: by descriptors, never through a symbolic link.
 #include "phases/descriptor.hpp"
 #include "phases/manifest.hpp"
+#include "phases/tree_removal.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,6 +16,9 @@ namespace sonde::phases {
 
 Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry) {
     Removal removal;
+    if (!manifest.has_data) {
+        return removal;
+    }
     const Layout layout(directory, manifest.files, manifest.tasks);
     for (int task = first; task < last; ++task) {
         if (!layout.first_of_file(task)) {
@@ -51,7 +55,8 @@ struct CloseDirectory {
 /// elsewhere.
 class Sweep {
  public:
-    Sweep(const Layout& layout, bool dry, Removal& removal) : layout_(layout), dry_(dry), removal_(removal) {}
+    Sweep(const Layout& layout, const Manifest& manifest, bool dry, Removal& removal)
+        : layout_(layout), trees_(manifest, dry, removal), dry_(dry), removal_(removal) {}
 
     /// `folder`: name below the root, empty for the root itself. True when nothing but the manifest is left in it.
     bool directory(int descriptor, const std::string& path, const std::string& folder) {
@@ -72,6 +77,8 @@ class Sweep {
                 empty = file(descriptor, path + "/" + name, name) && empty;
             } else if (folder.empty() && layout_.makes_folder(name)) {
                 empty = subfolder(descriptor, path + "/" + name, name) && empty;
+            } else if (folder.empty() && trees_.makes(name)) {
+                empty = trees_.top(descriptor, path + "/" + name, name) && empty;
             } else {
                 foreign = true;
             }
@@ -123,6 +130,7 @@ class Sweep {
     }
 
     const Layout& layout_;
+    TreeSweep trees_;
     bool dry_;
     Removal& removal_;
 };
@@ -140,7 +148,7 @@ Removal remove_run(const std::string& directory, const Manifest& manifest, bool 
         return removal;
     }
     const Layout layout(directory, manifest.files, manifest.tasks);
-    if (!Sweep(layout, dry, removal).directory(*root, directory, "")) {
+    if (!Sweep(layout, manifest, dry, removal).directory(*root, directory, "")) {
         return removal;
     }
     if (!dry) {

@@ -39,6 +39,31 @@ void make_directories(const Layout& layout) {
     }
 }
 
+/// The plan's trees, and those of earlier runs in the same directory. A tree whose place is taken already is not ours,
+/// unless an earlier run has left it.
+std::vector<TreeRule> rules_at(const std::string& directory, const plan::Plan& plan) {
+    std::vector<TreeRule> rules = rules_of(plan);
+    const std::optional<Manifest> before = Manifest::load(directory);
+    const std::vector<TreeRule> earlier = before ? before->trees.rules : std::vector<TreeRule>{};
+    for (TreeRule& rule : rules) {
+        const patterns::TreeShape shape(rule.tree);
+        for (std::uint64_t copy = 0; rule.fresh && copy < shape.copies(); ++copy) {
+            struct stat info {};
+            rule.fresh = ::lstat((directory + "/" + shape.top(copy)).c_str(), &info) != 0;
+        }
+        const auto left = std::find_if(earlier.begin(), earlier.end(),
+                                       [&rule](const TreeRule& one) { return one.tree.top == rule.tree.top; });
+        rule.made = rule.fresh || (left != earlier.end() && left->made);
+    }
+    for (const TreeRule& rule : earlier) {
+        if (std::find(rules.begin(), rules.end(), rule) == rules.end()) {
+            rules.push_back(rule);
+            rules.back().fresh = false;
+        }
+    }
+    return rules;
+}
+
 /// What the root finds out before anybody starts; sent to all as JSON.
 json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& tasks, std::uint64_t memory,
              int first_phase, Manifest& manifest) {
@@ -57,6 +82,7 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
     }
     const records::FileSystem fs = records::describe_file_system(plan.target.path);
     facts["memory_backed"] = fs.memory_backed;
+    facts["file_system"] = fs.type;
     if (first_phase > 0) {
         const std::string name = plan.target.directory.empty() ? "sonde-" + options.run_id : plan.target.directory;
         const std::string directory = plan.target.path + "/" + name;
@@ -72,6 +98,7 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
                                    std::to_string(found->tasks.tasks()) + ")");
         }
         manifest.data = found->data;
+        manifest.trees = found->trees;
         manifest.found = found->found;
         Manifest here;
         here.stamp_this_process();
@@ -89,7 +116,9 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
         const RunDirectory made = make_run_directory(plan, options.run_id);
         facts["directory"] = made.path;
         manifest.found = made.found;
+        manifest.trees.rules = rules_at(made.path, plan);
     }
+    manifest.has_data = plan.has_data;
     manifest.run = options.run_id;
     manifest.files = plan.data.files;
     manifest.tasks = tasks;
@@ -156,10 +185,19 @@ Removal remove_alone(const Context& context) {
     if (!target.use_existing) {
         return remove_run(context.directory, context.manifest, false);
     }
+    Manifest own = context.manifest;
+    std::erase_if(own.trees.rules, [](const TreeRule& rule) { return !rule.fresh; });
+    Removal removal;
+    if (!own.trees.rules.empty()) {
+        removal = remove_trees(context.directory, own, false);
+    }
+    if (!removal.left.empty()) {
+        return removal;
+    }
     if (context.manifest.found) {
         Manifest::remove(context.directory);  // the data stays, and `clean` has nothing to do here
     }
-    return {};
+    return removal;
 }
 
 /// Files that lie in place are removed by phases of the plan; when the run did not come so far, what its writing phases
@@ -191,7 +229,8 @@ Removal clean_up(Context& context, int code) {
     const ranks::Place& place = context.team.place();
     const int first = place.process * context.tasks.threads;
     context.board->files_removed.fetch_add(
-        remove_files(context.directory, context.manifest, first, first + context.tasks.threads, false).files);
+        remove_files(context.directory, context.manifest, first, first + context.tasks.threads, false).files +
+        remove_items(context.directory, context.manifest, first, first + context.tasks.threads));
     context.team.all(true);
     const std::string sum = context.team.reduce(
         std::to_string(context.board->files_removed.load()),
@@ -372,15 +411,22 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     }
     context.makes_files = facts.at("files");
     context.memory_backed = facts.at("memory_backed");
+    context.file_system = facts.value("file_system", std::string());
     context.directory = facts.at("directory");
-    const json common = json::parse(
-        team.broadcast(team.place().root()
-                           ? json{{"period", context.manifest.period}, {"data", context.manifest.data.to_json()}}.dump()
-                           : std::string()));
+    const json common =
+        json::parse(team.broadcast(team.place().root() ? json{{"period", context.manifest.period},
+                                                              {"data", context.manifest.data.to_json()},
+                                                              {"trees", context.manifest.trees.to_json()}}
+                                                             .dump()
+                                                       : std::string()));
     context.manifest.period = common.at("period");
     context.manifest.data = Dataset::from_json(common.at("data"));
     context.manifest.files = plan.data.files;
     context.manifest.tasks = tasks;
+    context.manifest.has_data = plan.has_data;
+    if (!team.place().root()) {
+        context.manifest.trees = Forest::from_json(common.at("trees"), tasks.all());
+    }
 
     const bool lanes =
         std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
@@ -438,6 +484,9 @@ int execute(const plan::Plan& plan, const RunOptions& options, ranks::Team& team
     if (lost) {
         removal = remove_alone(context);
         outcome.set(exit_failed, "failed", lost_sentence(context, "at the end of the run"));
+    }
+    if (code == exit_done && last_stage && context.makes_files && plan.target.keep && !plan.target.keep_manifest) {
+        Manifest::remove(context.directory);
     }
     context.board->finished.store(1);
     if (ends_here) {

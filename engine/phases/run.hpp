@@ -9,6 +9,7 @@
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
 #include "records/writer.hpp"
+#include "workloads/walk_board.hpp"
 
 #include <memory>
 #include <string>
@@ -73,7 +74,9 @@ struct Context {
     Outcome outcome;             ///< at the root
     bool memory_backed = false;  ///< the target is tmpfs or the like
     bool makes_files = true;
-    std::size_t begun = 0;  ///< phases that have begun so far
+    std::string file_system = {};          ///< type of the one that holds the target, as in /proc/mounts
+    workloads::WalkBoard* walk = nullptr;  ///< shared by the node, from the first walk on
+    std::size_t begun = 0;                 ///< phases that have begun so far
 
     bool in_place() const { return plan.data.files.in_place(); }
     bool root() const { return team.place().root(); }

@@ -110,7 +110,9 @@ ordered_json rate_json(const RateValue& rate) {
             {"ops_per_s", static_cast<double>(rate.operations) / rate.seconds}};
 }
 
-constexpr const char* kind_names[meters::kinds] = {"read", "write", "open", "fsync", "close", "stat", "remove"};
+constexpr const char* kind_names[meters::kinds] = {"read",    "write",  "open",   "fsync", "close",
+                                                   "stat",    "remove", "create", "mkdir", "open_close",
+                                                   "readdir", "rename", "rmdir"};
 
 ordered_json latency_json(const Histogram& h) {
     const std::uint64_t count = h.count();
@@ -255,6 +257,9 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
                    {"written", totals.operations[1]},
                    {"short", totals.short_operations},
                    {"failed", totals.failed}};
+    if (totals.entries > 0) {
+        line["entries"] = totals.entries;
+    }
     if (totals.planned_operations > 0) {
         line["bytes"]["planned"] = totals.planned_bytes;
         line["ops"]["planned"] = totals.planned_operations;

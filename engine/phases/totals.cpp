@@ -78,6 +78,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     mismatches += meter.mismatches;
     walls += meter.wall_passed ? 1U : 0U;
     file_operations += meter.file_operations;
+    entries += meter.entries;
     verify_ns = std::max(verify_ns, meter.verify_ns);
     stonewall_bytes += meter.stonewall_bytes;
     stonewall_operations += meter.stonewall_operations;
@@ -136,6 +137,7 @@ void Totals::join(const Totals& other) {
     mismatches += other.mismatches;
     walls += other.walls;
     file_operations += other.file_operations;
+    entries += other.entries;
     verify_ns = std::max(verify_ns, other.verify_ns);
     stonewall_bytes += other.stonewall_bytes;
     stonewall_operations += other.stonewall_operations;
@@ -151,9 +153,9 @@ void Totals::join(const Totals& other) {
 
 std::string Totals::pack() const {
     json out;
-    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],       operations[0],
-                operations[1],   short_operations,     failed,   checked_bytes,  mismatches,
-                stonewall_bytes, stonewall_operations, walls,    file_operations};
+    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],        operations[0],
+                operations[1],   short_operations,     failed,   checked_bytes,   mismatches,
+                stonewall_bytes, stonewall_operations, walls,    file_operations, entries};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
     for (const Interval& interval : part) {
@@ -205,6 +207,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.stonewall_operations = n.at(11);
     totals.walls = n.at(12);
     totals.file_operations = n.at(13);
+    totals.entries = n.at(14);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {

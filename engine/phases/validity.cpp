@@ -63,7 +63,7 @@ void judge_cache(Findings& findings, const Totals& totals, const Circumstances& 
                      "name a directory on the storage under test", ordered_json::object());
         return;
     }
-    if (phase.data.io.direct) {
+    if (phase.data.io.direct || phase.meta) {
         return;
     }
     const double allowed = phase.valid.max_resident.value_or(0.01);

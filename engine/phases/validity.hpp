@@ -30,6 +30,8 @@ struct Circumstances {
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not looked at
     double other_cpu_s = -1;                       ///< CPU seconds that others used on the root's node; < 0 = unknown
     bool verify_asked = false;
+    std::string file_system;     ///< type, as in /proc/mounts
+    std::string removed_before;  ///< trees: phase of this run that removed items before this one; empty = none
 };
 
 /// Findings in the form of the record's `finding` line, most severe first.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules between members of a plan. Each failure is one sentence with the remedy.
 #include "plan/parse.hpp"
+#include "plan/parse_meta.hpp"
 #include "plan/units.hpp"
 #include "plan/wide.hpp"
 
@@ -272,6 +273,16 @@ void check_place(const std::string& where, const Plan& plan) {
 void check_phase(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "]";
+    if (phase.meta) {
+        check_paced(where, phase);
+        check_stop(where, phase.stop);
+        check_treatments(where, phase.before);
+        check_meta(where, plan, index);
+        return;
+    }
+    if (phase.stop.items) {
+        refuse(where + ".stop.items", "counts the items of a tree: for data give segments or volume");
+    }
     check_access(phase.data_at, phase.data.access);
     check_reach(phase.data_at, phase.data, plan.tasks);
     check_paced(where, phase);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse.hpp"
 
+#include "plan/parse_meta.hpp"
 #include "plan/reader.hpp"
 #include "plan/units.hpp"
 
@@ -304,6 +305,9 @@ Stop read_stop(const Reader& in) {
     if (in.has("operations")) {
         stop.operations = static_cast<std::uint64_t>(in.integer("operations", 1, 1, INT64_MAX));
     }
+    if (in.has("items")) {
+        stop.items = static_cast<std::uint64_t>(in.integer("items", 1, 1, INT64_MAX));
+    }
     in.done();
     return stop;
 }
@@ -318,10 +322,46 @@ Lane read_lane(const Reader& in) {
     return lane;
 }
 
-Phase read_phase(const Reader& in, const json& data, const std::string& data_path) {
+/// The phase's part of the tree workload: `data` becomes what little of the data part it needs.
+void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
+    for (const char* key : {"access", "io"}) {
+        if (in.has(key)) {
+            in.fail(key, "is for data, but this phase works on a tree: it belongs to meta");
+        }
+    }
+    json own = in.has("meta") ? in.value("meta") : json::object();
+    if (!own.is_object()) {
+        in.fail("meta", "must be an object");
+    }
+    for (const char* key : {"backend", "verify"}) {
+        if (in.has(key)) {
+            own[key] = in.value(key);
+        }
+    }
+    const json merged = overlay_meta(meta, own);
+    const std::string path = own.empty() ? "meta" : in.path() + ".meta over meta";
+    phase.meta = read_meta(Reader(merged, path));
+    const json data = data_of_meta(merged, *phase.meta);
+    phase.data = read_data(Reader(data, path));
+}
+
+/// "data" or "meta"; without a word the operation tells, or what the plan is about.
+bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
+    constexpr Choice<bool> subjects[] = {{"meta", true}, {"data", false}};
+    const std::string op = in.has("op") && in.value("op").is_string() ? in.text("op") : std::string();
+    const bool tree_only = is_tree_op_only(op);
+    const bool tree = in.choice("on", subjects, tree_only || (is_tree_op(op) && plan_has_meta && !plan_has_data));
+    if (tree_only && !tree) {
+        in.fail("on", "is \"data\", but op = \"" + op + "\" works on a tree: leave it out");
+    }
+    return tree;
+}
+
+Phase read_phase(const Reader& in, const json& data, const std::string& data_path, const json& document) {
     Phase phase;
     phase.id = in.identifier("id");
-    phase.op = in.choice("op", ops);
+    const bool tree = works_on_tree(in, document.contains("data"), document.contains("meta"));
+    phase.op = tree ? tree_op(in) : in.choice("op", ops);
     phase.data_of = in.text("data_of", "");
     if (in.has("files")) {
         for (const Reader& file : in.array("files")) {
@@ -358,6 +398,15 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
             phase.lanes.push_back(read_lane(lane));
         }
     }
+    if (tree) {
+        read_tree_phase(in, document.contains("meta") ? document.at("meta") : json::object(), phase);
+        in.done();
+        return phase;
+    }
+    if (in.has("meta")) {
+        in.fail("meta", "is for operations on a tree, but op = \"" + std::string(text(phase.op)) +
+                            "\" works on data: say on = \"meta\"");
+    }
     const bool own = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");
     if (own) {
         // Checked on their own first, so that a wrong member is named where it stands.
@@ -383,6 +432,7 @@ void read_target(const Reader& in, Target& target) {
     }
     target.keep = in.boolean("keep", false);
     target.use_existing = in.boolean("use_existing", false);
+    target.keep_manifest = in.boolean("keep_manifest", true);
     target.min_free = in.bytes("min_free", target.min_free);
     if (in.has("full_stripe")) {
         target.full_stripe = in.bytes("full_stripe", 0);
@@ -475,11 +525,12 @@ Plan parse_plan(std::string_view json_text) {
     plan.tasks.pin = tasks.boolean("pin", false);
     plan.tasks.used = static_cast<int>(tasks.integer("used", 0, 1, 1 << 28));
     tasks.done();
+    plan.has_data = document.contains("data") || !document.contains("meta");
     const json data = document.contains("data") ? document.at("data") : json::object();
     plan.data = read_data(in.object_or_empty("data"));
     std::size_t index = 0;
     for (const Reader& phase : in.array("phases")) {
-        plan.phases.push_back(read_phase(phase, data, "data"));
+        plan.phases.push_back(read_phase(phase, data, "data", document));
         ++index;
     }
     const Reader observe = in.object_or_empty("observe");
@@ -495,12 +546,15 @@ Plan parse_plan(std::string_view json_text) {
         plan.begin_limit = limits.duration("begin", 0);
     }
     limits.done();
-    in.done({"source", "notes", "data"});
+    in.done({"source", "notes", "data", "meta"});
     check_plan(plan);
     return plan;
 }
 
 const char* text(Op op) {
+    if (const char* name = tree_op_text(op)) {
+        return name;
+    }
     for (const auto& choice : ops) {
         if (choice.value == op) {
             return choice.name;
@@ -531,7 +585,7 @@ bool writes(Op op) {
     return op == Op::write || op == Op::rewrite || op == Op::mixed || op == Op::duplex;
 }
 bool reads(Op op) {
-    return !on_files(op) && op != Op::write && op != Op::rewrite;
+    return !on_files(op) && !on_tree(op) && op != Op::write && op != Op::rewrite;
 }
 
 bool on_files(Op op) {

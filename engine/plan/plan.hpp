@@ -2,6 +2,8 @@
 // What to do: the plan as a tree of small immutable values. The JSON form is schema/plan.
 #pragma once
 
+#include "plan/meta.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -40,6 +42,7 @@ struct Target {
     std::string directory;             ///< name below path; empty = "sonde-<run id>"
     bool keep = false;                 ///< leave the files (and the manifest) behind
     bool use_existing = false;         ///< the directory and its data files may already exist
+    bool keep_manifest = true;         ///< keep: with the manifest; false: the files are the user's from then on
     Bytes min_free = 64ULL << 20U;     ///< refuse to start when the volume plus this does not fit
     std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access
 };
@@ -126,7 +129,28 @@ struct Data {
     Paced paced;
 };
 
-enum class Op { write, rewrite, read, reread, read_only, mixed, duplex, stat, remove };
+/// What a phase does: with data, and from `mktree` on with the names of a tree.
+enum class Op {
+    write,
+    rewrite,
+    read,
+    reread,
+    read_only,
+    mixed,
+    duplex,
+    stat,
+    remove,
+    mktree,
+    create,
+    stat_items,
+    open_close,
+    read_items,
+    readdir,
+    walk,
+    rename,
+    remove_items,
+    rmtree
+};
 enum class Open { truncate, overwrite, exclusive };
 enum class ShiftBy { none, tasks, nodes, random, permute, list };
 enum class Barrier { none, phase, intra };
@@ -156,6 +180,7 @@ struct Stop {
     std::optional<Nanoseconds> min_time;      ///< repeat the pattern until this time has passed
     bool first_done = false;                  ///< the first task to finish stops all (IOzone)
     std::optional<std::uint64_t> operations;  ///< of each file a task does at most so many
+    std::optional<std::uint64_t> items;       ///< trees: so many items of each task at most
 };
 
 struct Lane {
@@ -188,6 +213,7 @@ struct Phase {
     std::vector<Lane> lanes;
     std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
     Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` laid over it
+    std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own laid over it
 };
 
 struct Observe {
@@ -202,6 +228,7 @@ struct Plan {
     Target target;
     Tasks tasks;
     Data data;
+    bool has_data = true;  ///< false: the plan is about trees only
     std::vector<Phase> phases;
     Observe observe;
     std::optional<Nanoseconds> time_limit;

@@ -4,6 +4,8 @@
 #include "plan/parse.hpp"
 #include "workloads/data_stream.hpp"
 #include "workloads/file_stream.hpp"
+#include "workloads/tree_stream.hpp"
+#include "workloads/walk_stream.hpp"
 
 namespace sonde::workloads {
 namespace {
@@ -18,6 +20,19 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     setup.tasks = job.tasks;
     setup.mpi = job.mpi;
     setup.shared_file = job.shared_file;
+    if (job.phase->op == plan::Op::walk) {
+        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, job.backend->make(setup));
+    }
+    if (job.phase->meta) {
+        const bool writes = job.phase->op == plan::Op::create && job.phase->meta->write > 0;
+        const bool reads = job.phase->op == plan::Op::read_items && job.phase->meta->read > 0;
+        std::unique_ptr<Buffers> buffers;
+        if (writes || reads) {
+            buffers = std::make_unique<Buffers>(1, base, job.phase->data.access.transfer, writes, reads, job.verify);
+        }
+        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, job.backend->make(setup),
+                                                  std::move(buffers));
+    }
     if (plan::on_files(job.phase->op)) {
         return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make(setup));
     }

@@ -9,6 +9,7 @@
 #include "payload/payload.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
+#include "workloads/tree_job.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -51,6 +52,7 @@ struct StreamJob {
     std::function<FileJob(std::uint64_t)> file;
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;
+    std::shared_ptr<const TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "plan"
 FORMAT: dict[str, Any] = json.loads((SCHEMA / "plan.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(FORMAT)
+TREES: dict[str, Any] = json.loads((SCHEMA / "example-meta.json").read_text(encoding="utf-8"))
 EXAMPLE: dict[str, Any] = json.loads((SCHEMA / "example.json").read_text(encoding="utf-8"))
 
 WRONG: dict[str, tuple[list[Any], Any]] = {
@@ -52,8 +53,22 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(FORMAT)
 
 
-def test_the_example_is_a_plan() -> None:
+def test_the_examples_are_plans() -> None:
     VALIDATOR.validate(EXAMPLE)
+    VALIDATOR.validate(TREES)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(["meta", "tree", "depth"], -1), (["meta", "tree", "leafs"], 1), (["meta", "names"], {"file": "a/b"})],
+)
+def test_a_wrong_tree_is_refused(path: list[str], value: object) -> None:
+    plan = copy.deepcopy(TREES)
+    here: Any = plan
+    for step in path[:-1]:
+        here = here[step]
+    here[path[-1]] = value
+    assert not VALIDATOR.is_valid(plan)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -122,6 +122,10 @@ def _print(console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume],
 
 
 def _what(plan: Plan, phase: Any, one: PhaseVolume) -> str:
+    if plan.on_tree(phase):
+        meta = plan.meta_of(phase)
+        length = [f"{format_bytes(one.transfer)} each"] if one.transfer else []
+        return ", ".join([one.op, one.backend, meta["objects"], *length, str(meta["select"]["order"])])
     data = plan.data_of(phase)
     words = [one.op, one.backend, f"{format_bytes(one.transfer)} transfers", str(data["access"]["order"])]
     if data["io"]["direct"]:

@@ -90,6 +90,16 @@ class TreatmentLine(Line):
 
 
 @dataclass(frozen=True)
+class TreeShape:
+    """What an operation on names works on."""
+
+    objects: str = "files"  # files or directories
+    scope: str = ""
+    directories: int = 0
+    items_per_dir: int = 0
+
+
+@dataclass(frozen=True)
 class PhaseBegin(Line):
     """A phase starts."""
 
@@ -108,6 +118,7 @@ class PhaseBegin(Line):
     order: str = ""
     queue_depth: int | None = None
     labels: tuple[str, ...] = ()
+    tree: TreeShape | None = None
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,15 @@ class Imbalance:
 
 
 @dataclass(frozen=True)
+class Droop:
+    """Rates of the first and the last tenth of the operations that made or removed items."""
+
+    first_ops_per_s: float = 0.0
+    last_ops_per_s: float = 0.0
+    ratio: float = 0.0
+
+
+@dataclass(frozen=True)
 class Verified:
     """What was compared with what should be there."""
 
@@ -253,6 +273,8 @@ class PhaseEnd(Line):
     verify: Verified | None = None
     resident: float | None = None
     lanes: Any = None
+    entries: int | None = None
+    droop: Droop | None = None
 
 
 @dataclass(frozen=True)

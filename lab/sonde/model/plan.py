@@ -27,6 +27,8 @@ SCHEMA = "sonde-plan/1"
 _LARGEST_PLAN_FILE = 16 << 20
 # Members of `data` that a phase may override.
 _OVERLAYS = ("backend", "access", "io", "verify")
+# Operations that only trees have; stat, read and remove are of both kinds.
+TREE_OPS = frozenset({"mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,43 @@ class Plan:
         """The plan's `data` with this phase's own members laid over it and every default filled in."""
         return _overlaid(self.document.get("data", {}), phase)
 
+    def on_tree(self, phase: Mapping[str, Any]) -> bool:
+        """True when the phase works on the names of a tree (`meta`), not on data."""
+        return on_tree(self.document, phase)
+
+    def meta_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
+        """The plan's `meta` with this phase's own members laid over it and every default filled in."""
+        merged = copy.deepcopy(dict(self.document.get("meta", {})))
+        for name, value in phase.get("meta", {}).items():
+            below = merged.get(name)
+            if isinstance(below, Mapping) and isinstance(value, Mapping) and name != "paced":
+                gone = (
+                    {"items_per_dir", "items_per_task"} if {"items_per_dir", "items_per_task"} & value.keys() else set()
+                )
+                merged[name] = {**{key: one for key, one in below.items() if key not in gone}, **value}
+            else:
+                merged[name] = value
+        merged |= {name: phase[name] for name in ("backend", "verify") if name in phase}
+        schema = plan_schema()["properties"]["meta"]
+        full = _with_defaults(merged, schema)
+        for name in ("tree", "names", "file", "select", "lookup"):
+            full[name] = _with_defaults(full.get(name, {}), schema["properties"][name])
+        return full
+
     def resolved(self) -> dict[str, Any]:
         """The document with every default filled in; still a valid plan, and the same plan."""
         full = copy.deepcopy(dict(self.document))
         for name in ("target", "tasks", "observe"):
             full[name] = _with_defaults(full.get(name, {}), plan_schema()["properties"][name])
-        full["data"] = _overlaid(self.document.get("data", {}), {})
+        if "data" in full or "meta" not in full:
+            full["data"] = _overlaid(self.document.get("data", {}), {})
         full["phases"] = []
         for phase in self.phases:
             complete = _with_defaults(dict(phase), plan_schema()["properties"]["phases"]["items"])
+            if self.on_tree(phase):
+                complete["meta"] = self.meta_of(phase)
+                full["phases"].append(complete)
+                continue
             data = self.data_of(phase)
             complete.update({name: data[name] for name in _OVERLAYS})
             full["phases"].append(complete)
@@ -109,6 +139,13 @@ class Plan:
     def to_json(self) -> str:
         """The text that the engine reads."""
         return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
+
+
+def on_tree(document: Mapping[str, Any], phase: Mapping[str, Any]) -> bool:
+    """True when a phase of this plan works on the names of a tree."""
+    both = phase["op"] in ("stat", "read", "remove")
+    told = phase.get("on", "meta" if both and "meta" in document and "data" not in document else "data")
+    return phase["op"] in TREE_OPS or (both and told == "meta")
 
 
 def read_document(source: str) -> dict[str, Any]:

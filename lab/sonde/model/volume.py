@@ -43,10 +43,54 @@ def phase_volumes(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | Non
 
 def written_bytes(volumes: list[PhaseVolume]) -> int:
     """Space the run needs at most: phases write into the same files, so the largest counts, not the sum."""
-    return max((one.span for one in volumes if one.op in ("write", "rewrite", "mixed", "duplex")), default=0)
+    return max((one.span for one in volumes if one.op in ("write", "rewrite", "mixed", "duplex", "create")), default=0)
+
+
+def directories(tree: Mapping[str, Any]) -> int:
+    """Directories of one tree, its root included."""
+    branching, depth = int(tree["branching"]), int(tree["depth"])
+    return depth + 1 if branching == 1 else (branching ** (depth + 1) - 1) // (branching - 1)
+
+
+def items_of_task(tree: Mapping[str, Any]) -> int:
+    """Items that each task has in all copies of a tree."""
+    if "items_per_task" in tree:
+        return int(tree["items_per_task"])
+    holders = int(tree["branching"]) ** int(tree["depth"]) if tree["leaf_only"] else directories(tree)
+    return int(tree.get("items_per_dir", 0)) * holders * int(tree["copies"])
+
+
+def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) -> PhaseVolume:
+    meta = plan.meta_of(phase)
+    tree, file, stop = meta["tree"], meta["file"], phase.get("stop", {})
+    taking_part = min(tasks, int(plan.document.get("tasks", {}).get("used", tasks)))
+    items = min(items_of_task(tree), int(stop.get("items", items_of_task(tree)))) * taking_part
+    trees = {"shared": 1, "per_task": taking_part, "per_node": nodes}[tree["scope"]]
+    folders = directories(tree) * int(tree["copies"]) * trees
+    op = phase["op"]
+    length = parse_bytes(file["write"] if op == "create" else file["read"] if op == "read" else 0)
+    made = {"walk": items + folders}.get(op, folders if op in ("mktree", "rmtree", "readdir") else items)
+    return PhaseVolume(
+        id=phase["id"],
+        op=op,
+        backend=meta["backend"],
+        mapping=tree["scope"],
+        tasks=taking_part,
+        files=items if meta["objects"] == "files" else 0,
+        transfer=length,
+        block=length,
+        segments=1,
+        bytes=length * items,
+        operations=made,
+        time=_seconds(stop, "time"),
+        stonewall=_seconds(stop, "stonewall"),
+        span=parse_bytes(file["write"]) * items if op == "create" else 0,
+    )
 
 
 def _phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory: int | None) -> PhaseVolume:
+    if plan.on_tree(phase):
+        return _tree_phase(plan, phase, tasks, nodes)
     data = plan.data_of(phase)
     access, mapping = data["access"], data["files"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])

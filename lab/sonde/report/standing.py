@@ -17,7 +17,7 @@ from sonde.report.visible import one_line
 
 SYNTHETIC = frozenset({"null", "paced"})
 # Operations on names, which move no data.
-NAMES = frozenset({"stat", "remove"})
+NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 # Shorter than this, start and end weigh more than the storage; shorter than that, caches of devices may carry it.
 # The same limits decide what `sonde check` prints.
@@ -73,7 +73,8 @@ def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     """Names of a local file system live in the memory of the node; those of a network one are asked of its servers."""
     if file_system(run).network:
         return _lasted(phase, True, Standing.STORAGE, "from the servers: names are not kept by this node")
-    where = "not made durable" if phase.begin.op == "remove" else "names in the memory of this node"
+    changes = phase.begin.op in ("remove", "mktree", "create", "rename", "rmtree")
+    where = "not made durable" if changes else "names in the memory of this node"
     return Standing.CACHE, f"{where}: not a storage number"
 
 

@@ -37,6 +37,13 @@ _FILE_OPS = {
     "reread": "Reread files",
     "stat": "Stat files",
     "remove": "Remove files",
+    "mktree": "Make directories",
+    "create": "Create files",
+    "open_close": "Open and close files",
+    "readdir": "List directories",
+    "walk": "Walk trees",
+    "rename": "Rename files",
+    "rmtree": "Remove directories",
 }
 _ORDERS = {
     "sequential": "Sequential",

@@ -15,7 +15,10 @@ from sonde.model.record import PhaseRecord, RecordReader
 
 PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
-_KINDS = ("read", "write", "open", "fsync", "close", "stat", "remove")
+_KINDS = (
+    *("read", "write", "open", "fsync", "close", "stat", "remove"),
+    *("create", "mkdir", "open_close", "readdir", "rename", "rmdir"),
+)
 _PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
 _PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a channel that works on names: directories and the items in them. Kept apart from the moving of bytes,
+// because not every storage that moves bytes has names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace sonde::backends {
+
+/// A directory that a channel has open; names are relative to it. `anywhere` = names are whole paths.
+using Directory = int;
+constexpr Directory anywhere = -100;  // AT_FDCWD
+
+/// How an item is made.
+struct NewFile {
+    std::span<const std::byte> content;  ///< written at once; empty: nothing is
+    bool fsync = false;                  ///< after writing
+    bool exclusive = true;               ///< fails with EEXIST when it is there already
+    bool node = false;                   ///< mknod: never opened; content and fsync have no meaning
+};
+
+/// How an item is looked at.
+struct Look {
+    bool follow = true;     ///< through a symbolic link, as stat(2) does
+    bool extended = false;  ///< statx(2) with `fields` and `flags`
+    std::uint32_t fields = 0, flags = 0;
+};
+
+/// One name found in a directory.
+struct Entry {
+    const char* name = nullptr;
+    bool directory = false;
+    bool type_known = true;  ///< false: only a look tells whether it is a directory
+};
+
+/// One task's access to names. Every call returns 0 (or what it says) or -errno, and none allocates or prints. Names
+/// are never followed when they are symbolic links, except by look() when asked.
+class Names {
+ public:
+    Names() = default;
+    Names(const Names&) = delete;
+    Names& operator=(const Names&) = delete;
+    virtual ~Names() = default;
+
+    /// Opens a directory for the calls below: its number, or -errno.
+    virtual Directory enter(Directory at, const char* name) noexcept = 0;
+    virtual void leave(Directory directory) noexcept = 0;
+
+    virtual int make_file(Directory at, const char* name, const NewFile& how) noexcept = 0;
+    virtual int make_directory(Directory at, const char* name) noexcept = 0;
+    virtual int look(Directory at, const char* name, const Look& how) noexcept = 0;
+    virtual int open_close(Directory at, const char* name) noexcept = 0;
+    /// Opens, reads from the start until `into` is full or the file ends, closes: bytes read or -errno.
+    virtual std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept = 0;
+    virtual int rename(Directory at, const char* name, const char* to) noexcept = 0;
+    virtual int remove_file(Directory at, const char* name) noexcept = 0;
+    virtual int remove_directory(Directory at, const char* name) noexcept = 0;
+
+    /// Fills `buffer` with the next entries of an entered directory: bytes used, 0 at its end, or -errno.
+    virtual std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept = 0;
+    /// Takes the entry at `*place` of what list() put there and moves on; false when there is none left.
+    virtual bool next(std::span<const std::byte> listed, std::size_t& place, Entry& entry) const noexcept = 0;
+
+    /// Makes everything durable on the file system of an entered directory.
+    virtual int sync(Directory directory) noexcept = 0;
+};
+
+/// Names of the operating system: openat(2) and its family.
+std::unique_ptr<Names> make_posix_names();
+
+}  // namespace sonde::backends

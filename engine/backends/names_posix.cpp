@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of the operating system: one system call an operation where there is one.
+#include "backends/names.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::backends {
+namespace {
+
+static_assert(anywhere == AT_FDCWD);
+
+constexpr mode_t file_mode = 0666;  // less the umask
+constexpr mode_t directory_mode = 0777;
+
+int outcome(int result) noexcept {
+    return result == 0 ? 0 : -errno;
+}
+
+int open_at(Directory at, const char* name, int flags) noexcept {
+    for (;;) {
+        const int descriptor = ::openat(at, name, flags | O_CLOEXEC | O_NOFOLLOW, file_mode);
+        if (descriptor >= 0) {
+            return descriptor;
+        }
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+}
+
+/// After EINTR Linux has released the descriptor already.
+int close_at_last(int descriptor) noexcept {
+    return ::close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+}
+
+int write_all(int descriptor, std::span<const std::byte> content) noexcept {
+    std::size_t done = 0;
+    while (done < content.size()) {
+        const ssize_t count =
+            ::pwrite(descriptor, content.data() + done, content.size() - done, static_cast<off_t>(done));
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return count < 0 ? -errno : -ENOSPC;
+        }
+        done += static_cast<std::size_t>(count);
+    }
+    return 0;
+}
+
+int sync_all(int descriptor) noexcept {
+    while (::fsync(descriptor) != 0) {
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+class PosixNames final : public Names {
+ public:
+    Directory enter(Directory at, const char* name) noexcept override {
+        return open_at(at, name, O_RDONLY | O_DIRECTORY);
+    }
+    void leave(Directory directory) noexcept override { ::close(directory); }
+
+    int make_file(Directory at, const char* name, const NewFile& how) noexcept override {
+        if (how.node) {
+            return outcome(::mknodat(at, name, S_IFREG | file_mode, 0));
+        }
+        const int descriptor = open_at(at, name, O_WRONLY | O_CREAT | (how.exclusive ? O_EXCL : 0));
+        if (descriptor < 0) {
+            return descriptor;
+        }
+        int result = how.content.empty() ? 0 : write_all(descriptor, how.content);
+        if (how.fsync && result == 0) {
+            result = sync_all(descriptor);
+        }
+        const int closed = close_at_last(descriptor);
+        return result != 0 ? result : closed;
+    }
+    int make_directory(Directory at, const char* name) noexcept override {
+        return outcome(::mkdirat(at, name, directory_mode));
+    }
+    int look(Directory at, const char* name, const Look& how) noexcept override {
+        const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
+        if (how.extended) {
+            struct statx facts {};
+            return outcome(::statx(at, name, follow | static_cast<int>(how.flags), how.fields, &facts));
+        }
+        struct stat facts {};
+        return outcome(::fstatat(at, name, &facts, follow));
+    }
+    int open_close(Directory at, const char* name) noexcept override {
+        const int descriptor = open_at(at, name, O_RDONLY);
+        return descriptor < 0 ? descriptor : close_at_last(descriptor);
+    }
+    std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept override {
+        const int descriptor = open_at(at, name, O_RDONLY);
+        if (descriptor < 0) {
+            return descriptor;
+        }
+        std::int64_t result = 0;
+        while (static_cast<std::size_t>(result) < into.size()) {
+            const ssize_t count =
+                ::pread(descriptor, into.data() + result, into.size() - static_cast<std::size_t>(result), result);
+            if (count < 0 && errno == EINTR) {
+                continue;
+            }
+            if (count < 0) {
+                result = -errno;
+            }
+            if (count <= 0) {
+                break;
+            }
+            result += count;
+        }
+        const int closed = close_at_last(descriptor);
+        return result < 0 || closed == 0 ? result : closed;
+    }
+    int rename(Directory at, const char* name, const char* to) noexcept override {
+        return outcome(::renameat(at, name, at, to));
+    }
+    int remove_file(Directory at, const char* name) noexcept override { return outcome(::unlinkat(at, name, 0)); }
+    int remove_directory(Directory at, const char* name) noexcept override {
+        return outcome(::unlinkat(at, name, AT_REMOVEDIR));
+    }
+
+    std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override {
+        const long got = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size());
+        return got < 0 ? -errno : got;
+    }
+    bool next(std::span<const std::byte> listed, std::size_t& place, Entry& entry) const noexcept override {
+        while (place + offset_of_name < listed.size()) {
+            std::uint16_t length = 0;
+            std::uint8_t type = DT_UNKNOWN;
+            std::memcpy(&length, &listed[place + 16], sizeof length);
+            std::memcpy(&type, &listed[place + 18], sizeof type);
+            const char* name = reinterpret_cast<const char*>(&listed[place + offset_of_name]);
+            place += length;
+            const bool dots = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+            if (!dots) {
+                entry = {name, type == DT_DIR, type != DT_UNKNOWN};
+                return true;
+            }
+        }
+        return false;
+    }
+    int sync(Directory directory) noexcept override { return outcome(::syncfs(directory)); }
+
+ private:
+    // struct linux_dirent64: inode 8 bytes, offset 8, length of the record 2, type 1, then the name.
+    static constexpr std::size_t offset_of_name = 19;
+};
+
+}  // namespace
+
+std::unique_ptr<Names> make_posix_names() {
+    return std::make_unique<PosixNames>();
+}
+
+}  // namespace sonde::backends

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a phase on a tree to what each stream does, what is made ready before it, and what it leaves for later phases.
+#include "phases/tree_jobs.hpp"
+
+#include "backends/backend.hpp"
+#include "phases/trees.hpp"
+#include "plan/parse.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::phases {
+namespace {
+
+using plan::Op;
+using workloads::TreeJob;
+using workloads::TreePart;
+
+/// Items of one task that a phase works on.
+TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t index, int owner, const TreeJob& job) {
+    const plan::Meta& meta = *phase.meta;
+    TreePart part;
+    part.owner = owner;
+    part.branch = branch_of(meta, owner, context.tasks);
+    part.stem = patterns::item_stem(meta, owner);
+    part.items = job.shape.items();
+    if (phase.op == Op::create) {
+        part.generation = index + 1;
+    } else if (const TreeState* state = context.manifest.trees.find(meta)) {
+        if (!state->whole) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" needs the items of phase \"" + state->phase +
+                                  "\", but a phase between them was stopped among them: give that one no stop rule, or "
+                                  "let this one be walk or readdir");
+        }
+        part.items = std::min(part.items, state->items[static_cast<std::size_t>(owner)]);
+        part.generation = state->write >= meta.read ? state->generation : 0;
+        part.rotation = state->rotation;
+    }
+    if (phase.stop.items) {
+        part.items = std::min(part.items, *phase.stop.items);
+    }
+    if (phase.op == Op::rename && part.items < 2) {
+        part.items = 0;  // nobody to take a name from
+    }
+    return part;
+}
+
+void add_items(const Context& context, const plan::Phase& phase, std::size_t index, int task, TreeJob& job) {
+    const plan::Meta& meta = *phase.meta;
+    const int all = context.tasks.tasks();
+    const bool makes_or_removes = phase.op == Op::create || phase.op == Op::remove_items || phase.op == Op::rename;
+    // Files of all are removed once; everybody may make, stat and read them.
+    const bool first_only = meta.by_first || (meta.shared_single && phase.op == Op::remove_items);
+    if (task >= all || (first_only && task > 0)) {
+        return;
+    }
+    if (meta.by_first && makes_or_removes) {
+        for (int owner = 0; owner < all; ++owner) {
+            job.parts.push_back(part_of(context, phase, index, owner, job));
+        }
+        return;
+    }
+    job.parts.push_back(part_of(context, phase, index, shifted(phase.shift, task, context.tasks), job));
+}
+
+/// Directories: those of shared trees are made and removed by the first task that shares them, and listed by all.
+void add_directories(const Context& context, const plan::Phase& phase, int task, TreeJob& job) {
+    const plan::Meta& meta = *phase.meta;
+    const int all = context.tasks.tasks();
+    if (task >= all) {
+        return;
+    }
+    if (phase.op == Op::readdir || meta.by_first) {
+        if (meta.by_first && task > 0) {
+            return;
+        }
+        job.branches = branches_of(meta, context.tasks);
+        job.first = meta.by_first ? 0 : static_cast<std::uint64_t>(task);
+        job.every = meta.by_first ? 1 : static_cast<std::uint64_t>(all);
+        return;
+    }
+    const bool mine = meta.tree.scope == plan::TreeScope::per_task ||
+                      (meta.tree.scope == plan::TreeScope::shared && task == 0) ||
+                      (meta.tree.scope == plan::TreeScope::per_node && context.tasks.index_on_node(task) == 0);
+    if (mine) {
+        plan::Meta own = meta;
+        own.tree.home_shift = 0;
+        job.branches = {branch_of(own, task, context.tasks)};
+    }
+}
+
+bool is_made_before(const plan::Plan& plan, std::size_t index) {
+    const plan::Meta& meta = *plan.phases[index].meta;
+    return std::any_of(plan.phases.begin(), plan.phases.begin() + static_cast<std::ptrdiff_t>(index),
+                       [&meta](const plan::Phase& phase) {
+                           return phase.meta && phase.meta->tree.top == meta.tree.top && phase.op == Op::mktree;
+                       });
+}
+
+std::string make_directory(const std::string& path) {
+    if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+        return "cannot make " + path + ": " + std::strerror(errno);
+    }
+    return {};
+}
+
+}  // namespace
+
+void add_tree(const Context& context, std::size_t index, StreamPlace place, workloads::StreamJob& job) {
+    const plan::Phase& phase = context.plan.phases[index];
+    auto tree = std::make_shared<TreeJob>(phase.meta->tree);
+    tree->root = context.directory;
+    tree->may_exist = context.plan.target.use_existing;
+    if (plan::on_items(phase.op)) {
+        add_items(context, phase, index, place.task, *tree);
+        job.files = tree->items();
+    } else if (phase.op == Op::walk) {
+        tree->walk = context.walk;
+        tree->node = context.tasks.node_of(place.task);
+        tree->nodes = context.tasks.nodes();
+        tree->stream_on_node = context.tasks.index_on_node(place.task);
+        job.files = 0;
+    } else {
+        add_directories(context, phase, place.task, *tree);
+        job.files = tree->own_directories();
+    }
+    job.verify = phase.op == Op::read_items &&
+                 (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    job.tree = tree;
+}
+
+std::string prepare_tree(const Context& context, std::size_t index) {
+    const plan::Phase& phase = context.plan.phases[index];
+    const bool makes = phase.op == Op::mktree || (phase.op == Op::create && !is_made_before(context.plan, index));
+    if (!context.root() || !makes || !backends::find(phase.data.backend)->traits.needs_files) {
+        return {};
+    }
+    const patterns::TreeShape shape(phase.meta->tree);
+    std::string complaint;
+    for (std::uint64_t copy = 0; complaint.empty() && copy < shape.copies(); ++copy) {
+        complaint = make_directory(context.directory + "/" + shape.top(copy));
+        if (phase.op == Op::mktree) {
+            continue;
+        }
+        // A plan without mktree: the tree is there, as nobody asked how long it takes.
+        for (const std::string& branch : branches_of(*phase.meta, context.tasks)) {
+            for (std::uint64_t d = 0; complaint.empty() && d < shape.directories() && !context.stopped(); ++d) {
+                std::string path = context.directory + "/";
+                shape.append_path(path, branch, copy, d);
+                complaint = make_directory(path);
+            }
+        }
+    }
+    return complaint;
+}
+
+void finish_tree(const Context& context, std::size_t index) {
+    const plan::Phase& phase = context.plan.phases[index];
+    if (!context.root() || phase.op != Op::rmtree || !backends::find(phase.data.backend)->traits.needs_files) {
+        return;
+    }
+    const patterns::TreeShape shape(phase.meta->tree);
+    for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
+        // What others have put there keeps it; the end of the run says so.
+        static_cast<void>(::rmdir((context.directory + "/" + shape.top(copy)).c_str()));
+    }
+}
+
+void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& tasks, const Totals& totals,
+                   Forest& forest) {
+    const plan::Meta& meta = *phase.meta;
+    if (phase.op == Op::rmtree) {
+        forest.forget(meta);
+        return;
+    }
+    const bool whole = totals.planned_operations == totals.file_operations;
+    if (phase.op == Op::create) {
+        TreeState state;
+        state.top = meta.tree.top;
+        state.objects = meta.objects;
+        state.phase = phase.id;
+        state.generation = index + 1;
+        state.write = meta.write;
+        state.whole = whole || meta.order == plan::SelectOrder::creation;
+        state.items.assign(static_cast<std::size_t>(tasks.all()), 0);
+        if (meta.by_first) {
+            const patterns::TreeShape shape(meta.tree);
+            state.whole = whole;
+            std::fill_n(state.items.begin(), tasks.tasks(),
+                        std::min(shape.items(), phase.stop.items.value_or(shape.items())));
+        } else {
+            for (const TaskRow& row : totals.rows) {
+                state.items[static_cast<std::size_t>(row.task)] = row.next_operation;
+            }
+        }
+        forest.forget(meta);
+        forest.states.push_back(state);
+        return;
+    }
+    TreeState* state = forest.find(meta);
+    if (state == nullptr) {
+        return;
+    }
+    if (phase.op == Op::remove_items && whole && !phase.stop.items) {
+        forest.forget(meta);
+    } else if (phase.op == Op::remove_items) {
+        state->whole = false;
+    } else if (phase.op == Op::rename) {
+        state->whole = state->whole && whole && !phase.stop.items;
+        ++state->rotation;
+    }
+}
+
+}  // namespace sonde::phases

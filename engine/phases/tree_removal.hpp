@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes trees by their rule: looks at what is there and takes what a rule names, by descriptors, through no link.
+#pragma once
+
+#include "phases/manifest.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+
+class TreeSweep {
+ public:
+    TreeSweep(const Manifest& manifest, bool dry, Removal& removal);
+
+    /// True when a tree of the run lies in a directory of this name.
+    bool makes(const std::string& name) const;
+    /// Removes the directory `name` of the directory open as `parent`, with the trees in it. True when it is gone.
+    bool top(int parent, const std::string& path, const std::string& name);
+
+ private:
+    using Namings = std::vector<const TreeNaming*>;
+
+    bool inside_top(int descriptor, const std::string& path, const Namings& namings);
+    bool tree(int descriptor, const std::string& path, const Namings& namings, const std::string& branch,
+              std::uint64_t directory);
+    bool entry(int descriptor, const std::string& path, const std::string& name, const Namings& namings,
+               const std::string& branch, std::uint64_t directory, bool& foreign);
+    bool file(int descriptor, const std::string& path, const std::string& name);
+    template <class Inside>
+    bool remove_directory(int parent, const std::string& path, const std::string& name, Inside inside);
+    void leave(const std::string& sentence) { removal_.left.push_back(sentence); }
+
+    std::vector<TreeNaming> namings_;
+    bool dry_;
+    Removal& removal_;
+};
+
+}  // namespace sonde::phases

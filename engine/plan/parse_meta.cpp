@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/parse_meta.hpp"
+
+#include "plan/parse.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
+#include <array>
+
+namespace sonde::plan {
+namespace {
+
+using nlohmann::json;
+
+constexpr Choice<Op> tree_ops[] = {
+    {"mktree", Op::mktree},       {"create", Op::create},   {"stat", Op::stat_items}, {"open_close", Op::open_close},
+    {"read", Op::read_items},     {"readdir", Op::readdir}, {"walk", Op::walk},       {"rename", Op::rename},
+    {"remove", Op::remove_items}, {"rmtree", Op::rmtree}};
+constexpr Choice<TreeScope> scopes[] = {
+    {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
+constexpr Choice<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
+constexpr Choice<MakeFile> makes[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
+constexpr Choice<StatCall> stat_calls[] = {
+    {"stat", StatCall::stat}, {"lstat", StatCall::lstat}, {"statx", StatCall::statx}};
+constexpr Choice<SelectOrder> orders[] = {{"creation", SelectOrder::creation},
+                                          {"permute", SelectOrder::permute},
+                                          {"replace", SelectOrder::replace},
+                                          {"zipf", SelectOrder::zipf}};
+constexpr Choice<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
+constexpr Choice<std::uint32_t> fields[] = {{"type", STATX_TYPE},     {"mode", STATX_MODE},
+                                            {"nlink", STATX_NLINK},   {"uid", STATX_UID},
+                                            {"gid", STATX_GID},       {"atime", STATX_ATIME},
+                                            {"mtime", STATX_MTIME},   {"ctime", STATX_CTIME},
+                                            {"ino", STATX_INO},       {"size", STATX_SIZE},
+                                            {"blocks", STATX_BLOCKS}, {"basic", STATX_BASIC_STATS},
+                                            {"btime", STATX_BTIME},   {"all", STATX_BASIC_STATS | STATX_BTIME}};
+constexpr Choice<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
+
+constexpr std::int64_t longest_file = 1LL << 30U;
+
+std::string plain_name(const Reader& in, const char* key, const std::string& fallback) {
+    const std::string name = in.text(key, fallback);
+    if (name.empty() || name.find('/') != std::string::npos || name[0] == '.' || name.find('\0') != std::string::npos ||
+        name.size() > 128) {
+        in.fail(key, "must be a plain name of 1 to 128 bytes without '/' and without a leading dot");
+    }
+    return name;
+}
+
+/// Items of each directory from `items_per_dir`, or from `items_per_task` divided evenly.
+void read_items(const Reader& in, Tree& tree) {
+    const std::uint64_t all = directories_of(tree);
+    if (all == 0) {
+        in.fail("depth", "and branching make more than " + std::to_string(most_directories) + " directories");
+    }
+    if (in.has("items_per_dir") && in.has("items_per_task")) {
+        in.fail("items_per_task", "and items_per_dir exclude each other: keep one");
+    }
+    constexpr std::int64_t most = 1'000'000'000'000;
+    tree.items_per_dir = static_cast<std::uint64_t>(in.integer("items_per_dir", 0, 0, most));
+    if (in.has("items_per_task")) {
+        const auto items = static_cast<std::uint64_t>(in.integer("items_per_task", 0, 0, most));
+        const std::uint64_t places = (tree.leaf_only ? leaves_of(tree) : all) * static_cast<std::uint64_t>(tree.copies);
+        if (items % places != 0) {
+            in.fail("items_per_task", "is " + std::to_string(items) + ", but must be a multiple of the " +
+                                          std::to_string(places) + " directories that hold items");
+        }
+        tree.items_per_dir = items / places;
+    }
+    if (static_cast<double>(tree.items_per_dir) * static_cast<double>(all) * tree.copies > static_cast<double>(most)) {
+        in.fail("items_per_dir", "makes more than " + std::to_string(most) + " items a task");
+    }
+}
+
+Tree read_tree(const Reader& in) {
+    Tree tree;
+    tree.top = plain_name(in, "top", tree.top);
+    tree.copies = static_cast<int>(in.integer("copies", 1, 1, 1'000'000));
+    tree.depth = static_cast<int>(in.integer("depth", 0, 0, 100'000));
+    tree.branching = static_cast<int>(in.integer("branching", 1, 1, 1'000'000'000));
+    tree.leaf_only = in.boolean("leaf_only", false);
+    tree.scope = in.choice("scope", scopes, tree.scope);
+    tree.home_shift = static_cast<int>(in.integer("home_shift", 0, -(1 << 24), 1 << 24));
+    read_items(in, tree);
+    in.done();
+    return tree;
+}
+
+std::uint32_t read_fields(const Reader& in, std::uint32_t fallback) {
+    if (!in.has("fields")) {
+        return fallback;
+    }
+    std::uint32_t mask = 0;
+    for (const json& name : in.value("fields")) {
+        const auto* found = std::find_if(std::begin(fields), std::end(fields), [&name](const auto& field) {
+            return name.is_string() && name.get<std::string>() == field.name;
+        });
+        if (found == std::end(fields)) {
+            in.fail("fields", "holds " + name.dump() +
+                                  ", which is none of type, mode, nlink, uid, gid, atime, mtime, "
+                                  "ctime, ino, size, blocks, btime, basic, all");
+        }
+        mask |= found->value;
+    }
+    return mask;
+}
+
+void read_file(const Reader& in, Meta& meta) {
+    meta.write = in.bytes("write", 0);
+    meta.read = in.bytes("read", 0);
+    for (const auto& [bytes, name] : {std::pair{meta.write, "write"}, std::pair{meta.read, "read"}}) {
+        if (bytes > static_cast<std::uint64_t>(longest_file)) {
+            in.fail(name, "is more than 1 GiB: large files are the data part's, with op = \"write\"");
+        }
+    }
+    meta.fsync = in.boolean("fsync", false);
+    meta.make = in.choice("create", makes, meta.make);
+    meta.shared_single = in.boolean("shared_single", false);
+    meta.exclusive = in.boolean("exclusive", true);
+    in.done();
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& complaint) {
+    throw PlanError("plan: " + where + " " + complaint);
+}
+
+void check_items(const std::string& where, const Phase& phase) {
+    const Meta& meta = *phase.meta;
+    const bool files = phase.op == Op::open_close || phase.op == Op::read_items;
+    if (files && meta.objects == Objects::directories) {
+        refuse(where + ".meta.objects", "= \"directories\" does not go with op = \"" + std::string(text(phase.op)) +
+                                            "\": only files are opened and read");
+    }
+    if (on_items(phase.op) && meta.tree.items_per_dir == 0) {
+        refuse(where + ".meta.tree", "has no items: give it items_per_dir or items_per_task");
+    }
+    if (phase.op == Op::create && meta.make == MakeFile::mknod && meta.write > 0) {
+        refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so file.write must be 0");
+    }
+    if (meta.fsync && phase.op == Op::create && meta.make == MakeFile::mknod) {
+        refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
+    }
+    const bool changes = phase.op == Op::create || phase.op == Op::remove_items || phase.op == Op::rename;
+    if (changes && (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
+        refuse(where + ".meta.select.order", "must be creation or permute: each item is made, renamed or removed once");
+    }
+    if (phase.op == Op::rename && meta.order != SelectOrder::creation) {
+        refuse(where + ".meta.select.order", "must be creation: each item takes the name of the one before it");
+    }
+    if (phase.op == Op::rename && meta.shared_single) {
+        refuse(where + ".meta.file.shared_single",
+               "does not go with op = \"rename\": tasks would take names from each other");
+    }
+}
+
+void check_stop_rules(const std::string& where, const Phase& phase) {
+    const bool repeats = phase.op == Op::stat_items || phase.op == Op::open_close || phase.op == Op::read_items ||
+                         phase.op == Op::readdir;
+    if ((phase.stop.time || phase.stop.min_time) && !repeats) {
+        refuse(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
+                                    "\": use stop.stonewall, or stop.time with stat, open_close, read or readdir");
+    }
+    if (phase.stop.wearout && !on_items(phase.op)) {
+        refuse(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
+    }
+    if (phase.barrier == Barrier::intra) {
+        refuse(where + ".barrier", "= \"intra\" is for data: there is nothing between open and close here");
+    }
+    if (!phase.lanes.empty() || !phase.files.empty()) {
+        refuse(where, "works on a tree, so it has no lanes and no files: those are for data");
+    }
+}
+
+}  // namespace
+
+std::uint64_t leaves_of(const Tree& tree) {
+    std::uint64_t count = 1;
+    for (int level = 0; level < tree.depth && tree.branching > 1; ++level) {
+        count *= static_cast<std::uint64_t>(tree.branching);
+        if (count > most_directories) {
+            return 0;
+        }
+    }
+    return count;
+}
+
+std::uint64_t directories_of(const Tree& tree) {
+    if (tree.branching == 1) {
+        return static_cast<std::uint64_t>(tree.depth) + 1;
+    }
+    std::uint64_t level_size = 1;
+    std::uint64_t count = 1;
+    for (int level = 0; level < tree.depth; ++level) {
+        level_size *= static_cast<std::uint64_t>(tree.branching);
+        count += level_size;
+        if (level_size > most_directories || count > most_directories) {
+            return 0;
+        }
+    }
+    return count;
+}
+
+Meta read_meta(const Reader& in) {
+    Meta meta;
+    meta.tree = read_tree(in.object_or_empty("tree"));
+    const Reader names = in.object_or_empty("names");
+    meta.names.branch = plain_name(names, "branch", meta.names.branch);
+    meta.names.file = plain_name(names, "file", meta.names.file);
+    meta.names.directory = plain_name(names, "directory", meta.names.directory);
+    if (meta.names.file == meta.names.directory || meta.names.file == meta.names.branch ||
+        meta.names.directory == meta.names.branch) {
+        names.fail("file", "and directory and branch must differ from each other");
+    }
+    names.done();
+    meta.objects = in.choice("objects", objects, meta.objects);
+    read_file(in.object_or_empty("file"), meta);
+    const Reader select = in.object_or_empty("select");
+    meta.order = select.choice("order", orders, meta.order);
+    meta.exponent = select.number("exponent", 1.0, 0.01, 10.0);
+    meta.seed = static_cast<std::uint64_t>(select.integer("seed", 1, 0, INT64_MAX));
+    select.done();
+    const Reader lookup = in.object_or_empty("lookup");
+    meta.lookup = lookup.choice("stat", stat_calls, meta.lookup);
+    meta.fields = read_fields(lookup, meta.fields);
+    meta.freshness = lookup.choice("freshness", freshness, std::uint32_t{0});
+    meta.paths = lookup.choice("paths", path_kinds, meta.paths);
+    constexpr Choice<bool> roots[] = {{"tree", false}, {"directory", true}};
+    meta.from_directory = lookup.choice("walk_from", roots, false);
+    meta.look_at_all = lookup.boolean("each_entry", true);
+    lookup.done();
+    meta.sync = in.boolean("sync", false);
+    meta.by_first = in.boolean("by_first", false);
+    in.done({"backend", "paced", "payload", "verify"});
+    return meta;
+}
+
+json overlay_meta(const json& base, const json& own) {
+    json merged = base.is_object() ? base : json::object();
+    for (const auto& [key, value] : own.items()) {
+        json& place = merged[key];
+        if (key == "tree" && place.is_object() &&
+            (value.contains("items_per_dir") || value.contains("items_per_task"))) {
+            place.erase("items_per_dir");
+            place.erase("items_per_task");
+        }
+        if (place.is_object() && value.is_object() && key != "paced") {
+            place.update(value);
+        } else {
+            place = value;
+        }
+    }
+    return merged;
+}
+
+json data_of_meta(const json& meta, const Meta& read) {
+    json data = json::object();
+    for (const char* key : {"backend", "paced", "payload", "verify"}) {
+        if (meta.contains(key)) {
+            data[key] = meta.at(key);
+        }
+    }
+    data["access"] = {{"transfer", std::max<std::uint64_t>({1, read.write, read.read})}};
+    return data;
+}
+
+void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
+    const Phase& phase = plan.phases[index];
+    const Meta& meta = *phase.meta;
+    check_items(where, phase);
+    check_stop_rules(where, phase);
+    const bool verifies = phase.data.verify != Verify::none;
+    if (verifies && phase.op == Op::read_items && (meta.read == 0 || meta.read > meta.write)) {
+        refuse(where + ".verify", "needs meta.file.read from 1 B to the " + std::to_string(meta.write) +
+                                      " B that file.write puts into each file");
+    }
+    if (meta.shared_single && verifies) {
+        refuse(where + ".verify", "does not go with file.shared_single: which task wrote last is not known");
+    }
+    if (verifies && meta.write > 0 && phase.data.payload.kind == PayloadKind::zero) {
+        refuse(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+    }
+    if (meta.tree.home_shift != 0 && meta.tree.scope != TreeScope::per_task) {
+        refuse(where + ".meta.tree.home_shift", "is only used with scope = \"per_task\"");
+    }
+    if (phase.shift.by == ShiftBy::random && (phase.op == Op::remove_items || phase.op == Op::rename)) {
+        refuse(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
+    }
+    if (phase.shift.by != ShiftBy::none && (phase.op == Op::create || phase.op == Op::mktree)) {
+        refuse(where + ".shift", "is for what comes after: a task always makes its own items");
+    }
+    if (phase.separate_process && index == 0) {
+        refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
+    }
+}
+
+bool is_tree_op(const std::string& name) {
+    return std::any_of(std::begin(tree_ops), std::end(tree_ops), [&](const auto& op) { return name == op.name; });
+}
+
+bool is_tree_op_only(const std::string& name) {
+    return is_tree_op(name) && name != "stat" && name != "read" && name != "remove";
+}
+
+Op tree_op(const Reader& phase) {
+    return phase.choice("op", tree_ops);
+}
+
+const char* tree_op_text(Op op) {
+    for (const auto& choice : tree_ops) {
+        if (choice.value == op) {
+            return choice.name;
+        }
+    }
+    return nullptr;
+}
+
+bool on_tree(Op op) {
+    return tree_op_text(op) != nullptr;
+}
+
+bool on_items(Op op) {
+    return op == Op::create || op == Op::stat_items || op == Op::open_close || op == Op::read_items ||
+           op == Op::rename || op == Op::remove_items;
+}
+
+const char* text(TreeScope scope) {
+    for (const auto& choice : scopes) {
+        if (choice.value == scope) {
+            return choice.name;
+        }
+    }
+    return "?";
+}
+
+}  // namespace sonde::plan

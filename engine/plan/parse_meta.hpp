@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the metadata part of a plan, and the rules between its members.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "plan/reader.hpp"
+
+namespace sonde::plan {
+
+/// The member `meta`; members that belong to the data part (backend, paced, payload, verify) are read elsewhere.
+Meta read_meta(const Reader& in);
+
+/// The plan's `meta` with the phase's own laid over it, member by member.
+nlohmann::json overlay_meta(const nlohmann::json& base, const nlohmann::json& own);
+
+/// The members of `meta` that make up the phase's data: backend, paced, payload, verify, and a transfer as long as the
+/// longest file.
+nlohmann::json data_of_meta(const nlohmann::json& meta, const Meta& read);
+
+/// The rules between members of one phase. Throws PlanError.
+void check_meta(const std::string& where, const Plan& plan, std::size_t index);
+
+/// How the operations on trees are called in a plan.
+bool is_tree_op(const std::string& name);       ///< also stat, read and remove
+bool is_tree_op_only(const std::string& name);  ///< those that no operation on data is called
+Op tree_op(const Reader& phase);
+
+}  // namespace sonde::plan

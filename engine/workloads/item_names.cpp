@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/item_names.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace sonde::workloads {
+namespace {
+
+/// Below this many items in each directory, entering one costs more than a longer path does.
+constexpr std::uint64_t worth_entering = 64;
+constexpr std::size_t digits = 21;  // of a 64-bit number, and the zero byte
+
+/// Bytes of the longest path of a directory, below the run directory.
+std::size_t longest_path(const TreeJob& job) {
+    std::size_t longest = 0;
+    for (const TreePart& part : job.parts) {
+        std::string path;
+        job.shape.append_path(path, part.branch, job.shape.copies() - 1, job.shape.directories() - 1);
+        longest = std::max(longest, path.size());
+    }
+    return longest;
+}
+
+std::size_t longest_stem(const TreeJob& job) {
+    std::size_t longest = 0;
+    for (const TreePart& part : job.parts) {
+        longest = std::max(longest, part.stem.size());
+    }
+    return longest;
+}
+
+}  // namespace
+
+ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::Names& names, bool single_directory)
+    : job_(job), meta_(meta), names_(names), by_directory_(false), slots_(most) {
+    const bool one = job.shape.copies() * job.shape.holders() == 1;
+    const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
+    by_directory_ = meta.paths == plan::PathKind::relative && (one || (in_order && !single_directory));
+    const std::size_t before = by_directory_ ? 0 : longest_path(job) + job.root.size() + 2;
+    const std::size_t width = before + longest_stem(job) + digits;
+    memory_.resize(width * most);
+    for (std::size_t k = 0; k < most; ++k) {
+        slots_[k].text = memory_.data() + k * width;
+    }
+}
+
+ItemNames::~ItemNames() {
+    if (entered_) {
+        names_.leave(at_);
+    }
+}
+
+void ItemNames::begin_part(const TreePart& part, std::uint64_t first) {
+    part_ = &part;
+    part_first_ = first;
+    const std::uint64_t items = std::max<std::uint64_t>(1, part.items);
+    const std::uint64_t key = patterns::mix64(meta_.seed) + static_cast<std::uint64_t>(part.owner);
+    if (meta_.order == plan::SelectOrder::permute || meta_.order == plan::SelectOrder::zipf) {
+        permutation_.emplace(items, key);
+    }
+    if (meta_.order == plan::SelectOrder::zipf) {
+        zipf_.emplace(items, meta_.exponent, key);
+    }
+}
+
+std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const noexcept {
+    switch (meta_.order) {
+        case plan::SelectOrder::creation:
+            break;
+        case plan::SelectOrder::permute:
+            return (*permutation_)(index);
+        case plan::SelectOrder::replace: {
+            const std::uint64_t key = patterns::mix64(meta_.seed) + static_cast<std::uint64_t>(part_->owner);
+            return patterns::scale(patterns::mix64(patterns::mix64(key + pass) + index), part_->items);
+        }
+        case plan::SelectOrder::zipf:
+            // The favorites lie all over the tree, not in its first directory.
+            return (*permutation_)((*zipf_)(pass * part_->items + index) - 1);
+    }
+    return index;
+}
+
+std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
+    const std::uint64_t wanted = copy * job_.shape.directories() + directory;
+    if (entered_ && entered_directory_ == wanted && entered_part_ == part_) {
+        return 0;
+    }
+    if (entered_) {
+        names_.leave(at_);
+        entered_ = false;
+    }
+    scratch_ = job_.root;
+    if (by_directory_) {
+        scratch_ += "/";
+        job_.shape.append_path(scratch_, part_->branch, copy, directory);
+    }
+    const backends::Directory at = names_.enter(backends::anywhere, scratch_.c_str());
+    if (at < 0) {
+        trouble_ = scratch_;
+        return at;
+    }
+    at_ = at;
+    entered_ = true;
+    entered_directory_ = wanted;
+    entered_part_ = part_;
+    return 0;
+}
+
+void ItemNames::write(Slot& slot, std::uint64_t item) {
+    const patterns::TreeShape::Place place = job_.shape.place(item);
+    const std::uint64_t directory = by_directory_ ? 0 : place.copy * job_.shape.directories() + place.directory;
+    if (slot.part != part_ || slot.directory != directory) {
+        scratch_.clear();
+        if (!by_directory_) {
+            scratch_ = meta_.paths == plan::PathKind::full ? job_.root + "/" : std::string();
+            job_.shape.append_path(scratch_, part_->branch, place.copy, place.directory);
+            scratch_ += "/";
+        }
+        scratch_ += part_->stem;
+        std::memcpy(slot.text, scratch_.data(), scratch_.size());
+        slot.prefix = scratch_.size();
+        slot.part = part_;
+        slot.directory = directory;
+    }
+    slot.item = item;
+    *std::to_chars(slot.text + slot.prefix, slot.text + slot.prefix + digits, place.number).ptr = '\0';
+}
+
+std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint64_t pass) {
+    if (part_ == nullptr || next < part_first_ || next >= part_first_ + part_->items) {
+        std::uint64_t first = 0;
+        for (const TreePart& part : job_.parts) {
+            if (next < first + part.items) {
+                begin_part(part, first);
+                break;
+            }
+            first += part.items;
+        }
+    }
+    const std::uint64_t index = next - part_first_;
+    std::uint64_t count = std::min<std::uint64_t>({most, to - next, part_->items - index});
+    if (by_directory_) {
+        const std::uint64_t per_dir = job_.shape.items_per_dir();
+        if (meta_.order == plan::SelectOrder::creation) {
+            count = std::min(count, per_dir - index % per_dir);
+        }
+        const patterns::TreeShape::Place place = job_.shape.place(select(index, pass));
+        if (const std::int64_t failed = enter(place.copy, place.directory); failed < 0) {
+            return failed;
+        }
+    } else if (meta_.paths == plan::PathKind::relative && !entered_) {
+        if (const std::int64_t failed = enter(0, 0); failed < 0) {
+            return failed;
+        }
+        entered_part_ = nullptr;
+    }
+    for (std::uint64_t k = 0; k < count; ++k) {
+        write(slots_[k], select(index + k, pass));
+    }
+    return static_cast<std::int64_t>(count);
+}
+
+std::string ItemNames::path(std::size_t k) const {
+    std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
+    if (by_directory_) {
+        const patterns::TreeShape::Place place = job_.shape.place(slots_[k].item);
+        job_.shape.append_path(path, part_->branch, place.copy, place.directory);
+        path += "/";
+    }
+    return path + slots_[k].text;
+}
+
+}  // namespace sonde::workloads

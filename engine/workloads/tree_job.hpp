@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of a tree one stream works on.
+#pragma once
+
+#include "patterns/tree.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::workloads {
+
+struct WalkBoard;
+
+/// Items of one task.
+struct TreePart {
+    int owner = 0;                 ///< whose items
+    std::string branch;            ///< first part of the names of the directories they lie in
+    std::string stem;              ///< of their own names
+    std::uint64_t items = 0;       ///< so many of them, in the order of creation
+    std::uint64_t generation = 0;  ///< create: of what is written; read: of what is expected, 0 = not known
+    std::uint64_t rotation = 0;    ///< whole renamings since then: how far content has moved from name to name
+};
+
+struct TreeJob {
+    explicit TreeJob(const plan::Tree& tree) : shape(tree) {}
+
+    patterns::TreeShape shape;
+    std::string root;                   ///< the run directory
+    std::vector<TreePart> parts;        ///< items; one after the other
+    std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
+    std::uint64_t first = 0, every = 1;
+    bool may_exist = false;  ///< directories that are there already are no error
+    // walk
+    WalkBoard* walk = nullptr;  ///< shared by the streams of this node
+    int stream_on_node = 0, node = 0, nodes = 1;
+
+    /// Directories over all branches and copies.
+    std::uint64_t all_directories() const { return branches.size() * shape.copies() * shape.directories(); }
+    std::uint64_t own_directories() const {
+        const std::uint64_t all = all_directories();
+        return all > first ? (all - first - 1) / every + 1 : 0;
+    }
+    std::uint64_t items() const {
+        std::uint64_t sum = 0;
+        for (const TreePart& part : parts) {
+            sum += part.items;
+        }
+        return sum;
+    }
+    /// Identity of the content of a task's item.
+    std::uint64_t file_number(const TreePart& part, std::uint64_t item) const {
+        const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
+        const std::uint64_t moved = item < ring ? (item + part.rotation) % ring : item;
+        return static_cast<std::uint64_t>(part.owner) * shape.items() + moved;
+    }
+};
+
+}  // namespace sonde::workloads

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/tree_stream.hpp"
+
+#include "plan/parse.hpp"
+
+#include <cerrno>
+
+namespace sonde::workloads {
+namespace {
+
+bool on_directories(plan::Op op) {
+    return op == plan::Op::mktree || op == plan::Op::rmtree || op == plan::Op::readdir;
+}
+
+}  // namespace
+
+template <class Time>
+TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock,
+                             meters::StreamMeter& meter, std::unique_ptr<backends::Channel> channel,
+                             std::unique_ptr<Buffers> buffers)
+    : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
+      tree_(*job.tree),
+      meta_(*job.phase->meta),
+      op_(job.phase->op),
+      names_(*this->channel_->names()),
+      buffers_(std::move(buffers)),
+      items_(tree_, meta_, names_, op_ == plan::Op::rename),
+      planned_(job.files) {
+    if (op_ == plan::Op::create) {
+        length_ = static_cast<std::uint32_t>(meta_.write);
+    } else if (op_ == plan::Op::read_items) {
+        length_ = static_cast<std::uint32_t>(meta_.read);
+    } else if (op_ == plan::Op::readdir) {
+        listing_.resize(std::size_t{64} << 10U);
+    }
+}
+
+template <class Time>
+template <class Call, class Name>
+bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kind, const char* what, Call call,
+                            Name name_of) {
+    meters::Histogram& histogram = this->meter_.histogram[kind];
+    std::uint64_t last = this->now();
+    for (std::size_t k = 0; k < count; ++k) {
+        const std::int64_t result = call(k);
+        const std::uint64_t end = this->now();
+        if (result < 0) [[unlikely]] {
+            this->settle();
+            this->fail(name_of(k), what, static_cast<int>(-result), 0);
+            return false;
+        }
+        histogram.add(this->time_.duration_ns(end - last));
+        ++this->done_;
+        ++next;
+        this->bytes_ += length_;
+        const bool passed = this->place(last, end, length_);
+        last = end;
+        if (op_ == plan::Op::read_items && this->job_.verify) [[unlikely]] {
+            check(k, result);
+            last = this->now();
+        }
+        if (passed || this->told_to_stop()) [[unlikely]] {
+            this->settle();
+            return false;
+        }
+    }
+    this->settle();
+    return true;
+}
+
+template <class Time>
+bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
+    const auto path = [this](std::size_t k) { return items_.path(k); };
+    if (meta_.objects == plan::Objects::directories) {
+        return each(
+            next, count, meters::kind_mkdir, "create",
+            [this](std::size_t k) -> std::int64_t {
+                const int result = names_.make_directory(items_.at(), items_.name(k));
+                return result == -EEXIST && !meta_.exclusive ? 0 : result;
+            },
+            path);
+    }
+    backends::NewFile how;
+    how.exclusive = meta_.exclusive && !meta_.shared_single;
+    how.fsync = meta_.fsync;
+    how.node = meta_.make == plan::MakeFile::mknod;
+    return each(
+        next, count, meters::kind_create, "create",
+        [this, &how](std::size_t k) -> std::int64_t {
+            if (length_ > 0) {
+                const std::uint64_t number = tree_.file_number(items_.part(), items_.item(k));
+                payload::Image& image = buffers_->image(0);
+                image.set_origin({number, items_.part().generation});
+                how.content = {image.at(0, length_), length_};
+            }
+            const int result = names_.make_file(items_.at(), items_.name(k), how);
+            return how.node && result == -EEXIST && !how.exclusive ? 0 : result;
+        },
+        path);
+}
+
+template <class Time>
+bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
+    const auto path = [this](std::size_t k) { return items_.path(k); };
+    if (length_ == 0) {
+        return each(
+            next, count, meters::kind_open_close, "open",
+            [this](std::size_t k) -> std::int64_t { return names_.open_close(items_.at(), items_.name(k)); }, path);
+    }
+    return each(
+        next, count, meters::kind_read, "read",
+        [this](std::size_t k) -> std::int64_t {
+            const std::int64_t got =
+                names_.read(items_.at(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+            // With verification a short file is a wrong one, and said so there.
+            return got >= 0 && got < length_ && !this->job_.verify ? -ENODATA : got;
+        },
+        path);
+}
+
+/// The first item is put aside, each further one takes the name of the one before, and the first takes the name of the
+/// last but one: as many calls as items, and the same names afterwards.
+template <class Time>
+bool TreeStream<Time>::rename(std::uint64_t& next, std::size_t count) {
+    const std::uint64_t last = items_.part().items - 1;
+    return each(
+        next, count, meters::kind_rename, "rename",
+        [this, last](std::size_t k) -> std::int64_t {
+            const std::uint64_t item = items_.item(k);
+            if (item == 0) {
+                ring_start_ = std::string(items_.name(k)) + "-XX";
+                ring_before_ = ring_start_;
+            }
+            const char* from = item > 0 && item == last ? ring_start_.c_str() : items_.name(k);
+            const int result = names_.rename(items_.at(), from, ring_before_.c_str());
+            ring_before_ = items_.name(k);
+            return result;
+        },
+        [this](std::size_t k) { return items_.path(k); });
+}
+
+template <class Time>
+bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
+    const auto path = [this](std::size_t k) { return items_.path(k); };
+    switch (op_) {
+        case plan::Op::create:
+            return create(next, count);
+        case plan::Op::stat_items: {
+            const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx,
+                                     meta_.fields, meta_.freshness};
+            return each(
+                next, count, meters::kind_stat, "stat",
+                [this, &how](std::size_t k) -> std::int64_t { return names_.look(items_.at(), items_.name(k), how); },
+                path);
+        }
+        case plan::Op::open_close:
+        case plan::Op::read_items:
+            return read(next, count);
+        case plan::Op::rename:
+            return rename(next, count);
+        case plan::Op::remove_items:
+            if (meta_.objects == plan::Objects::directories) {
+                return each(
+                    next, count, meters::kind_rmdir, "remove",
+                    [this](std::size_t k) -> std::int64_t {
+                        return names_.remove_directory(items_.at(), items_.name(k));
+                    },
+                    path);
+            }
+            return each(
+                next, count, meters::kind_remove, "remove",
+                [this](std::size_t k) -> std::int64_t { return names_.remove_file(items_.at(), items_.name(k)); },
+                path);
+        default:
+            return false;
+    }
+}
+
+template <class Time>
+bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uint64_t pass) {
+    while (next < to) {
+        const std::int64_t count = items_.prepare(next, to, pass);
+        if (count < 0) {
+            this->fail(items_.trouble(), "open", static_cast<int>(-count), 0);
+            return false;
+        }
+        if (!run_batch(next, static_cast<std::size_t>(count))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The n-th of this stream's directories, as a path for calls. Those to be removed come in the opposite order.
+template <class Time>
+void TreeStream<Time>::directory_name(std::uint64_t n, std::string& path) const {
+    std::uint64_t number = tree_.first + n * tree_.every;
+    if (op_ == plan::Op::rmtree) {
+        number = tree_.all_directories() - 1 - number;
+    }
+    const std::uint64_t of_branch = tree_.shape.copies() * tree_.shape.directories();
+    const std::uint64_t in_branch = number % of_branch;
+    path = tree_.root + "/";
+    tree_.shape.append_path(path, tree_.branches[number / of_branch], in_branch / tree_.shape.directories(),
+                            in_branch % tree_.shape.directories());
+}
+
+/// One directory from opening to closing. Entries found, or -errno.
+template <class Time>
+std::int64_t TreeStream<Time>::list(const char* path) {
+    const backends::Directory directory = names_.enter(backends::anywhere, path);
+    if (directory < 0) {
+        return directory;
+    }
+    std::int64_t found = 0;
+    std::int64_t got = 0;
+    while ((got = names_.list(directory, listing_)) > 0) {
+        std::size_t place = 0;
+        for (backends::Entry entry; names_.next({listing_.data(), static_cast<std::size_t>(got)}, place, entry);) {
+            ++found;
+        }
+    }
+    names_.leave(directory);
+    return got < 0 ? got : found;
+}
+
+template <class Time>
+bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
+    const auto path = [this](std::size_t k) { return directories_[k]; };
+    while (next < to) {
+        const std::size_t count = std::min<std::uint64_t>(directories_.size(), to - next);
+        for (std::size_t k = 0; k < count; ++k) {
+            directory_name(next + k, directories_[k]);
+        }
+        bool good = false;
+        if (op_ == plan::Op::mktree) {
+            good = each(
+                next, count, meters::kind_mkdir, "create",
+                [this](std::size_t k) -> std::int64_t {
+                    const int result = names_.make_directory(backends::anywhere, directories_[k].c_str());
+                    return result == -EEXIST && tree_.may_exist ? 0 : result;
+                },
+                path);
+        } else if (op_ == plan::Op::rmtree) {
+            good = each(
+                next, count, meters::kind_rmdir, "remove",
+                [this](std::size_t k) -> std::int64_t {
+                    return names_.remove_directory(backends::anywhere, directories_[k].c_str());
+                },
+                path);
+        } else {
+            good = each(
+                next, count, meters::kind_readdir, "list",
+                [this](std::size_t k) -> std::int64_t {
+                    const std::int64_t found = list(directories_[k].c_str());
+                    this->meter_.entries += found > 0 ? static_cast<std::uint64_t>(found) : 0;
+                    return found;
+                },
+                path);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <class Time>
+void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
+    const TreePart& part = items_.part();
+    if (part.generation == 0) {
+        return;
+    }
+    const std::uint64_t from = this->time_.raw();
+    payload::Image& expected = buffers_->expected();
+    expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
+    this->meter_.checked_bytes += length_;
+    const auto wrong =
+        payload::compare(expected, buffers_->read_buffer(0), 0, length_, static_cast<std::uint64_t>(got));
+    if (wrong) {
+        ++this->meter_.mismatches;
+        this->report(items_.path(k), "verify", 0, wrong->offset,
+                     std::string(payload::text(wrong->kind)) + " data, written by task " + std::to_string(part.owner) +
+                         ": " + wrong->text);
+    }
+    const std::uint64_t spent = this->time_.raw() - from;
+    this->paused_ += spent;
+    this->meter_.verify_ns += static_cast<std::int64_t>(this->time_.duration_ns(spent));
+}
+
+/// The file system is made durable as part of the phase.
+template <class Time>
+void TreeStream<Time>::sync() {
+    const std::uint64_t from = this->now();
+    const backends::Directory directory = names_.enter(backends::anywhere, tree_.root.c_str());
+    const int result = directory < 0 ? directory : names_.sync(directory);
+    if (directory >= 0) {
+        names_.leave(directory);
+    }
+    const std::uint64_t to = this->now();
+    this->meter_.part[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));
+    this->meter_.histogram[meters::kind_fsync].add(this->time_.duration_ns(to - from));
+    if (result < 0) {
+        this->fail(tree_.root, "sync", -result, 0);
+    }
+}
+
+template <class Time>
+bool TreeStream<Time>::run_pass(std::uint64_t pass) {
+    const std::uint64_t from = this->now();
+    std::uint64_t next = 0;
+    bool good = true;
+    while (good && next < planned_ && this->done_ < this->target_) {
+        const std::uint64_t to = next + std::min(planned_ - next, this->target_ - this->done_);
+        good = on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
+        if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
+            this->after_stonewall();
+            good = true;
+        }
+    }
+    if (pass == 0) {
+        this->meter_.next_operation = next;
+        this->meter_.files_done = next;
+    }
+    this->meter_.file_operations = this->done_;
+    this->meter_.bytes[op_ == plan::Op::create ? 1 : 0] = this->bytes_;
+    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    if (meta_.sync && !this->failed_ && !this->told_to_stop() && !this->another_pass()) {
+        sync();
+    }
+    return good && next == planned_ && !this->failed_;
+}
+
+template class TreeStream<MachineTime>;
+template class TreeStream<ChannelTime>;
+
+}  // namespace sonde::workloads

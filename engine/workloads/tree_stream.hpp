@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on the items and directories of a tree. What a name is costs nothing in the timed call: names are made in
+// batches before.
+#pragma once
+
+#include "workloads/buffers.hpp"
+#include "workloads/item_names.hpp"
+#include "workloads/timed_stream.hpp"
+
+#include <array>
+
+namespace sonde::workloads {
+
+template <class Time>
+class TreeStream final : public TimedStream<Time> {
+ public:
+    /// `buffers` only where bytes are written or read.
+    TreeStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,
+               std::unique_ptr<backends::Channel> channel, std::unique_ptr<Buffers> buffers);
+
+ private:
+    bool run_pass(std::uint64_t pass) override;
+    /// Operations `next` … to-1. False when the stream is to end, or the deadline has passed.
+    bool run_items(std::uint64_t& next, std::uint64_t to, std::uint64_t pass);
+    bool run_directories(std::uint64_t& next, std::uint64_t to);
+    bool run_batch(std::uint64_t& next, std::size_t count);
+    /// Calls `call(k)` for each name of a batch; `name_of(k)` is its path for messages.
+    template <class Call, class Name>
+    bool each(std::uint64_t& next, std::size_t count, unsigned kind, const char* what, Call call, Name name_of);
+    bool create(std::uint64_t& next, std::size_t count);
+    bool read(std::uint64_t& next, std::size_t count);
+    bool rename(std::uint64_t& next, std::size_t count);
+    void check(std::size_t k, std::int64_t got);
+    void sync();
+    std::int64_t list(const char* path);
+    void directory_name(std::uint64_t n, std::string& path) const;
+
+    const TreeJob& tree_;
+    const plan::Meta& meta_;
+    plan::Op op_;
+    backends::Names& names_;
+    std::unique_ptr<Buffers> buffers_;
+    ItemNames items_;
+    std::uint64_t planned_;
+    std::uint32_t length_ = 0;  ///< bytes of each operation
+    std::array<std::string, 64> directories_;
+    std::vector<std::byte> listing_;        ///< readdir
+    std::string ring_start_, ring_before_;  ///< rename: the name that is kept aside, and the one before
+};
+
+}  // namespace sonde::workloads

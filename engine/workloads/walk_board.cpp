@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/walk_board.hpp"
+
+#include <sched.h>
+#include <cstring>
+#include <new>
+
+namespace sonde::workloads {
+
+bool WalkStack::lock() noexcept {
+    // A few tries at once, then others may run: with more streams than cores the holder may be waiting for this core.
+    constexpr int most = 1'000'000;
+    for (int i = 0; i < most; ++i) {
+        std::uint32_t free = 0;
+        if (locked_.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
+            return true;
+        }
+        if (i > 16) {
+            sched_yield();
+        }
+    }
+    return false;
+}
+
+bool WalkStack::put(std::string_view path) noexcept {
+    if (path.size() > longest || count_.load(std::memory_order_relaxed) >= places || !lock()) {
+        return false;
+    }
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    const bool room = count < places;
+    if (room) {
+        Place& place = place_[(oldest_ + count) % places];
+        place.length = static_cast<std::uint16_t>(path.size());
+        std::memcpy(place.text, path.data(), path.size());
+        count_.store(count + 1, std::memory_order_relaxed);
+    }
+    unlock();
+    return room;
+}
+
+bool WalkStack::take_newest(std::string& path) noexcept {
+    if (count_.load(std::memory_order_relaxed) == 0 || !lock()) {
+        return false;
+    }
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    if (count > 0) {
+        const Place& place = place_[(oldest_ + count - 1) % places];
+        path.assign(place.text, place.length);
+        count_.store(count - 1, std::memory_order_relaxed);
+    }
+    unlock();
+    return count > 0;
+}
+
+bool WalkStack::take_oldest(std::string& path) noexcept {
+    if (count_.load(std::memory_order_relaxed) == 0 || !lock()) {
+        return false;
+    }
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    if (count > 0) {
+        const Place& place = place_[oldest_];
+        path.assign(place.text, place.length);
+        oldest_ = (oldest_ + 1) % places;
+        count_.store(count - 1, std::memory_order_relaxed);
+    }
+    unlock();
+    return count > 0;
+}
+
+void WalkBoard::reset(int count) {
+    streams = count;
+    outstanding.store(1);
+    for (int i = 0; i < count; ++i) {
+        std::memset(static_cast<void*>(&stack(i)), 0, sizeof(WalkStack));
+    }
+}
+
+}  // namespace sonde::workloads

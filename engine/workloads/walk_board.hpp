@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the streams of a node share a walk: each has a short stack of directories that it has found and not entered, from
+// which the others take when they have nothing left. Plain data in memory shared by processes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sonde::workloads {
+
+/// Paths that one stream offers. The owner puts and takes at one end, thieves take at the other: what they get was
+/// found first, so it lies nearest to the root and is likely to hold the most.
+class WalkStack {
+ public:
+    static constexpr std::uint32_t places = 128;
+    static constexpr std::size_t longest = 511;  ///< bytes of a path; longer ones are not offered
+
+    /// False when there is no room or the path is too long: then the caller walks it at once.
+    bool put(std::string_view path) noexcept;
+    bool take_newest(std::string& path) noexcept;
+    bool take_oldest(std::string& path) noexcept;
+
+ private:
+    struct Place {
+        std::uint16_t length;
+        char text[longest];
+    };
+    /// A lock for a few hundred nanoseconds. False when it cannot be had for a second: its holder was killed.
+    bool lock() noexcept;
+    void unlock() noexcept { locked_.store(0, std::memory_order_release); }
+
+    std::atomic<std::uint32_t> locked_;
+    std::atomic<std::uint32_t> count_;
+    std::uint32_t oldest_;
+    Place place_[places];
+};
+
+/// At the start of the shared memory; the stacks follow. Zeroed memory is a valid empty board.
+struct WalkBoard {
+    /// Directories found and not finished, of all streams, and one for a walk that has not begun.
+    std::atomic<std::int64_t> outstanding;
+    int streams = 0;
+
+    static std::size_t bytes_for(int streams) { return 4096 + static_cast<std::size_t>(streams) * sizeof(WalkStack); }
+    WalkStack& stack(int stream) {
+        return *reinterpret_cast<WalkStack*>(reinterpret_cast<std::byte*>(this) + 4096 +
+                                             static_cast<std::size_t>(stream) * sizeof(WalkStack));
+    }
+    /// Empties everything: a walk has `streams` streams and one task, to begin.
+    void reset(int streams);
+};
+
+}  // namespace sonde::workloads

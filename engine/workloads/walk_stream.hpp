@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A walk through trees as they are found on storage, depth first, shared by the streams of a node. What there is is not
+// known beforehand, so trees that others made can be walked too.
+#pragma once
+
+#include "workloads/timed_stream.hpp"
+#include "workloads/tree_job.hpp"
+#include "workloads/walk_board.hpp"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace sonde::workloads {
+
+/// One operation an entry: found, and looked at when the plan says so. Between nodes the directories below the root are
+/// dealt out beforehand; on a node, streams that have nothing left take from the others.
+template <class Time>
+class WalkStream final : public TimedStream<Time> {
+ public:
+    WalkStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,
+               std::unique_ptr<backends::Channel> channel);
+
+ private:
+    bool run_pass(std::uint64_t pass) override;
+    bool begin_walk();
+    std::vector<std::string> roots() const;
+    bool walk(const std::string& path);
+    bool walk_inside(backends::Directory directory, std::size_t depth);
+    bool visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
+    bool descend(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
+    bool look(backends::Directory directory, const backends::Entry& entry);
+    bool is_directory(backends::Directory directory, const backends::Entry& entry);
+    bool leave_for(const char* what, std::int64_t result);
+    bool take(std::string& path);
+    std::vector<std::byte>& buffer(std::size_t depth);
+    bool count_entry(std::uint64_t from, std::uint64_t to);
+    WalkStack& own() { return tree_.walk->stack(tree_.stream_on_node); }
+
+    const TreeJob& tree_;
+    const plan::Meta& meta_;
+    backends::Names& names_;
+    backends::Look how_;
+    bool counting_ = true;                        ///< false: this node only looks for its share
+    std::string path_;                            ///< of the directory that is being walked, below the run directory
+    std::string found_;                           ///< what was taken from a stack
+    std::deque<std::vector<std::byte>> buffers_;  ///< by depth; their addresses stay
+    std::vector<std::string> children_;           ///< of a directory that is dealt out
+    bool dealing_ = false;
+};
+
+}  // namespace sonde::workloads

@@ -152,8 +152,11 @@ def _print_findings(console: Console, record: RecordReader) -> None:
     findings = sorted(
         record.all_findings, key=lambda one: list(_SEVERITY).index(one.severity) if one.severity in _SEVERITY else 9
     )
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        console.print(_finding(finding))
+        alike.setdefault((finding.severity, finding.text, finding.advice), []).append(finding)
+    for group in alike.values():
+        console.print(_finding(group))
     for error in record.errors[:5]:
         console.print(Text(f"✗ {error.text}", style="red"))
     if len(record.errors) > 5:
@@ -162,11 +165,14 @@ def _print_findings(console: Console, record: RecordReader) -> None:
         console.print()
 
 
-def _finding(finding: Finding) -> Text:
+def _finding(alike: list[Finding]) -> Text:
+    """What was found in the same words in several phases is said once, with their names."""
+    finding = alike[0]
     mark, style = _SEVERITY.get(finding.severity, ("·", "dim"))
     text = Text(f"{mark} ", style=style)
-    if finding.phase:
-        text.append(f"{finding.phase}: ", style="default")
+    phases = ", ".join(dict.fromkeys(one.phase for one in alike if one.phase))
+    if phases:
+        text.append(f"{phases}: ", style="default")
     text.append(sentence(finding.text), style="default")
     if finding.advice:
         text.append(f" {sentence(finding.advice)}", style="dim")

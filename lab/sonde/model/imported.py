@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from sonde.model.sameness import short_hash
+from sonde.model.series import host_stem
 
 _EPOCH = "imported/1"
 
@@ -70,10 +71,9 @@ class ImportedRun:
     def key(self) -> dict[str, str]:
         """The part of the key of its series that all its phases share."""
         what = {"tool": self.tool.split(" ")[0], "tasks": self.tasks, "nodes": self.nodes, **self.experiment}
-        place = " ".join(part for part in (self.file_system, self.target) if part)
         return {
-            "system": self.system or self.host or "unknown",
-            "file_system": place or "unknown",
+            "system": self.system or host_stem(self.host) or "unknown",
+            "file_system": self.file_system or self.target or "unknown",
             "experiment": short_hash([_EPOCH, what]),
             "node_class": self.node_class,
             "epoch": _EPOCH,

@@ -105,9 +105,14 @@ def nominal_gib(memory_bytes: int) -> int:
         size *= 2
 
 
+def host_stem(host: str) -> str:
+    """``nid`` of ``nid00123.local``: what all nodes of a machine share in their names."""
+    return re.sub(r"\d+", "", host.split(".")[0]).strip("-_") or host
+
+
 def _system(machines: Sequence[NodeLine]) -> str:
     """The host names without their numbers: nodes of one machine are called nid00001, nid00002, …"""
-    stems = {re.sub(r"\d+", "", one.host.split(".")[0]).strip("-_") or one.host for one in machines}
+    stems = {host_stem(one.host) for one in machines}
     return "+".join(sorted(stems - {""})) or "unknown"
 
 

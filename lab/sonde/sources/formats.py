@@ -10,7 +10,9 @@ from pathlib import Path
 
 from sonde.model.errors import UserError
 from sonde.model.imported import ImportedRun
+from sonde.sources import elbencho, fio, io500, ior, iozone, mdtest
 from sonde.sources.about import About
+from sonde.sources.commands import clock_time
 
 _LARGEST = 256 << 20
 
@@ -27,7 +29,17 @@ class Format:
     read: Callable[[str, About], Sequence[ImportedRun]]
 
 
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (
+    Format("IOR JSON", ior.is_json, ior.read_json),
+    Format("IO500 summary", io500.is_summary, io500.read_summary),
+    Format("IO500 result", io500.is_result, io500.read_result),
+    Format("fio JSON", fio.matches, fio.read),
+    Format("elbencho JSON", elbencho.is_json, elbencho.read_json),
+    Format("elbencho CSV", elbencho.is_csv, elbencho.read_csv),
+    Format("IOzone", iozone.matches, iozone.read),
+    Format("mdtest", mdtest.matches, mdtest.read),
+    Format("IOR", ior.is_text, ior.read_text),
+)
 
 
 def read_results(path: Path, about: About) -> Sequence[ImportedRun]:
@@ -36,7 +48,8 @@ def read_results(path: Path, about: About) -> Sequence[ImportedRun]:
         if path.stat().st_size > _LARGEST:
             raise UserError(f"{path} is larger than {_LARGEST >> 20} MiB; that is no result of a tool that is known.")
         text = path.read_text(encoding="utf-8", errors="replace")
-        when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        # IO500 names the folder of a run by its time.
+        when = clock_time(path.absolute().parent.name) or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as reason:
         raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
     chosen = next((one for one in FORMATS if one.matches(text[: 1 << 16])), None)

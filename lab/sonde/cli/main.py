@@ -21,7 +21,12 @@ import sonde
 from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
 
 # In the order people need them. Each is a module here with a command of the same name.
-VERBS = ("check", "run", "plan", "list", "show", "tag", "rm", "query", "export", "import", "report", "clean", "doctor")
+VERBS = (
+    *("check", "run", "plan"),
+    *("list", "show", "tag", "rm", "query", "export", "import"),
+    *("compare", "trend", "baseline", "gate"),
+    *("report", "clean", "doctor"),
+)
 
 _HELP = """Measures storage, and says how far the numbers can be trusted.
 
@@ -29,6 +34,8 @@ _HELP = """Measures storage, and says how far the numbers can be trusted.
   sonde check /scratch           how fast is the file system under /scratch? (about a minute)
   sonde run quick --on /scratch  run a ready-made experiment, or a plan file of your own
   sonde show last                the numbers of the last run again
+  sonde trend                    what changed over time, and since when
+  sonde compare tag:old tag:new  two sides, number by number, with intervals
   sonde report last              the last run as one HTML file
   sonde doctor /scratch          what works on this machine, and why not
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sonde.cli.screen import messages
@@ -22,15 +22,22 @@ def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool)
 def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path:
     """The same, raising UserError."""
     # The charts' libraries take longer to import than most commands take to run.
-    from sonde.report import ReportError, write_report
+    from sonde.report import write_report
+
+    return write_with(lambda: write_report(runs, out, title), out, quiet)
+
+
+def write_with(writer: Callable[[], Path], out: Path, quiet: bool) -> Path:
+    """Calls `writer`, which writes the file `out`. Raises UserError when that cannot be done."""
+    from sonde.report import ReportError
 
     console = messages()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         if quiet or not console.is_terminal:
-            return write_report(runs, out, title)
+            return writer()
         with console.status("writing the report", spinner="dots"):
-            return write_report(runs, out, title)
+            return writer()
     except ReportError as reason:
         raise UserError(str(reason)) from None
     except OSError as reason:

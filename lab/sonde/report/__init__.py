@@ -16,7 +16,10 @@ Pointing at a chart shows values (style sheet only), and the numbers behind ever
 Color tells one thing only: blue is a number about storage, gray is a number about something else (page cache, memory, a
 synthetic backend), vermilion is wrong or failed. Each is also said in words.
 
-``write_report`` is all that other parts of the lab need. Files: `reading` (a run folder -> values), `standing` (what a
+``write_report`` (runs) and ``write_study`` (whatever is compared or watched) are what other parts of the lab need; a
+study is drawn with `change_bars`, `matrix`, `amount_bars`, `history_chart` and `profile_chart`.
+
+Files: `reading` (a run folder -> values), `standing` (what a
 number is about), `verdicts` and `movement` (that, and how the rate moved, in words), `profile` (series -> arrays),
 `members` (who was slow), `axes` and `plot` (how a chart is framed), `over_time` and `distributions` (the charts),
 `facts`, `figures` and `page` (everything the page says), `templates/` (how it is laid out).
@@ -24,16 +27,16 @@ number is about), `verdicts` and `movement` (that, and how the rate moved, in wo
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from sonde.report.layout import lay_out
 from sonde.report.page import page
 from sonde.report.reading import ReportError, read_run
+from sonde.report.study import Section, Study, write_study
+from sonde.report.writing import replace_file
 
-__all__ = ["ReportError", "write_report"]
+__all__ = ["ReportError", "Section", "Study", "write_report", "write_study"]
 
 
 def write_report(runs: Sequence[Path], out: Path, title: str | None = None) -> Path:
@@ -47,21 +50,7 @@ def write_report(runs: Sequence[Path], out: Path, title: str | None = None) -> P
         raise ReportError("There is no run to report on: name at least one run folder.")
     html = lay_out(page([read_run(Path(run)) for run in runs], title))
     try:
-        _replace(out, html)
+        replace_file(out, html)
     except OSError as problem:
         raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
     return out
-
-
-def _replace(out: Path, html: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

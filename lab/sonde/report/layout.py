@@ -8,12 +8,11 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from sonde.report.page import PageView
 from sonde.report.visible import one_line
 
 
-def lay_out(view: PageView) -> str:
-    """The report as one HTML document."""
+def lay_out(view: object, name: str = "report.html.j2") -> str:
+    """A page as one HTML document: `view` laid out by the template of that name."""
     environment = Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
         loader=FunctionLoader(_template),
@@ -24,7 +23,7 @@ def lay_out(view: PageView) -> str:
         lstrip_blocks=True,
     )
     style = Markup(_template("style.css"))
-    return environment.get_template("report.html.j2").render(view=view, style=style)
+    return environment.get_template(name).render(view=view, style=style)
 
 
 def _template(name: str) -> str:

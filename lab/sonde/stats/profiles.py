@@ -21,7 +21,7 @@ POINTS = 201
 # Reference runs that make a band.
 ENOUGH = 8
 # Chance that one more run of the same kind is called different.
-_CHANCE = 0.01
+_CHANCE = 0.002
 _DRAWS = 2000
 
 
@@ -65,7 +65,7 @@ def band(references: Sequence[ArrayLike], seed: int = 1) -> Band:
     if len(references) >= ENOUGH:
         random = np.random.default_rng(seed)
         apart = np.array([area(curves[i], np.median(np.delete(curves, i, axis=0), axis=0)) for i in range(len(curves))])
-        # Eight distances have no 99th percentile: a smoothed bootstrap on their logarithms gives them one.
+        # Eight distances have no such percentile: a smoothed bootstrap on their logarithms gives them one.
         logs = np.log(np.maximum(apart, 1e-6))
         width = max(float(np.std(logs, ddof=1)), 0.1)
         drawn = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)

@@ -28,6 +28,8 @@ _MARGIN = 12.0
 _SMALLEST = 0.25  # share of the rate that a shape takes away where it is strongest
 # A tail moves little in much time.
 _TAIL_BYTES, _TAIL_LEVEL, _TAIL_TIME = 0.20, 0.40, 0.10
+# One that sinks little by little moves more on its way down.
+_RAMP_BYTES = 0.40
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _fall(logs: Floats) -> _Fit:
     tail = share <= _TAIL_BYTES and level <= _TAIL_LEVEL and (n - at) / n >= _TAIL_TIME
     if step_cost <= ramp_cost:
         return _Fit(cost, 2, Shape("long tail" if tail else "cliff", at / n, 1.0, _lost(depth)))
-    if _lost(depth) >= 1 - _TAIL_LEVEL:
+    if _lost(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
         return _Fit(cost, 2, Shape("long tail", at / n, 1.0, _lost(depth)))
     return _Fit(cost, 2, Shape("steady decline", at / n, 1.0, _lost(depth)))
 

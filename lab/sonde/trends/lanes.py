@@ -101,24 +101,32 @@ class Lanes:
         held = ~np.isnan(self._held[:, 0]) & (window.filled >= _IN_A_ROW)
         # three runs below half of all is necessary, and leaves few series to look at
         low = np.max(last, axis=1) <= (window.filled + 1) / 2
+        looked = np.flatnonzero(here & ((known & low) | held))
+        if not looked.size:
+            return []
+        medians, spreads = self._references(looked)
+        newest = window.values[looked, -_IN_A_ROW:]
+        drops = medians - np.max(newest, axis=1)
+        least = np.maximum(self.settings.gate_deviations * spreads, -log(1 - self.settings.gate_change))
         alarms = []
-        for series in np.flatnonzero(here & ((known & low) | held)):
-            median, spread = self._reference(int(series))
-            newest = window.values[series, -_IN_A_ROW:]
-            drop = median - float(np.max(newest))
-            if drop > self.settings.gate_deviations * spread and drop > -log(1 - self.settings.gate_change):
-                first = int(self._places[series, -_IN_A_ROW])
-                after = float(np.median(newest))
-                strength = (after - median) / spread
-                alarms.append(Alarm(int(series), "gate", self._runs - 1, first, median, after, strength))
+        for at in np.flatnonzero(drops > least):
+            series, median = int(looked[at]), float(medians[at])
+            after = float(np.median(newest[at]))
+            first = int(self._places[series, -_IN_A_ROW])
+            strength = (after - median) / float(spreads[at])
+            alarms.append(Alarm(series, "gate", self._runs - 1, first, median, after, strength))
         return alarms
 
-    def _reference(self, series: int) -> tuple[float, float]:
-        """Median and robust standard deviation of the level that the last three runs are compared with."""
-        if not np.isnan(self._held[series, 0]):
-            return float(self._held[series, 0]), float(self._held[series, 1])
-        filled = int(self.window.filled[series])
-        return self._level(self.window.values[series, WINDOW - filled : WINDOW - _IN_A_ROW])
+    def _references(self, series: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Medians and robust standard deviations of the levels that the last three runs are compared with."""
+        values = self.window.values[series, : WINDOW - _IN_A_ROW]
+        counts = self.window.filled[series] - _IN_A_ROW
+        medians = _middles(values, counts)
+        spreads = MAD_TO_SD * _middles(np.abs(values - medians[:, None]), counts)
+        held = self._held[series]
+        kept = ~np.isnan(held[:, 0])
+        medians, spreads = np.where(kept, held[:, 0], medians), np.where(kept, held[:, 1], spreads)
+        return medians, np.maximum(spreads, self.settings.least_spread)
 
     def _level(self, values: Floats) -> tuple[float, float]:
         median = float(np.median(values))
@@ -160,3 +168,12 @@ class Lanes:
         elif not np.isnan(self._held[series, 0]):
             self._held[series, 0] = min(self._held[series, 0], alarm.after)
         self.window.keep_last(series, int(np.sum(places >= alarm.first)))
+
+
+def _middles(values: Floats, counts: NDArray[np.int64]) -> Floats:
+    """The median of each row, of which `counts` values are known and the others NaN."""
+    ordered = np.sort(values, axis=1)  # NaN comes last
+    rows = np.arange(values.shape[0])
+    counts = np.maximum(counts, 1)
+    middles: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2
+    return middles

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde compare``: two sides, number by number, and what was different around them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
+from sonde.cli.options import archive_option, json_option
+from sonde.cli.screen import messages, plain_table, print_json, results
+from sonde.model.errors import FAILED, UserError
+from sonde.store.archive import Archive
+from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
+from sonde.trends.environment import Difference, differences
+from sonde.trends.sides import find_side
+
+
+@click.command("compare")
+@click.argument("before")
+@click.argument("after")
+@click.option(
+    "--smallest",
+    type=click.FloatRange(0.0, 0.99),
+    default=SMALLEST_CHANGE,
+    show_default=True,
+    metavar="SHARE",
+    help="Changes below this share of the rate are told as none.",
+)
+@click.option("--check", is_flag=True, help="Exit code 1 when something became slower.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
+@click.option(
+    "--unit",
+    "units",
+    multiple=True,
+    metavar="NAME=COUNT",
+    help="For the report: pieces of hardware of the file systems with NAME in their name, for rates by piece.",
+)
+@archive_option
+@json_option
+def command(
+    before: str,
+    after: str,
+    smallest: float,
+    check: bool,
+    output: Path | None,
+    units: tuple[str, ...],
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Compare BEFORE with AFTER: each number they share as a ratio with its interval, and what differs around them.
+
+    Each side is a run, a group of runs, "last", tag:WORD, baseline:NAME, plan:TEXT, or a time like
+    2026-08-01..2026-08-31. Five runs a side are needed for an interval.
+
+    \b
+    Examples:
+      sonde compare baseline:acceptance last
+      sonde compare 2026-08-01..2026-08-31 2026-12-01..2026-12-31 -o autumn.html
+      sonde compare tag:old-client tag:new-client --check
+    """
+    pieces = _pieces(units)
+    archive.recover()
+    found = compare(find_side(archive, before), find_side(archive, after), smallest)
+    around = differences(found.before.runs, found.after.runs)
+    if as_json:
+        print_json(_document(found, around))
+    else:
+        _print(found, around)
+    if output is not None:
+        _report(found, around, pieces, output, as_json)
+    return FAILED if check and any(cell.verdict == "slower" for cell in found.cells) else 0
+
+
+def _pieces(units: tuple[str, ...]) -> dict[str, float]:
+    """File system -> number of its pieces, from NAME=COUNT."""
+    found = {}
+    for text in units:
+        name, equals, count = text.rpartition("=")
+        try:
+            found[name] = float(count)
+        except ValueError:
+            found[name] = 0.0
+        if not equals or not name or not 0 < found[name] < float("inf"):
+            raise UserError(f'--unit "{text}" is not NAME=COUNT; write it like --unit fs1=12.')
+    return found
+
+
+def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> None:
+    from sonde.cli.comparison_page import comparison_study
+    from sonde.cli.present import write_with
+    from sonde.report import write_study
+
+    page = write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
+    (messages() if quiet else results()).print(f"Report  {page}", soft_wrap=True)
+
+
+def _print(found: Comparison, around: list[Difference]) -> None:
+    console = results()
+    keys = [cell.key for cell in found.cells]
+    console.print(f"Before  {_side(found.before.name, found.before.runs)}", soft_wrap=True)
+    console.print(f"After   {_side(found.after.name, found.after.runs)}", soft_wrap=True)
+    for name, value in common_members(keys):
+        console.print(f"{name.capitalize():7} {value}", style="dim", soft_wrap=True)
+    console.print()
+    table = plain_table()
+    for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", "COV", ""):
+        table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
+    for cell in found.cells:
+        table.add_row(
+            cell_name(cell.key, cell.plan, keys),
+            cell.key.op,
+            value_text(median(cell.before), cell.key.unit),
+            str(len(cell.before)),
+            value_text(median(cell.after), cell.key.unit),
+            str(len(cell.after)),
+            change_words(cell.ratio),
+            _scatter(cell),
+            verdict_text(cell),
+        )
+    console.print(table)
+    for cell in found.cells:
+        for name, old, new in cell.differs_in:
+            console.print(f"{cell.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
+    for side, one in found.alone:
+        console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
+    _print_around(around)
+
+
+def _print_around(around: list[Difference]) -> None:
+    console = results()
+    console.print()
+    if not around:
+        console.print("Nothing that the records say about machines and programs differs.")
+        return
+    console.print("What else was different")
+    table = plain_table()
+    for title in ("", "before", "after", ""):
+        table.add_column(title, overflow="fold")
+    for one in around:
+        table.add_row(one.name, one.before or "-", one.after or "-", "" if one.steady else "also within a side")
+    console.print(table)
+
+
+def _scatter(cell: Compared) -> str:
+    both = [f"{100 * one.value:.0f}" if one else "-" for one in (cell.scatter_before, cell.scatter_after)]
+    return f"{both[0]} → {both[1]} %"
+
+
+def _side(name: str, runs: Any) -> str:
+    first, last = runs[0].started[:10], runs[-1].started[:10]
+    when = first if first == last else f"{first} to {last}"
+    return f"{name}: {len(runs)} run{'s' if len(runs) != 1 else ''}, {when}"
+
+
+def _document(found: Comparison, around: list[Difference]) -> dict[str, Any]:
+    return {
+        "before": {"name": found.before.name, "runs": [run.id for run in found.before.runs]},
+        "after": {"name": found.after.name, "runs": [run.id for run in found.after.runs]},
+        "cells": [
+            {
+                "series": cell.key.id,
+                "key": asdict(cell.key),
+                "plan": cell.plan,
+                "before": list(cell.before),
+                "after": list(cell.after),
+                "ratio": asdict(cell.ratio),
+                "change": percent(cell.ratio.value - 1),
+                "p_adjusted": cell.p,
+                "smallest_visible_drop": cell.visible,
+                "verdict": cell.verdict,
+                "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in cell.differs_in],
+                "cov_before": asdict(cell.scatter_before) if cell.scatter_before else None,
+                "cov_after": asdict(cell.scatter_after) if cell.scatter_after else None,
+            }
+            for cell in found.cells
+        ],
+        "only_in": [{"side": side, "key": asdict(one.key)} for side, one in found.alone],
+        "environment": [asdict(one) for one in around],
+    }

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as a page: percentages against the baseline, what changed where, curves, scatter, surroundings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from sonde.cli.comparison_words import change_words, percent, value_text
+from sonde.report.amount_bars import Amount, amount_bars
+from sonde.report.change_bars import ChangeRow, change_bars
+from sonde.report.matrix import Field, matrix
+from sonde.report.plot import table
+from sonde.report.profile_chart import Overlay, profile_chart
+from sonde.report.study import Section, Study
+from sonde.stats.spread import Variation
+from sonde.trends.comparison import Compared, Comparison, median
+from sonde.trends.curves import Profiles, Records, late_words, profiles, shape_words
+from sonde.trends.environment import Difference
+from sonde.trends.sides import Side
+
+_TONES = {
+    "slower": "slower",
+    "faster": "faster",
+    "small change": "same",
+    "no change seen": "same",
+    "too few runs": "unknown",
+}
+# Curves are shown of the cells that changed most.
+_MOST_CURVES = 8
+
+
+def comparison_study(found: Comparison, around: Sequence[Difference], units: Mapping[str, float]) -> Study:
+    """The page. `units` are pieces of hardware by file system, for rates by unit."""
+    sections = [_changes(found), *_matrix(found), *_curves(found), _scatter(found), *_by_unit(found, units)]
+    slower = [cell for cell in found.cells if cell.verdict == "slower"]
+    return Study(
+        title=f"{found.after.name} against {found.before.name}",
+        lead=_lead(found),
+        facts=[("Before", _side(found.before)), ("After", _side(found.after))],
+        alarms=[f"{len(slower)} of {len(found.cells)} numbers became slower: {_names(slower)}."] if slower else [],
+        sections=[*sections, _surroundings(around)],
+    )
+
+
+def _side(side: Side) -> str:
+    dates = f"{side.runs[0].started[:10]} to {side.runs[-1].started[:10]}"
+    return f"{side.name}: {len(side.runs)} runs, {dates}"
+
+
+def _names(cells: Sequence[Compared]) -> str:
+    shown = [f"{cell.plan} {cell.key.op} on {_place(cell)} ({percent(cell.ratio.value - 1)})" for cell in cells[:6]]
+    return "; ".join(shown) + (f"; and {len(cells) - 6} more" if len(cells) > 6 else "")
+
+
+def _place(cell: Compared) -> str:
+    """The file system as short as it can be said."""
+    return cell.key.file_system.partition("@")[0] or cell.key.system
+
+
+def _lead(found: Comparison) -> str:
+    changed, few = found.changed, [cell for cell in found.cells if cell.verdict == "too few runs"]
+    if changed:
+        same = len(found.cells) - len(changed) - len(few)
+        words = f"{len(changed)} of {len(found.cells)} numbers changed by more than chance; {same} did not."
+    elif len(few) == len(found.cells):
+        words = "No number has enough runs on both sides for a verdict."
+    else:
+        words = "No number changed by more than chance."
+    return words + (f" {len(few)} have too few runs." if few and len(few) < len(found.cells) else "")
+
+
+def _label(cell: Compared) -> str:
+    phase = "" if cell.key.phase in (cell.key.op, "") else f" · {cell.key.phase}"
+    return f"{cell.plan or cell.key.experiment}{phase} · {cell.key.op}"
+
+
+def _changes(found: Comparison) -> Section:
+    places = {_place(cell) for cell in found.cells}
+    rows = [
+        ChangeRow(
+            group=_label(cell) if len(places) > 1 else cell.plan,
+            name=_place(cell) if len(places) > 1 else f"{cell.key.phase} · {cell.key.op}",
+            change=cell.ratio.value - 1,
+            low=None if cell.ratio.low is None else cell.ratio.low - 1,
+            high=None if cell.ratio.high is None else cell.ratio.high - 1,
+            tone=_TONES[cell.verdict],
+            shown=change_words(cell.ratio),
+            remark=_remark(cell),
+        )
+        for cell in sorted(found.cells, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
+    ]
+    words = [
+        "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
+        " more than chance, the number of comparisons on this page taken into account."
+    ]
+    return Section("Percentage against the baseline", words, [change_bars(rows, _lead(found))])
+
+
+def _remark(cell: Compared) -> str:
+    if cell.verdict == "too few runs":
+        return cell.ratio.why
+    rates = f"{value_text(median(cell.before), cell.key.unit)} → {value_text(median(cell.after), cell.key.unit)}"
+    if cell.verdict == "no change seen" and cell.visible is not None:
+        return f"{rates}; drops show from {100 * cell.visible:.0f} %"
+    return rates
+
+
+def _matrix(found: Comparison) -> list[Section]:
+    """Only where there is more than one file system and more than one test: else the bars say it all."""
+    fields = {
+        (_place(cell), (cell.plan or cell.key.experiment, f"{cell.key.phase} {cell.key.op}".strip())): Field(
+            cell.ratio.value - 1, cell.changed, percent(cell.ratio.value - 1)
+        )
+        for cell in found.cells
+    }
+    rows = sorted({place for place, _ in fields})
+    columns = sorted({column for _, column in fields})
+    if len(rows) < 2 or len(columns) < 2:
+        return []
+    short = {column: (column[0], " ".join(dict.fromkeys(column[1].split()))) for column in columns}
+    drawn = {(place, short[column]): field for (place, column), field in fields.items()}
+    words = [
+        "One test on all file systems points to clients and libraries, all tests on one file system to its servers."
+    ]
+    return [Section("What changed where", words, [matrix(rows, list(short.values()), drawn, "Changes by file system")])]
+
+
+def _curves(found: Comparison) -> list[Section]:
+    chosen = sorted(found.cells, key=lambda cell: (not cell.changed, -abs(cell.ratio.value - 1)))[:_MOST_CURVES]
+    readers: dict[tuple[str, str, str], Records] = {}
+    parts: list[Markup] = []
+    for cell in chosen:
+        both = []
+        for name, side in (("before", found.before), ("after", found.after)):
+            key = (name, cell.plan, cell.key.file_system if not cell.differs_in else "")
+            if key not in readers:
+                readers[key] = Records([run for run in side.runs if _of_cell(run.plan, run.document, key)])
+            both.append(readers[key])
+        compared = profiles(both[0], both[1], cell.key.phase, cell.key.phase)
+        if compared is not None:
+            title = f"{_label(cell)}, {_place(cell)}"
+            overlay = Overlay(title, _profile_words(compared), *_lists(compared))
+            parts.append(profile_chart(overlay).render())
+    return [Section("Rate over the time of the phase", [], parts)] if parts else []
+
+
+def _of_cell(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
+    shared = document.get("series")
+    storage = shared.get("file_system") if isinstance(shared, Mapping) else None
+    return plan == key[1] and (not key[2] or storage == key[2])
+
+
+def _lists(compared: Profiles) -> tuple[list[list[float]], list[list[float]]]:
+    return [one.tolist() for one in compared.before], [one.tolist() for one in compared.after]
+
+
+def _profile_words(compared: Profiles) -> str:
+    differs = compared.likeness.differs
+    if differs is None:
+        words = [f"Eight runs before are needed to know which shapes are usual; here are {len(compared.before)}."]
+    elif differs:
+        times = compared.likeness.area / (compared.likeness.limit or 1.0)
+        words = [f"The shape changed: {times:.1f} times as far from the runs before as those are from each other."]
+    else:
+        words = ["The shape is that of the runs before."]
+    if compared.shape is not None and differs is not False:
+        words.append(f"It shows {shape_words(compared.shape, compared.seconds)}.")
+    if compared.late is not None:
+        words.append(late_words(compared.late, compared.blamed))
+    return " ".join(words)
+
+
+def _scatter(found: Comparison) -> Section:
+    rows = [
+        (
+            f"{_label(cell)}, {_place(cell)}",
+            [
+                Amount(one.value, one.low, one.high, tone, _variation(one))
+                for tone, one in (("before", cell.scatter_before), ("after", cell.scatter_after))
+                if one is not None
+            ],
+        )
+        for cell in found.cells
+        if cell.scatter_before or cell.scatter_after
+    ]
+    words = [
+        "Coefficient of variation of the runs: their standard deviation as a share of their mean, with its interval."
+    ]
+    keys = [("before", "before"), ("after", "after")]
+    return Section("Scatter", words, [amount_bars(rows, "Coefficient of variation", keys)] if rows else [])
+
+
+def _variation(one: Variation) -> str:
+    words = f"{100 * one.value:.1f} %"
+    return words if one.low is None or one.high is None else f"{words} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+
+
+def _by_unit(found: Comparison, units: Mapping[str, float]) -> list[Section]:
+    """Rates by piece of hardware, so that file systems of different size can be compared."""
+    rows = []
+    for cell in found.cells:
+        count = next((number for name, number in units.items() if name in cell.key.file_system), None)
+        if count:
+            pair = (("before", median(cell.before)), ("after", median(cell.after)))
+            bars = [Amount(v / count, None, None, tone, value_text(v / count, cell.key.unit)) for tone, v in pair]
+            rows.append((f"{_label(cell)}, {_place(cell)}", bars))
+    if not rows:
+        return []
+    told = ", ".join(f"{name} {number:g}" for name, number in units.items())
+    keys = [("before", "before"), ("after", "after")]
+    return [Section("Rate by unit", [f"Medians divided by the units of each: {told}."], [amount_bars(rows, "", keys)])]
+
+
+def _surroundings(around: Sequence[Difference]) -> Section:
+    if not around:
+        return Section("What else was different", ["Nothing that the records say about machines and programs."], [])
+    parts = []
+    for steady, group in itertools.groupby(around, key=lambda one: one.steady):
+        words = "The same within each side" if steady else "Changed within a side too: explains little"
+        rows = [(one.name, one.before or "-", one.after or "-") for one in group]
+        parts.append(table(["", "Before", "After"], rows, words, text_columns=3))
+    return Section("What else was different", [], parts)

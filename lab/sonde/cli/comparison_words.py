@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios, intervals and cells of a comparison in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from sonde.model.series import OPERATIONS, SeriesKey
+from sonde.model.units import format_ops, format_rate
+from sonde.stats.ratio import Ratio
+from sonde.trends.comparison import Compared
+
+STYLES = {"slower": "bold red", "faster": "green", "small change": "", "no change seen": "", "too few runs": "yellow"}
+
+
+def value_text(value: float, unit: str) -> str:
+    """A rate in the unit of its series."""
+    return format_ops(value) if unit in (OPERATIONS, "op/s") else format_rate(value)
+
+
+def percent(share: float) -> str:
+    """A change for people: "-71 %", "+4.2 %", "+210 %"; small ones get a digit more."""
+    digits = 1 if abs(share) < 0.0995 else 0
+    text = f"{100 * share:+.{digits}f}".replace("-", "−")
+    return f"{text} %"
+
+
+def change_words(found: Ratio) -> str:
+    """The change with its interval: "−71 % [−76, −65]"."""
+    if found.low is None or found.high is None:
+        return percent(found.value - 1)
+    low, high = (percent(one - 1).removesuffix(" %") for one in (found.low, found.high))
+    return f"{percent(found.value - 1)} [{low}, {high}]"
+
+
+def verdict_text(cell: Compared) -> Text:
+    """What to think of it; with "no change" goes what could not have been seen."""
+    words: str = cell.verdict
+    if cell.verdict == "no change seen" and cell.visible is not None:
+        words += f" (a drop below {100 * cell.visible:.0f} % would not show)"
+    elif cell.verdict == "too few runs":
+        words = cell.ratio.why
+    return Text(words, style=STYLES[cell.verdict])
+
+
+def common_members(keys: Sequence[SeriesKey]) -> list[tuple[str, str]]:
+    """Members of the key that all cells share: they are said once, above the table."""
+    names = ("system", "file_system", "node_class")
+    return [
+        (name.replace("_", " "), values.pop())
+        for name in names
+        if len(values := {getattr(key, name) for key in keys}) == 1 and any(values)
+    ]
+
+
+def cell_name(key: SeriesKey, plan: str, keys: Sequence[SeriesKey]) -> str:
+    """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
+    parts = [plan or key.experiment, key.phase]
+    parts += [getattr(key, name) for name in ("system", "file_system") if len({getattr(k, name) for k in keys}) > 1]
+    return " · ".join(dict.fromkeys(part for part in parts if part))

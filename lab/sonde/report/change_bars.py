@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Percentage against a baseline: one bar a number, its interval on top, and the verdict in color and in words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sonde.report.plot import share
+from sonde.report.visible import one_line
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """`change`, `low` and `high` are shares (-0.7 is 70 % less; the last two None without an interval). `tone` is
+    slower, faster, same or unknown; `shown` is the change in words, `remark` what else to know."""
+
+    group: str
+    name: str
+    change: float
+    low: float | None
+    high: float | None
+    tone: str
+    shown: str
+    remark: str = ""
+
+
+_STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+_TICKS = 4
+
+
+def change_bars(rows: Sequence[ChangeRow], words: str) -> Markup:
+    """The bars in the order of `rows`, with a heading where the group changes. All share one scale around zero."""
+    reach = max(
+        (abs(value) for row in rows for value in (row.change, row.low, row.high) if value is not None), default=0
+    )
+    left, right = _scale(rows, reach)
+    step = next((one for one in _STEPS if (left + right) / one <= 2 * _TICKS), _STEPS[-1])
+    marks = [step * at for at in range(-int(left / step + 1e-9), int(right / step + 1e-9) + 1)]
+
+    def place(value: float) -> float:
+        return (min(max(value, -left), right) + left) / (left + right)
+
+    grid = Markup("").join(
+        Markup('<i class="{}" style="left:{}"></i>').format("zero" if abs(mark) < 1e-9 else "", share(place(mark)))
+        for mark in marks
+    )
+    scale = Markup("").join(
+        Markup('<span style="left:{}">{}</span>').format(share(place(mark)), _percent(mark)) for mark in marks
+    )
+    body = Markup("")
+    for group, members in itertools.groupby(rows, key=lambda row: row.group):
+        if group:
+            body += Markup('<li class="group">{}</li>').format(one_line(group))
+        body += Markup("").join(_row(row, grid, place(0.0), place) for row in members)
+    return Markup(
+        '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
+        '<div class="cscale" aria-hidden="true"><div>{}</div></div><ol>{}</ol></div><figcaption>'
+        '<span class="keys"><span class="ki"><span class="key slower"></span>slower</span>'
+        '<span class="ki"><span class="key faster"></span>faster</span>'
+        '<span class="ki"><span class="key same"></span>no change seen, or a small one</span>'
+        '<span class="ki"><span class="key unknown"></span>too few runs to say</span></span> '
+        "Bars: change of the middle ratio; lines: its 95 % interval.</figcaption></figure>"
+    ).format(words, scale, body)
+
+
+def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
+    """How far the scale goes to either side, as shares: nothing falls by more than 100 %."""
+    values = [value for row in rows for value in (row.change, row.low, row.high) if value is not None]
+    left = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
+    right = max(0.2, min(max(values, default=0.0) * 1.08, 20.0))
+    return (left, right) if reach else (1.0, 1.0)
+
+
+def _row(row: ChangeRow, grid: Markup, zero: float, place: object) -> Markup:
+    assert callable(place)
+    end = place(row.change)
+    bar = Markup('<b class="{}" style="left:{};width:{}"></b>').format(
+        row.tone, share(min(zero, end)), share(max(abs(end - zero), 0.002))
+    )
+    whisker = Markup("")
+    if row.low is not None and row.high is not None:
+        low, high = place(row.low), place(row.high)
+        whisker = Markup('<u style="left:{};width:{}"></u>').format(share(low), share(max(high - low, 0.001)))
+    remark = Markup("<small>{}</small>").format(one_line(row.remark)) if row.remark else Markup("")
+    return Markup(
+        '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
+        '<span class="cvalue {}">{}{}</span></li>'
+    ).format(one_line(row.name), grid, bar, whisker, row.tone, one_line(row.shown), remark)
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:+.0f} %".replace("-", "−") if abs(value) > 1e-9 else "0"

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calendar axes: days, months or years, whichever give a handful of ticks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from sonde.report.axes import Axis, Tick
+
+_DAY = 86400.0
+
+
+def day(time: float) -> str:
+    """2017-08-04, of seconds since 1970 (UTC)."""
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}"
+
+
+def date_axis(begin: float, end: float, wanted: int = 8) -> Axis:
+    """From `begin` to `end` (seconds since 1970) with a little room on both sides; ticks in UTC."""
+    room = max((end - begin) * 0.01, 60.0)
+    begin, end = begin - room, end + room
+    marks = _marks(datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(end, UTC), wanted)
+    axis = Axis(begin, end)
+    ticks = tuple(
+        Tick(axis.at(mark.timestamp()), words, minor=number % 2 == 1) for number, (mark, words) in enumerate(marks)
+    )
+    return Axis(begin, end, ticks)
+
+
+def _marks(first: datetime, last: datetime, wanted: int) -> list[tuple[datetime, str]]:
+    days = (last - first).total_seconds() / _DAY
+    if days <= wanted / 2:
+        hours = next(step for step in (1, 2, 3, 6, 12, 24) if days * 24 / step <= wanted or step == 24)
+        start = first.replace(minute=0, second=0, microsecond=0, hour=0)
+        return _every(start, first, last, timedelta(hours=hours), "%b %d %H:%M")
+    if days <= 7 * wanted:
+        step = next(one for one in (1, 2, 7, 14) if days / one <= wanted or one == 14)
+        start = first.replace(minute=0, second=0, microsecond=0, hour=0)
+        return _every(start, first, last, timedelta(days=step), "%b %d")
+    months = next(one for one in (1, 2, 3, 6, 12, 24, 60, 120) if days / 30.4 / one <= wanted or one == 120)
+    found: list[tuple[datetime, str]] = []
+    number = first.year * 12 + (first.month - 1) // months * months
+    while True:
+        mark = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+        if mark > last:
+            return found
+        if mark >= first:
+            found.append((mark, f"{mark:%Y}" if months >= 12 else f"{mark:%b %Y}"))
+        number += months
+
+
+def _every(start: datetime, first: datetime, last: datetime, step: timedelta, form: str) -> list[tuple[datetime, str]]:
+    found = []
+    while start <= last:
+        if start >= first:
+            found.append((start, start.strftime(form)))
+        start += step
+    return found

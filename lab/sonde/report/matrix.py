@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changed where: a table of file systems by tests, colored by ratio, with the number in each field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sonde.report.visible import one_line
+
+
+@dataclass(frozen=True)
+class Field:
+    """`change` is a share; `sure` says that it is more than chance; `words` go into the field."""
+
+    change: float
+    sure: bool
+    words: str
+
+
+def _tone(field: Field) -> str:
+    """Five steps each way. Unsure fields stay without color, whatever their number."""
+    if not field.sure:
+        return "plain"
+    size = abs(field.change) if field.change < 0 else field.change / (1 + field.change)
+    step = 1 + sum(size >= border for border in (0.2, 0.4, 0.6))
+    return f"{'down' if field.change < 0 else 'up'}{step}"
+
+
+def matrix(
+    rows: Sequence[str],
+    columns: Sequence[tuple[str, str]],
+    fields: Mapping[tuple[str, tuple[str, str]], Field],
+    words: str,
+) -> Markup:
+    """Rows are file systems, columns pairs of a test and an operation; fields that were not measured stay empty."""
+    tests = list(dict.fromkeys(test for test, _ in columns))
+    upper = Markup("").join(
+        Markup('<th colspan="{}" scope="colgroup">{}</th>').format(sum(t == test for t, _ in columns), one_line(test))
+        for test in tests
+    )
+    ordered = [column for test in tests for column in columns if column[0] == test]
+    lower = Markup("").join(Markup('<th scope="col">{}</th>').format(one_line(op)) for _, op in ordered)
+    body = Markup("").join(
+        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+            one_line(row), Markup("").join(_field(fields.get((row, column))) for column in ordered)
+        )
+        for row in rows
+    )
+    return Markup(
+        '<figure class="chart" data-chart="matrix"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
+        '<table class="matrix"><thead><tr><td></td>{}</tr><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div>'
+        "<figcaption>Colored: more than chance, darker for more. ▼ slower, ▲ faster.</figcaption></figure>"
+    ).format(words, upper, lower, body)
+
+
+def _field(field: Field | None) -> Markup:
+    if field is None:
+        return Markup('<td class="none">·</td>')
+    arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
+    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, one_line(field.words))

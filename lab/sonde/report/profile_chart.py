@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rate over the time of a phase, of one side against the band of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from sonde.report.axes import Axis, Tick, amount_axis
+from sonde.report.plot import Chart, Panel
+from sonde.stats.bins import rebin
+
+_BINS = 100
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Curves of a phase: rates over equal slices, one curve a run; `before` makes the band, `after` the lines."""
+
+    title: str
+    words: str
+    before: Sequence[Sequence[float]]
+    after: Sequence[Sequence[float]]
+
+
+def profile_chart(overlay: Overlay) -> Chart:
+    """Both sides over the share of the time, so that runs of different length lie on each other."""
+    before, after = (np.array([_resampled(one) for one in side]) for side in (overlay.before, overlay.after))
+    edges = np.linspace(0, 1, _BINS + 1).tolist()
+    marks = (0, 0.25, 0.5, 0.75, 1)
+    axis = Axis(0, 1, tuple(Tick(at, f"{100 * at:.0f} %", minor=at in (0.25, 0.75)) for at in marks))
+    scale = amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
+    panel = Panel(axis, scale, 150, scale.unit)
+    panel.path("band all dull", panel.area(edges, before.min(axis=0).tolist(), before.max(axis=0).tolist()), "Before")
+    panel.path("median dull", panel.steps(edges, np.median(before, axis=0).tolist()), "Median before")
+    panel.path("line after", panel.steps(edges, np.median(after, axis=0).tolist()), "Median after")
+    caption = Markup(
+        '<span class="said">{}</span> <span class="keys"><span class="ki"><span class="key all dull"></span>all runs'
+        ' before</span><span class="ki"><span class="key median dull"></span>their median</span>'
+        '<span class="ki"><span class="key line after"></span>median after</span></span>'
+    ).format(overlay.words)
+    return Chart("profile", overlay.title, overlay.words, [panel], "share of the time", caption)
+
+
+def _resampled(rates: Sequence[float]) -> list[float]:
+    """`_BINS` rates whatever the number of slices."""
+    values = np.asarray(rates, dtype=float)
+    if values.size > _BINS:
+        return [value * _BINS / values.size for value in rebin(values.tolist(), _BINS)]
+    places = np.minimum((np.arange(_BINS) * values.size) // _BINS, values.size - 1)
+    resampled: list[float] = values[places].tolist()
+    return resampled

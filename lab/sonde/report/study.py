@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page about many runs: a title, facts, and sections of words and drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sonde.report.layout import lay_out
+from sonde.report.reading import ReportError
+from sonde.report.writing import replace_file
+
+
+@dataclass(frozen=True)
+class Section:
+    """Some paragraphs and then drawings or tables, which are HTML already."""
+
+    title: str
+    words: Sequence[str]
+    parts: Sequence[Markup]
+
+
+@dataclass(frozen=True)
+class Study:
+    """`alarms` is what the reader must see first; `facts` are pairs of a name and its value."""
+
+    title: str
+    lead: str
+    facts: Sequence[tuple[str, str]]
+    alarms: Sequence[str]
+    sections: Sequence[Section]
+
+
+def write_study(study: Study, out: Path) -> Path:
+    """Writes the page to `out` and returns that. Raises ReportError when it cannot be written."""
+    html = lay_out(study, "study.html.j2")
+    try:
+        replace_file(out, html)
+    except OSError as problem:
+        raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
+    return out

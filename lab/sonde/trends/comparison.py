@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two sides compared cell by cell: the ratio with its interval, what changed, what could not have been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sonde.model.errors import UserError
+from sonde.model.series import SeriesKey
+from sonde.stats.multiple import false_discovery
+from sonde.stats.ratio import Ratio, ratio, smallest_visible
+from sonde.stats.spread import Variation, variation
+from sonde.trends.sides import Cell, Side, cells, differences_of_key, pairs
+
+Verdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
+SMALLEST_CHANGE = 0.10
+# Of the changes that are told, a share of this may be chance.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One cell on both sides. `visible` is the drop that would probably have been seen, as a share; None: unknown."""
+
+    key: SeriesKey
+    plan: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    ratio: Ratio
+    visible: float | None
+    verdict: Verdict
+    p: float | None  # of the rank test, after the number of cells was taken into account
+    differs_in: tuple[tuple[str, str, str], ...]
+    scatter_before: Variation | None
+    scatter_after: Variation | None
+
+    @property
+    def changed(self) -> bool:
+        return self.verdict in ("slower", "faster")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`alone` are cells that only one side has, with the name of that side."""
+
+    before: Side
+    after: Side
+    cells: tuple[Compared, ...]
+    alone: tuple[tuple[str, Cell], ...]
+
+    @property
+    def changed(self) -> list[Compared]:
+        return [cell for cell in self.cells if cell.changed]
+
+
+def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Comparison:
+    """Compares every number that both sides have. Raises UserError when there is none.
+
+    Changed is what differs by `smallest` or more and by a rank test that knows how many cells are looked at.
+    """
+    old, new = cells(before.runs), cells(after.runs)
+    both = pairs(old, new)
+    if not both:
+        raise UserError(
+            f"{before.name} and {after.name} have no number in common: they ran different phases or operations;"
+            " `sonde show` shows what each of them did."
+        )
+    ratios = [ratio(one.values, other.values) for one, other in both]
+    known = [at for at, one in enumerate(ratios) if one.p is not None]
+    adjusted = dict(zip(known, false_discovery([ratios[at].p or 0.0 for at in known]).tolist(), strict=True))
+    compared = [_compared(one, other, ratios[at], adjusted.get(at), smallest) for at, (one, other) in enumerate(both)]
+    paired = {id(cell) for pair in both for cell in pair}
+    alone = [(side.name, cell) for side, own in ((before, old), (after, new)) for cell in own if id(cell) not in paired]
+    return Comparison(before, after, tuple(sorted(compared, key=lambda cell: cell.key)), tuple(alone))
+
+
+def _compared(before: Cell, after: Cell, found: Ratio, p: float | None, smallest: float) -> Compared:
+    return Compared(
+        key=after.key,
+        plan=after.plan,
+        before=before.values,
+        after=after.values,
+        ratio=found,
+        visible=smallest_visible(before.values, after.values),
+        verdict=_verdict(found, p, smallest),
+        p=p,
+        differs_in=tuple(differences_of_key(before.key, after.key)),
+        scatter_before=_scatter(before.values),
+        scatter_after=_scatter(after.values),
+    )
+
+
+def _verdict(found: Ratio, p: float | None, smallest: float) -> Verdict:
+    if p is None or found.low is None:
+        return "too few runs"
+    if p > LEVEL:
+        return "no change seen"
+    if 1 - smallest < found.value < 1 / (1 - smallest):
+        return "small change"
+    return "slower" if found.value < 1 else "faster"
+
+
+def _scatter(values: Sequence[float]) -> Variation | None:
+    return variation(values) if len(values) >= 2 else None
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle one of a cell's values."""
+    return float(np.median(values))

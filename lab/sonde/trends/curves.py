@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rate over time of the runs on two sides: whether its shape changed, the name of the shape, and who was late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.model.record import PhaseRecord, RecordReader, read_record
+from sonde.stats.imbalance import Attribution, attribute
+from sonde.stats.profiles import Likeness, band, likeness
+from sonde.stats.ranks import Floats
+from sonde.stats.shapes import Shape, shape_of
+from sonde.store.archive import RECORD
+from sonde.store.summary import Summary
+
+# Runs of a side whose records are read.
+MOST = 24
+_POINTS = 120
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Curves (rates over equal slices) of one phase on both sides. `likeness` is that of the latest run after; `shape`
+    is what sets the median after apart from the median before; `seconds` is how long the latest took; `late` is who
+    made it wait, with the names in `blamed`."""
+
+    before: tuple[Floats, ...]
+    after: tuple[Floats, ...]
+    likeness: Likeness
+    shape: Shape | None
+    seconds: float
+    late: Attribution | None
+    blamed: tuple[str, ...]
+
+
+class Records:
+    """The records of some runs, each read once. What cannot be read is left out."""
+
+    def __init__(self, runs: Sequence[Summary]) -> None:
+        self._readers: list[RecordReader] = []
+        for run in runs[-MOST:]:
+            try:
+                self._readers.append(read_record(run.folder / RECORD))
+            except OSError:
+                continue
+
+    def phases(self, phase: str) -> list[tuple[RecordReader, PhaseRecord]]:
+        """Each run's phase of that id, the latest last."""
+        return [(reader, reader.phases[phase]) for reader in self._readers if phase in reader.phases]
+
+
+def curve_of(phase: PhaseRecord) -> tuple[Floats, float] | None:
+    """Bytes (or operations) a second by slice, and the length in seconds; None when the record has no series."""
+    series = phase.whole_series
+    if series is None or not series.slice_s:
+        return None
+    moved = np.asarray(series.bytes if any(series.bytes) else series.ops, dtype=float)
+    if moved.size == 0 or not moved.sum() > 0:
+        return None
+    return moved / series.slice_s, float(moved.size * series.slice_s)
+
+
+def profiles(before: Records, after: Records, phase_before: str, phase_after: str) -> Profiles | None:
+    """Compares one phase of both sides; None where a side has no curve."""
+    old = [found for _, one in before.phases(phase_before) if (found := curve_of(one))]
+    latest = after.phases(phase_after)
+    new = [found for _, one in latest if (found := curve_of(one))]
+    if not old or not new:
+        return None
+    known = band([values for values, _ in old])
+    usual, now = (_median([values for values, _ in side]) for side in (old, new))
+    reader, phase = latest[-1]
+    late = late_members(phase)
+    return Profiles(
+        before=tuple(values for values, _ in old),
+        after=tuple(values for values, _ in new),
+        likeness=likeness(new[-1][0], known),
+        shape=shape_of(now, usual),
+        seconds=new[-1][1],
+        late=late,
+        blamed=_names(reader, late),
+    )
+
+
+def _median(curves: Sequence[Floats]) -> Floats:
+    """The median of curves of any length, each by its own mean, over equal shares of the time."""
+    u = (np.arange(_POINTS) + 0.5) / _POINTS
+    resampled = [
+        np.interp(u, (np.arange(one.size) + 0.5) / one.size, one / one.mean()) if one.size < _POINTS else _coarse(one)
+        for one in curves
+    ]
+    middle: Floats = np.median(resampled, axis=0)
+    return middle
+
+
+def _coarse(curve: Floats) -> Floats:
+    running = np.concatenate([[0.0], np.cumsum(curve / curve.mean())])
+    edges = np.linspace(0, curve.size, _POINTS + 1)
+    coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _POINTS / curve.size
+    return coarse
+
+
+def late_members(phase: PhaseRecord) -> Attribution | None:
+    """The nodes or tasks that made a phase of equal shares as long as it was; None when it was even, or when tasks
+    stopped by the clock."""
+    if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
+        return None
+    seconds, nodes = [], []
+    for table in phase.tasks:
+        if not {"start_s", "end_s", "node"} <= set(table.columns):
+            return None
+        start, end, node = (table.columns.index(name) for name in ("start_s", "end_s", "node"))
+        for row in table.rows:
+            if row[start] is not None and row[end] is not None and float(row[end]) > float(row[start]):
+                seconds.append(float(row[end]) - float(row[start]))
+                nodes.append(int(row[node] or 0))
+    return attribute(seconds, nodes) if len(seconds) >= 3 else None
+
+
+def _names(reader: RecordReader, late: Attribution | None) -> tuple[str, ...]:
+    if late is None:
+        return ()
+    hosts = {one.node: one.host for one in reader.machines}
+    if late.of_nodes:
+        return tuple(hosts.get(node) or f"node {node}" for node in late.blame.members)
+    return tuple(f"task {task}" for task in late.blame.members)
+
+
+def late_words(late: Attribution, names: Sequence[str]) -> str:
+    """Without node nid0123 the run would have been 38 % faster."""
+    kind = "node" if late.of_nodes else "task"
+    shown = [name.removeprefix(f"{kind} ") for name in names[:5]]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    plural = "s" if len(names) > 1 else ""
+    faster = f"{100 * late.blame.faster:.0f} %"
+    return f"Without {kind}{plural} {', '.join(shown)}{more} the run would have been {faster} faster."
+
+
+def shape_words(shape: Shape, seconds: float) -> str:
+    """The shape with its place: periodic dips every 4.2 s, by 60 % each."""
+    depth = f"{100 * shape.depth:.0f} %"
+    if shape.name == "periodic dips":
+        return f"periodic dips: {shape.count}, every {(shape.period or 0.0) * seconds:.3g} s, by {depth}"
+    if shape.name == "stall":
+        length = (shape.end - shape.start) * seconds
+        return f"a stall of {length:.3g} s at {shape.start * seconds:.3g} s, by {depth}"
+    if shape.name == "slow start":
+        return f"a slow start of {shape.end * seconds:.3g} s, {depth} lower at first"
+    if shape.name == "steady decline":
+        return f"a steady decline by {depth}"
+    return f"a {shape.name} at {shape.start * seconds:.3g} s, by {depth}"

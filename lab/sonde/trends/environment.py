@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was different around two runs: kernel, mount options, tunables, library versions, the program itself.
+
+Taken from the head of the records, whatever members they have: what a later engine writes about the machine is compared
+without a change here. What always changes (load, free space, clocks, ids) is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.store.archive import RECORD
+from sonde.store.summary import Summary
+
+_RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
+# Members that differ between any two runs, by name or by ending.
+_RESTLESS = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "type", "inodes_free", "inodes_total")
+_RESTLESS_ENDINGS = ("available_bytes", "free_bytes")
+_SOME = 20  # runs of a side that are looked at
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A member that had the values `before` on one side and `after` on the other ("" where it was not recorded).
+
+    `steady` is False when it also changed within a side: then it explains little.
+    """
+
+    name: str
+    before: str
+    after: str
+    steady: bool = True
+
+
+def facts_of(folder: Path) -> dict[str, str]:
+    """What the record says about program and machines, flat: ``file system options`` -> ``rw,relatime``.
+
+    Nodes of one run that differ give all their values. An unreadable record says nothing.
+    """
+    found: dict[str, set[str]] = {}
+    for line in _head(folder / RECORD):
+        chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
+        for name, value in _flat(chosen):
+            found.setdefault(name, set()).add(value)
+    return {name: ", ".join(sorted(values)) for name, values in found.items()}
+
+
+def _head(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The lines about the run and its machines, which come before the first phase."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for text in file:
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    continue
+                kind = line.get("type") if isinstance(line, dict) else None
+                if kind == "phase_begin":
+                    return
+                if kind in ("run", "node"):
+                    yield line
+    except OSError:
+        return
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, one in value.items():
+        if name in _RESTLESS or name.endswith(_RESTLESS_ENDINGS):
+            continue
+        words = f"{prefix} {name.replace('_', ' ')}".strip()
+        if isinstance(one, Mapping):
+            yield from _flat(one, words)
+        elif one is not None:
+            yield words, one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+
+
+def differences(before: Sequence[Summary], after: Sequence[Summary]) -> list[Difference]:
+    """What differs between the latest runs of two sides, what is steady within both sides first."""
+    old, new = ([facts_of(run.folder) for run in side[-_SOME:]] for side in (before, after))
+    if not old or not new:
+        return []
+    names = dict.fromkeys(name for facts in (old[-1], new[-1]) for name in facts)
+    found = [
+        Difference(name, old[-1].get(name, ""), new[-1].get(name, ""), _steady(name, old) and _steady(name, new))
+        for name in names
+        if old[-1].get(name) != new[-1].get(name)
+    ]
+    return sorted(found, key=lambda one: not one.steady)
+
+
+def _steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:
+    return len({facts.get(name) for facts in side}) == 1

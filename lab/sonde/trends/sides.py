@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compared: runs that words of the user mean, and their numbers by cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from sonde.model.errors import RecordError, UserError
+from sonde.model.series import RunKey, SeriesKey
+from sonde.store.archive import Archive
+from sonde.store.catalog import Catalog
+from sonde.store.rows import counts, epoch_seconds, key_of, value_of
+from sonde.store.selection import Selection, moment
+from sonde.store.summary import Summary, read_summary
+
+BASELINE = "baseline:"
+_WORDS = re.compile(r"(tag|plan):(.+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs, the oldest first, under the name that the user gave them."""
+
+    name: str
+    runs: tuple[Summary, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a side: its values by run, in the order of the runs. `key` is that of the latest."""
+
+    key: SeriesKey
+    plan: str
+    values: tuple[float, ...]
+    runs: tuple[str, ...]
+    times: tuple[float, ...]
+
+
+def find_side(archive: Archive, text: str) -> Side:
+    """The runs that `text` means.
+
+    A run, a group of runs, a unique beginning of either, a folder or "last", as everywhere; ``tag:WORD`` and
+    ``baseline:NAME`` for what people marked; ``plan:TEXT`` for all runs of an experiment; ``2026-08-01..2026-08-31``
+    for a time (UTC, the second day included). Raises UserError in one sentence.
+    """
+    wanted = _selection(text)
+    try:
+        if wanted is None:
+            folders = archive.find(text)
+        else:
+            found = Catalog(archive.root).runs(["folder", "problem"], wanted).to_pylist()
+            folders = [archive.root / row["folder"] for row in found if not row["problem"]]
+        runs = [read_summary(folder) for folder in folders]
+    except RecordError as reason:
+        raise UserError(f"A run of {text} {reason}; it cannot be compared.") from None
+    runs = [run for run in runs if counts(run) and key_of(run)]
+    if not runs:
+        raise UserError(f'"{text}" means no run with numbers that can be compared; `sonde list` shows what there is.')
+    return Side(text, tuple(sorted(runs, key=lambda run: (epoch_seconds(run.started), run.id))))
+
+
+def _selection(text: str) -> Selection | None:
+    """What a word that is no name of a run selects."""
+    if text.startswith(BASELINE):
+        return Selection(tags=(text,))
+    if words := _WORDS.fullmatch(text):
+        return Selection(tags=(words[2],)) if words[1] == "tag" else Selection(plan=words[2])
+    if ".." in text and "/" not in text:
+        begin, _, end = text.partition("..")
+        until = moment(end, "The end of the time") if end else None
+        whole_day = 86400.0 if re.fullmatch(r"\d{4}-\d{2}-\d{2}", end.strip()) else 0.0
+        return Selection(
+            since_s=moment(begin, "The begin of the time") if begin else None,
+            until_s=None if until is None else until + whole_day,
+        )
+    return None
+
+
+def cells(runs: Sequence[Summary]) -> list[Cell]:
+    """The numbers of the runs, by series; what differs only in epoch is one cell."""
+    gathered: dict[SeriesKey, list[tuple[Summary, SeriesKey, float]]] = {}
+    for run in runs:
+        for key, value in _values(run):
+            gathered.setdefault(_without_epoch(key), []).append((run, key, value))
+    return [
+        Cell(
+            key=rows[-1][1],
+            plan=rows[-1][0].plan,
+            values=tuple(value for _, _, value in rows),
+            runs=tuple(run.id for run, _, _ in rows),
+            times=tuple(epoch_seconds(run.started) for run, _, _ in rows),
+        )
+        for rows in gathered.values()
+    ]
+
+
+def _values(run: Summary) -> Iterator[tuple[SeriesKey, float]]:
+    key = key_of(run)
+    for phase in run.phases if key else ():
+        found = value_of(key, phase) if key else None
+        if found is not None:
+            yield found
+
+
+def _without_epoch(key: SeriesKey) -> SeriesKey:
+    return SeriesKey(**{one.name: getattr(key, one.name) if one.name != "epoch" else "" for one in fields(SeriesKey)})
+
+
+def pairs(before: Sequence[Cell], after: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
+
+    The second kind compares what the user asked to compare, two file systems say; `differences_of_key` says in what.
+    """
+    same = {_without_epoch(cell.key): cell for cell in before}
+    found = [(same[_without_epoch(cell.key)], cell) for cell in after if _without_epoch(cell.key) in same]
+    taken = {id(one) for pair in found for one in pair}
+    loose_before = [cell for cell in before if id(cell) not in taken]
+    loose_after = [cell for cell in after if id(cell) not in taken]
+    for cell in loose_after:
+        alike = [other for other in loose_before if _alike(other) == _alike(cell)]
+        rivals = [other for other in loose_after if _alike(other) == _alike(cell)]
+        if len(alike) == 1 and len(rivals) == 1:
+            found.append((alike[0], cell))
+    return found
+
+
+def _alike(cell: Cell) -> tuple[str, ...]:
+    return (cell.plan, cell.key.phase, cell.key.op, cell.key.unit)
+
+
+def differences_of_key(before: SeriesKey, after: SeriesKey) -> list[tuple[str, str, str]]:
+    """Members of the key in which two cells differ: name, before, after."""
+    shown = [one.name for one in fields(RunKey)] + ["cache", "definition"]
+    both = ((name, getattr(before, name), getattr(after, name)) for name in shown)
+    return [(name.replace("_", " "), old, new) for name, old, new in both if old != new]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All histories of a site at once: settings learned on their noise, what was noticed, where each of them stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.stats.ratio import simulated_visible
+from sonde.stats.segments import Segment, segments
+from sonde.stats.spread import robust_sd
+from sonde.trends.budget import Budget, Calibration, calibrate, residuals
+from sonde.trends.changes import Change, Event, changes, events
+from sonde.trends.lanes import Settings
+from sonde.trends.series import Series
+from sonde.trends.watch import watch
+
+# A history shorter than this has no level yet.
+SHORTEST = 5
+# Runs that "now" is the median of.
+_LATEST = 3
+# The drop that is asked about: would so many runs show it against so many before?
+_NEW, _KNOWN = 10, 40
+# Runs of a history that its noise is learned from.
+_MOST_LEARNED = 2000
+# A change is fresh for so many runs.
+_FRESH = 10
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One history. `level` is the median of the stretch it is in, `now` that of its last three runs; `noise` the robust
+    standard deviation of the logarithms; `visible` the drop that ten more runs would probably show (None: too short).
+    """
+
+    series: Series
+    stretches: tuple[Segment, ...]
+    now: float
+    noise: float
+    visible: float | None
+    changes: tuple[Change, ...]
+
+    @property
+    def level(self) -> float:
+        return self.stretches[-1].level
+
+    @property
+    def slower(self) -> bool:
+        """Whether its latest change is a drop that is not over and was noticed within its last ten runs."""
+        last = self.changes[-1] if self.changes else None
+        if last is None or not last.down or last.over:
+            return False
+        return int(np.sum(self.series.times > last.noticed)) < _FRESH
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Histories that are long enough, and how many are not."""
+
+    standings: tuple[Standing, ...]
+    events: tuple[Event, ...]
+    budget: Budget
+    calibration: Calibration
+    short: int
+
+    @property
+    def series(self) -> list[Series]:
+        return [one.series for one in self.standings]
+
+
+def survey(
+    found: Sequence[Series],
+    alarms_per_year: float = 1.0,
+    smallest: float = Settings.smallest_change,
+    step: Callable[[int, int], None] = lambda done, total: None,
+) -> Survey:
+    """Watches all histories. `alarms_per_year` is the budget of false alarms of one series; `step` is told how far the
+    work is."""
+    long = [one for one in found if len(one) >= SHORTEST]
+    pace = float(np.median([one.runs_per_year for one in long])) if long else 365.0
+    budget = Budget(alarms_per_year, max(1.0, pace))
+    total = 2 * len(long) + 2
+    noises = []
+    for done, one in enumerate(long):
+        noises.append(residuals(one.values[-_MOST_LEARNED:]))
+        step(done + 1, total)
+    calibration = calibrate(noises, budget, Settings(smallest_change=smallest))
+    step(len(long) + 1, total)
+    noticed = changes(long, watch(long, calibration.settings))
+    standings = []
+    for at, one in enumerate(long):
+        own = tuple(change for change in noticed if change.series == at)
+        standings.append(
+            Standing(
+                series=one,
+                stretches=tuple(segments(one.values)),
+                now=float(np.median(one.values[-_LATEST:])),
+                noise=robust_sd(noises[at]),
+                visible=simulated_visible(noises[at], _KNOWN, _NEW),
+                changes=own,
+            )
+        )
+        step(len(long) + 2 + at, total)
+    return Survey(tuple(standings), tuple(events(long, noticed)), budget, calibration, len(found) - len(long))

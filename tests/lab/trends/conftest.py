@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives of runs whose numbers are known beforehand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.store.shards import place_of
+
+FIRST = datetime(2026, 1, 1, 6, 0, tzinfo=UTC)
+AddRun = Callable[..., Path]
+
+
+@pytest.fixture
+def add_run(archive: Path) -> AddRun:
+    """Puts a run into the archive of the test: day, rates by phase and operation, and what its record says."""
+
+    numbers = itertools.count()
+
+    def add(
+        day: float,
+        rates: Mapping[tuple[str, str], float],
+        *,
+        plan: str = "probe",
+        storage: str = "lustre:fs1 /scratch",
+        group: str | None = None,
+        node: Mapping[str, Any] | None = None,
+        engine: Mapping[str, Any] | None = None,
+        slices: Mapping[str, Sequence[float]] | None = None,
+    ) -> Path:
+        started = FIRST + timedelta(days=day)
+        run_id = f"{started:%Y%m%dT%H%M%SZ}-{plan}-{next(numbers):04x}"
+        folder = place_of(archive, run_id)
+        folder.mkdir(parents=True)
+        phases = [_phase(phase, op, rate) for (phase, op), rate in rates.items()]
+        document = {
+            "schema": "sonde-run/1",
+            "id": run_id,
+            "status": "done",
+            "exit_code": 0,
+            "started": started.isoformat(),
+            "role": "run",
+            "group": group,
+            "plan": {"id": plan, "title": plan},
+            "target": "/scratch",
+            "phases": phases,
+            "findings": [],
+            "series": {
+                "system": "edison",
+                "file_system": storage,
+                "experiment": f"{plan:x<12.12}",
+                "node_class": "24 cpus, 64 GiB",
+                "epoch": "sonde-record/1",
+            },
+        }
+        (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
+        (folder / "plan.json").write_text("{}", encoding="utf-8")
+        (folder / "record.ndjson").write_text(_record(node or {}, engine or {}, slices or {}), encoding="utf-8")
+        return folder
+
+    return add
+
+
+def _phase(phase: str, op: str, rate: float) -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "op": op,
+        "backend": "posix",
+        "cache": "cold",
+        "measured": True,
+        "done": True,
+        "findings": [],
+        "definition": "sonde total",
+        "bytes": int(rate * 10),
+        "ops": 100,
+        "failed": 0,
+        "seconds": 10.0,
+        "bytes_per_s": rate,
+        "ops_per_s": 10.0,
+        "stopped_by": "volume",
+    }
+
+
+def _record(node: Mapping[str, Any], engine: Mapping[str, Any], slices: Mapping[str, Sequence[float]]) -> str:
+    lines: list[dict[str, Any]] = [
+        {
+            "type": "run",
+            "t": 0.0,
+            "schema": "sonde-record/1",
+            "engine": {"version": "0.1.0", **engine},
+            "launch": "single",
+            "tasks": 4,
+        },
+        {
+            "type": "node",
+            "t": 0.0,
+            "node": 0,
+            "host": "nid00001",
+            "kernel": "Linux 3.0.101",
+            "load_1m": 0.5,
+            "file_system": {"type": "lustre", "options": "rw,flock", "free_bytes": 10**12},
+            **node,
+        },
+    ]
+    for index, (phase, rates) in enumerate(slices.items()):
+        begin = {"type": "phase_begin", "t": 1.0, "phase": phase, "index": index, "op": phase, "tasks": 4}
+        series = {"type": "series", "t": 2.0, "phase": phase, "index": index, "op": phase, "scope": "all"}
+        series |= {"slice_s": 0.1, "bytes": [int(rate / 10) for rate in rates], "ops": [1] * len(rates)}
+        lines += [begin, series | {"active": [4] * len(rates)}]
+    return "".join(json.dumps(line) + "\n" for line in lines)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of compare and trend: complete in themselves, and they say what is known to be true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+AddRun = Callable[..., Path]
+Sonde = Callable[..., Any]
+HOSTILE = "</style><script>alert(1)</script>\u202e"
+
+
+def curve(random: np.random.Generator, slow: bool) -> list[float]:
+    u = (np.arange(80) + 0.5) / 80
+    shape = np.exp(-2 * u) if slow else np.ones(80)
+    values: list[float] = (1e9 * shape * np.exp(random.normal(0, 0.1, 80))).tolist()
+    return values
+
+
+@pytest.fixture
+def slower(add_run: AddRun) -> None:
+    """Ten good days and ten on which reads of one of two file systems decline; its name would break a careless page."""
+    random = np.random.default_rng(1)
+    for day in range(20):
+        for storage in ("lustre:fs1 /a", HOSTILE):
+            slow = day >= 10 and storage == HOSTILE
+            rates = {(op, op): float(np.exp(random.normal(0, 0.03))) * 1e9 for op in ("read", "write")}
+            rates[("read", "read")] *= 0.4 if slow else 1.0
+            slices = {"read": curve(random, slow), "write": curve(random, False)}
+            node = {"kernel": "Linux 6.1"} if day >= 10 else {}
+            add_run(day, rates, storage=storage, slices=slices, node=node)
+
+
+def complete_in_itself(html: str) -> bool:
+    """No script, nothing fetched, nothing that hides."""
+    asks = re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:)""", html)
+    return "<script" not in html and not asks and "http-equiv" in html and "\u202e" not in html
+
+
+def test_a_comparison_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    said = sonde("compare", "2026-01-01..2026-01-10", "2026-01-11..2026-01-31", "-o", page, "--unit", "fs1=12")
+    assert said.code == 0, said.err
+    html = page.read_text(encoding="utf-8")
+    assert complete_in_itself(html)
+    assert "1 of 4 numbers became slower" in html
+    assert html.count('class="cname"') >= 4
+    assert "The shape changed" in html
+    assert "steady decline" in html
+    assert "Rate by unit" in html
+    assert "Linux 6.1" in html
+    assert len(html) < 500_000
+
+
+def test_histories_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert sonde("trend", "-o", page).code == 0
+    html = page.read_text(encoding="utf-8")
+    assert complete_in_itself(html)
+    assert html.count('data-chart="history"') == 4
+    assert "Slower within the last ten runs" in html
+    assert "−60 %" in html or "−61 %" in html or "−59 %" in html
+
+
+@pytest.mark.parametrize("words", ["fs1", "fs1=", "=3", "fs1=-1", "fs1=inf"])
+def test_a_unit_that_is_none_is_refused(sonde: Sonde, add_run: AddRun, archive: Path, words: str) -> None:
+    add_run(0, {("read", "read"): 1e9})
+    said = sonde("compare", "last", "last", "--unit", words)
+    assert said.code == 2
+    assert "NAME=COUNT" in said.err
+
+
+def test_a_page_that_cannot_be_written_is_one_sentence(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    said = sonde("trend", "-o", tmp_path / "file" / "page.html")
+    assert said.code in (2, 3)
+    assert len(said.sentences) == 1

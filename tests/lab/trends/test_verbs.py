@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare, trend, baseline and gate on archives whose answers are known."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sonde.store.tags import change_tags
+
+AddRun = Callable[..., Path]
+Sonde = Callable[..., Any]
+SYSTEMS = ("lustre:fs1 /scratch", "lustre:fs2 /scratch", "lustre:fs3 /scratch")
+TESTS = ("posix-10k", "mpiio-10k", "posix-1m", "mpiio-1m")
+SLOW = ("mpiio-10k", "read")
+
+
+def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int = 1) -> None:
+    """Four tests, reads and writes, on three file systems; one kind of read loses 70 % on all of them."""
+    random = np.random.default_rng(seed)
+    for day, (number, storage), test in itertools.product(days, enumerate(SYSTEMS), TESTS):
+        rates = {}
+        for op in ("write", "read"):
+            factor = 0.28 if slow_from is not None and day >= slow_from and (test, op) == SLOW else 1.0
+            rates[(op, op)] = 1e9 * (1 + number) * factor * float(np.exp(random.normal(0, 0.05)))
+        later = slow_from is not None and day >= slow_from
+        node = {"kernel": "Linux 3.0.101-cle51"} if later else {}
+        add_run(day + number / 50, rates, plan=test, storage=storage, node=node)
+
+
+def test_flagged_are_exactly_the_cells_that_changed(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    edison(add_run, range(16), slow_from=8)
+    said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
+    assert said.code == 1
+    cells = said.json["cells"]
+    assert len(cells) == 24
+    flagged = {(cell["plan"], cell["key"]["op"], cell["key"]["file_system"]) for cell in cells if _changed(cell)}
+    assert flagged == {(*SLOW, storage) for storage in SYSTEMS}
+    assert all(0.2 < cell["ratio"]["value"] < 0.4 for cell in cells if _changed(cell))
+    others = [cell for cell in cells if not _changed(cell)]
+    assert all(cell["smallest_visible_drop"] is not None for cell in others)
+    assert [one["name"] for one in said.json["environment"]] == ["kernel"]
+
+
+def _changed(cell: dict[str, Any]) -> bool:
+    return cell["verdict"] in ("slower", "faster")
+
+
+def test_two_like_halves_have_no_flagged_cell(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    edison(add_run, range(16), seed=9)
+    said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
+    assert said.code == 0
+    assert not [cell for cell in said.json["cells"] if _changed(cell)]
+    assert said.json["environment"] == []
+
+
+def test_few_runs_give_a_ratio_and_no_verdict(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    for day in range(4):
+        add_run(day, {("read", "read"): 1e9 if day < 2 else 4e8})
+    said = sonde("compare", "2026-01-01..2026-01-02", "2026-01-03..2026-01-04")
+    assert said.code == 0
+    assert "an interval needs 5 runs on each side; here are 2 and 2" in said.out
+    assert "−60 %" in said.out
+
+
+def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    for day in range(6):
+        change_tags(add_run(day, {("read", "read"): 1e9 + day}, storage="lustre:fs1 /a"), add=["old"])
+        change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), add=["new"])
+    said = sonde("compare", "tag:old", "tag:new", "--json")
+    assert said.code == 0, said.err
+    (cell,) = said.json["cells"]
+    assert cell["ratio"]["value"] == pytest.approx(0.5, rel=1e-6)
+    assert cell["verdict"] == "slower"
+    assert cell["differs_in"] == [{"name": "file system", "before": "lustre:fs1 /a", "after": "lustre:fs2 /b"}]
+    assert "not the same file system" in sonde("compare", "tag:old", "tag:new").out
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("compare", "last", "tag:nobody"), '"tag:nobody" means no run'),
+        (("compare", "2026-13-01..", "last"), "is not a time"),
+        (("gate", "last", "--baseline", "none"), 'There is no baseline "none"'),
+        (("baseline", "set", "bad name!", "last"), "cannot be a tag"),
+        (("baseline", "rm", "absent"), 'no baseline "absent"'),
+        (("trend", "--plan", "nothing"), "holds no series like that"),
+    ],
+)
+def test_bad_words_get_one_sentence(
+    sonde: Sonde, add_run: AddRun, archive: Path, words: tuple[str, ...], what: str
+) -> None:
+    add_run(0, {("read", "read"): 1e9})
+    said = sonde(*words)
+    assert said.code == 2
+    assert len(said.sentences) == 1
+    assert what in said.err
+
+
+def test_a_baseline_is_set_shown_and_forgotten(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    folders = [add_run(day, {("read", "read"): 1e9 * (1 + day / 100)}) for day in range(8)]
+    assert sonde("baseline", "set", "good", "2026-01-01..2026-01-06").code == 0
+    shown = sonde("baseline", "show", "good", "--json").json
+    assert len(shown["runs"]) == 6
+    assert shown["cells"][0]["median"] == pytest.approx(1e9 * (1.02 * 1.03) ** 0.5)
+    assert shown["cells"][0]["limit"] == pytest.approx(0.85 * 1e9 * (1.02 * 1.03) ** 0.5)
+    sonde("baseline", "set", "good", folders[-1].name, "--add")
+    assert sonde("baseline", "show", "--json").json == [{"name": "good", "runs": 7}]
+    sonde("baseline", "set", "good", folders[0].name)
+    assert sonde("baseline", "show", "--json").json == [{"name": "good", "runs": 1}]
+    assert "needs 5 runs" in sonde("baseline", "show", "good").out
+    assert sonde("baseline", "rm", "good").code == 0
+    assert "There is no baseline" in sonde("baseline", "show").out
+
+
+def test_the_gate_passes_what_is_usual_and_stops_what_is_not(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    random = np.random.default_rng(1)
+    for day in range(10):
+        add_run(day, {(op, op): 1e9 * float(np.exp(random.normal(0, 0.02))) for op in ("read", "write")})
+    sonde("baseline", "set", "good", "2026-01-01..2026-01-10")
+    add_run(20, {("read", "read"): 9e8, ("write", "write"): 1.1e9})
+    assert sonde("gate", "last", "--baseline", "good", "--retests", "0").code == 0
+    add_run(21, {("read", "read"): 7e8, ("write", "write"): 1e9})
+    said = sonde("gate", "last", "--baseline", "good", "--retests", "0", "--json")
+    assert said.code == 1
+    assert {cell["key"]["op"]: cell["good"] for cell in said.json["cells"]} == {"read": False, "write": True}
+    assert said.json["good"] is False
+    assert "Too slow" in sonde("gate", "last", "--baseline", "good", "--retests", "0").out
+
+
+def test_of_a_group_one_good_run_is_enough(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    for day in range(6):
+        add_run(day, {("read", "read"): 1e9 + day})
+    sonde("baseline", "set", "good", "2026-01-01..2026-01-06")
+    for rate in (5e8, 5e8, 9.9e8):
+        add_run(20, {("read", "read"): rate}, group="three")
+    assert sonde("gate", "three", "--baseline", "good", "--retests", "0").code == 0
+
+
+def test_a_baseline_of_few_runs_cannot_judge(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    for day in range(4):
+        add_run(day, {("read", "read"): 1e9})
+    sonde("baseline", "set", "good", "2026-01-01..2026-01-03")
+    said = sonde("gate", "last", "--baseline", "good")
+    assert said.code == 2
+    assert "holds 3 runs of read; a limit needs 5" in said.err
+
+
+def test_a_year_with_one_change_on_all_file_systems_is_one_event(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    edison(add_run, range(70), slow_from=66)
+    said = sonde("trend", "--json", "--check")
+    assert said.code == 1
+    told = said.json
+    assert len(told["series"]) == 24
+    assert told["calibration"]["own"] is True
+    slower = {(one["labels"]["experiment"], one["labels"]["operation"]) for one in told["series"] if one["slower"]}
+    assert slower == {SLOW}
+    (event,) = [one for one in told["events"] if len(one["changes"]) > 1]
+    assert event["scope"].items() >= {"experiment": "mpiio-10k", "operation": "read"}.items()
+    assert event["whole_scope"] is True
+    assert {one["runs_to_notice"] for one in event["changes"]} == {3}
+    text = sonde("trend").out
+    assert "False alarms:" in text
+    assert "operation read" in text
+
+
+def test_repeats_of_a_probe_are_one_value(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+    for day in range(6):
+        for repeat, rate in enumerate((8e8, 1e9, 6e8)):
+            add_run(day + repeat / 1000, {("read", "read"): rate}, group=f"probe-{day}")
+    for measure, level in (("delivered", 8e8), ("capability", 1e9)):
+        (series,) = sonde("trend", "--measure", measure, "--json").json["series"]
+        assert series["runs"] == 6
+        assert series["level"] == pytest.approx(level)

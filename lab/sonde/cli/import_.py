@@ -83,7 +83,7 @@ def command(
     \b
     Examples:
       sonde import accepted.tar.gz
-      sonde import ior-2026-*.txt --system edison --file-system scratch1
+      sonde import ior-1.txt ior-2.txt --system edison --file-system scratch1
       sonde import history.csv --map time=start --map op=operation --map "rate=rate_GiBps GiB/s" --map experiment=test
       sonde import history.csv --columns map.toml --dry-run
     """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.sources.columns import read_map
+from sonde.sources.columns import MEANINGS, read_map
 from sonde.sources.csv_rows import read_rows
 from sonde.store.archive import Archive
 from sonde.store.history import all_series
@@ -169,6 +169,15 @@ def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: byt
     with pytest.raises(UserError) as raised:
         list(read_rows(tmp_path / "x.csv", read_map(None, ["time=t", "rate=r"]), lambda complaint: None))
     assert said in str(raised.value)
+
+
+def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "tasks" / "import.md").read_text()
+    (tmp_path / "map.toml").write_text(page.partition("```ini\n")[2].partition("```")[0])
+    columns = read_map(tmp_path / "map.toml", [])
+    assert columns.factors == {"rate": 2.0**30, "bytes": 2.0**30}
+    assert set(columns.columns) <= set(MEANINGS)
+    assert all(f"`{name}`" in page for name in MEANINGS if name not in ("rate", "ops_rate", "time"))
 
 
 def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archive: Path) -> None:

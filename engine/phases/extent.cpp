@@ -112,6 +112,10 @@ Footprint footprint_of_trees(const plan::Plan& plan, const TaskMap& tasks) {
 
 bool on_target(const plan::Phase& phase) {
     const backends::Backend* backend = backends::find(phase.data.backend);
+    // Where a deadline ends a phase, the volume only has to be more than can be done until then.
+    if (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations)) {
+        return false;
+    }
     return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;
 }
 

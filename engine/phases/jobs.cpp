@@ -167,11 +167,6 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
         }
         return job;
     }
-    if (phase.shift.by == plan::ShiftBy::list &&
-        phase.shift.owners.size() != static_cast<std::size_t>(context.tasks.tasks())) {
-        throw plan::PlanError("plan: phase \"" + phase.id + "\" names " + std::to_string(phase.shift.owners.size()) +
-                              " shift.owners, but there are " + std::to_string(context.tasks.tasks()) + " tasks");
-    }
     job.tasks = context.tasks.tasks();
     if (phase.meta) {
         add_tree(context, index, place, job);

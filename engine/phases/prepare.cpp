@@ -97,7 +97,10 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
     if (fs.read_only) {
         throw EnvironmentError("target " + path + " is on a read-only file system");
     }
-    if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    const bool changes = std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        return plan::writes(phase.op) || phase.op == plan::Op::remove;
+    });
+    if (::access(path.c_str(), (changes || !plan.data.files.in_place() ? W_OK : 0) | X_OK) != 0) {
         throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
     }
     if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {

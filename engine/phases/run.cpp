@@ -71,6 +71,14 @@ json inspect(const plan::Plan& plan, const RunOptions& options, const TaskMap& t
         throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
                               std::to_string(tasks.all()) + " tasks");
     }
+    for (const plan::Phase& phase : plan.phases) {
+        if (phase.shift.by == plan::ShiftBy::list &&
+            phase.shift.owners.size() != static_cast<std::size_t>(tasks.tasks())) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" names " +
+                                  std::to_string(phase.shift.owners.size()) + " shift.owners, but there are " +
+                                  std::to_string(tasks.tasks()) + " tasks");
+        }
+    }
     check_extent(plan, tasks, memory);
     json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
     if (facts.at("files").get<bool>()) {

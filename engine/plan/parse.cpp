@@ -371,6 +371,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     phase.open = in.choice("open", opens, phase.op == Op::write ? Open::truncate : Open::overwrite);
     phase.separate_process = in.choice("process", processes, false);
     phase.measured = in.boolean("measure", true);
+    phase.operations_file = in.text("operations_file", "");
     phase.unless_mismatch = in.boolean("unless_mismatch", false);
     phase.barrier = in.choice("barrier", barriers, phase.barrier);
     const Reader shift = in.object_or_empty("shift");

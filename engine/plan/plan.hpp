@@ -204,6 +204,7 @@ struct Phase {
     Open open = Open::truncate;
     bool separate_process = false;
     bool measured = true;          ///< false = preparation: done, recorded, not rated
+    std::string operations_file;   ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
     bool unless_mismatch = false;  ///< left out when verification has found a mismatch before
     Barrier barrier = Barrier::phase;
     Shift shift;

@@ -4,8 +4,12 @@
 #include "plan/parse.hpp"
 #include "workloads/data_stream.hpp"
 #include "workloads/file_stream.hpp"
+#include "workloads/operation_log.hpp"
 #include "workloads/tree_stream.hpp"
 #include "workloads/walk_stream.hpp"
+
+#include <array>
+#include <cstdio>
 
 namespace sonde::workloads {
 namespace {
@@ -41,6 +45,12 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
                                              setup.max_length, job.writes, job.reads, job.verify);
     setup.areas = buffers->areas();
     std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
+    if (!job.phase->operations_file.empty() && job.task >= 0) {
+        std::array<char, 32> name{};
+        std::snprintf(name.data(), name.size(), "-%05d.csv", job.task);
+        channel = logged(std::move(channel), job.phase->operations_file + name.data(), clock,
+                         static_cast<unsigned>(job.phase->data.io.queue_depth));
+    }
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
 }
 

@@ -89,6 +89,9 @@ class Human final : public Layout {
 
     void end_test(const Test& test) override {
         const Settings& s = *test.settings;
+        if (s.wear_out && s.status_file.empty() && !test.of(true).empty()) {
+            out_ << "Pairs deadlineForStonewallingaccessed: " << test.of(true).front().most_operations << "\n";
+        }
         if (s.summary_always) {
             heading();
             row(test, true);
@@ -230,36 +233,35 @@ class Human final : public Layout {
 
     void tell(const Test& test, const Point& point) {
         const char* kind = point.writes() ? "write" : "read";
-        out_ << text("sonde: test %d iter %d %s:", test.number, point.step.repetition, kind);
+        const std::string who = text("sonde: test %d iter %d %s: ", test.number, point.step.repetition, kind);
+        std::string said;
+        const auto say = [&said](const std::string& more) { said += (said.empty() ? "" : "; ") + more; };
         if (point.own.contains("rates") && point.own.at("rates").contains("transfer")) {
             const auto& rate = point.own.at("rates").at("transfer");
-            out_ << text(" transfers %.2f MiB/s, %.0f calls/s;", rate.value("bytes_per_s", 0.0) / mebi,
-                         rate.value("ops_per_s", 0.0));
+            say(text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
+                     rate.value("ops_per_s", 0.0)));
         }
         if (point.own.contains("latency") && point.own.at("latency").contains(kind)) {
             const auto& latency = point.own.at("latency").at(kind);
             const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
-            out_ << " one call p50 " << ns("p50_ns") << ", p99 " << ns("p99_ns") << ", max " << ns("max_ns") << ";";
+            say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
         }
-        if (point.own.contains("imbalance") && point.own.at("imbalance").contains("slowest") &&
-            point.tasks.size() > 1) {
-            const auto& slowest = point.own.at("imbalance").at("slowest");
-            if (!slowest.empty()) {
-                out_ << text(" slowest task %d on %s, %.2f MiB/s;", slowest[0].value("task", 0),
-                             slowest[0].value("host", std::string()).c_str(),
-                             slowest[0].value("bytes_per_s", 0.0) / mebi);
-            }
+        if (point.own.contains("imbalance") && point.tasks.size() > 1 &&
+            !point.own.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
+            const auto& slowest = point.own.at("imbalance").at("slowest")[0];
+            say(text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
+                     slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
         }
         if (point.compare > 0) {
-            out_ << " comparing took " << duration(point.compare) << ", which is in IOR's bw and not in this;";
+            say("comparing took " + duration(point.compare) + ", which is in IOR's bw and not in this");
         }
         if (test.settings->wear_out && point.stonewall_seconds > 0) {
-            out_ << text(" until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one);",
-                         point.stonewall_bytes / point.stonewall_seconds / mebi);
+            say(text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
+                     point.stonewall_bytes / point.stonewall_seconds / mebi));
         }
-        out_ << "\n";
+        out_ << who << said << "\n";
         for (const std::string& finding : point.findings) {
-            out_ << text("sonde: test %d iter %d %s: ", test.number, point.step.repetition, kind) << finding << "\n";
+            out_ << who << finding << "\n";
         }
     }
 

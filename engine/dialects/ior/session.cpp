@@ -5,6 +5,7 @@
 #include "dialects/ior/words.hpp"
 #include "plan/parse.hpp"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -58,10 +59,11 @@ class IorSession final : public Session {
         crowd_ = crowd_of(setting);
         now_ = static_cast<std::int64_t>(std::time(nullptr));
         const Settings& first = settings_.front();
-        open_results(settings_.back().summary_file);
-        layout_ = settings_.back().format == Format::json  ? make_json(*out_, first.verbose)
-                  : settings_.back().format == Format::csv ? make_csv(*out_)
-                                                           : make_human(*out_, first.verbose);
+        check_writable(settings_.back().summary_file);
+        std::ostream& out = settings_.back().summary_file.empty() ? std::cout : file_;
+        layout_ = settings_.back().format == Format::json  ? make_json(out, first.verbose)
+                  : settings_.back().format == Format::csv ? make_csv(out)
+                                                           : make_human(out, first.verbose);
         for (Settings& s : settings_) {
             if (s.tasks > crowd_.tasks) {
                 s.tell_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
@@ -140,14 +142,17 @@ class IorSession final : public Session {
     }
 
     int finish(int code) override {
+        if (!headed_ && code != 0) {
+            return code;  // nothing has run; why was said
+        }
         std::vector<const Test*> all;
         for (const auto& test : tests_) {
             all.push_back(test.get());
         }
         show_heading();
         layout_->end(all);
-        out_->flush();
-        if (!*out_) {
+        const bool good = settings_.back().summary_file.empty() ? std::cout.flush().good() : file_.flush().good();
+        if (!good) {
             warn("the results could not be written" +
                  (settings_.back().summary_file.empty() ? std::string() : " to " + settings_.back().summary_file) +
                  ": is the disk full?");
@@ -163,6 +168,7 @@ class IorSession final : public Session {
     void show_heading() {
         if (!headed_) {
             headed_ = true;
+            open_results(settings_.back().summary_file);
             layout_->begin(command_);
         }
     }
@@ -175,16 +181,22 @@ class IorSession final : public Session {
         }
     }
 
+    /// Before anything is done, and without making the file.
+    static void check_writable(const std::string& path) {
+        const std::size_t slash = path.rfind('/');
+        const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+        const bool there = ::access(path.c_str(), F_OK) == 0;
+        if (!path.empty() && ::access(there ? path.c_str() : folder.c_str(), W_OK) != 0) {
+            throw plan::PlanError("summaryFile " + path + " cannot be written: " + std::strerror(errno));
+        }
+    }
+
     void open_results(const std::string& path) {
         if (path.empty()) {
             return;
         }
         file_.open(path, std::ios::trunc);
-        if (!file_) {
-            throw plan::PlanError("summaryFile " + path + " cannot be written: " + std::strerror(errno));
-        }
         std::cout << "Writing output to " << path << "\n" << std::flush;
-        out_ = &file_;
     }
 
     static void say_notes(const Settings& s) {
@@ -293,7 +305,6 @@ class IorSession final : public Session {
     Crowd crowd_;
     std::int64_t now_ = 0;
     std::ofstream file_;
-    std::ostream* out_ = &std::cout;
 };
 
 }  // namespace

@@ -173,6 +173,12 @@ class Steps {
 
     void put(ordered_json phase) { done_.plan["phases"].push_back(std::move(phase)); }
 
+    void log(ordered_json& phase, int repetition) const {
+        if (!s_.operations_prefix.empty()) {
+            phase["operations_file"] = s_.operations_prefix + "-" + std::to_string(repetition);
+        }
+    }
+
     void limit(ordered_json& phase, const ordered_json& stop) const {
         if (!stop.empty()) {
             phase["stop"] = stop;
@@ -197,6 +203,7 @@ class Steps {
         }
         ordered_json step = phase("write", Step::Kind::write, "write", repetition);
         step["open"] = fresh ? "truncate" : "overwrite";
+        log(step, repetition);
         if (!before_.empty()) {
             step["before"] = before_;
         }
@@ -223,6 +230,7 @@ class Steps {
         if (s_.check_read) {
             step["verify"] = "on_read";
         }
+        log(step, repetition);
         if (!before_.empty()) {
             step["before"] = before_;
         }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/operation_log.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace sonde::workloads {
+namespace {
+
+using backends::Completion;
+using backends::Operation;
+
+class LoggedChannel final : public backends::Channel {
+ public:
+    LoggedChannel(std::unique_ptr<Channel> inner, const std::string& path, const meters::Clock& clock, unsigned slots)
+        : inner_(std::move(inner)), clock_(clock), path_(path), flying_(slots) {
+        entries_.reserve(capacity);
+        file_ = std::fopen(path.c_str(), "w");
+        if (file_ == nullptr || std::fputs("time,runtime,tp\n", file_) < 0) {
+            give_up();
+        }
+    }
+    ~LoggedChannel() override {
+        flush();
+        if (file_ != nullptr) {
+            std::fclose(file_);
+        }
+    }
+
+    int open(std::uint16_t file, const backends::OpenRequest& request) override { return inner_->open(file, request); }
+    int fsync(std::uint16_t file) override { return inner_->fsync(file); }
+    int close(std::uint16_t file) override {
+        const int result = inner_->close(file);
+        flush();
+        return result;
+    }
+
+    std::int64_t transfer(const Operation& operation) noexcept override {
+        const std::uint64_t from = clock_.ticks();
+        const std::int64_t moved = inner_->transfer(operation);
+        add(from, clock_.ticks(), moved);
+        return moved;
+    }
+    bool submit(const Operation& operation) noexcept override {
+        flying_[operation.slot] = clock_.ticks();
+        return inner_->submit(operation);
+    }
+    std::size_t reap(std::span<Completion> done) noexcept override {
+        const std::size_t count = inner_->reap(done);
+        const std::uint64_t to = clock_.ticks();
+        for (std::size_t i = 0; i < count; ++i) {
+            add(flying_[done[i].slot], to, done[i].result);
+        }
+        return count;
+    }
+
+    int stat(const char* path) noexcept override { return inner_->stat(path); }
+    int remove(const char* path) noexcept override { return inner_->remove(path); }
+    bool agree(bool stop) noexcept override { return inner_->agree(stop); }
+    std::int64_t now() const noexcept override { return inner_->now(); }
+    void begin() noexcept override {
+        inner_->begin();
+        begin_ = clock_.ticks();
+    }
+    std::vector<std::string> notes() const override {
+        std::vector<std::string> all = inner_->notes();
+        if (!trouble_.empty()) {
+            all.push_back(trouble_);
+        }
+        return all;
+    }
+
+ private:
+    struct Entry {
+        std::uint64_t from = 0, to = 0;
+        std::int64_t bytes = 0;
+    };
+    static constexpr std::size_t capacity = 1U << 16U;
+
+    void add(std::uint64_t from, std::uint64_t to, std::int64_t bytes) noexcept {
+        if (entries_.size() == capacity) {
+            flush();
+        }
+        entries_.push_back({from, to, bytes});
+    }
+
+    void flush() noexcept {
+        for (const Entry& entry : entries_) {
+            const double start = static_cast<double>(clock_.duration_ns(entry.from - begin_)) / 1e9;
+            const double spent = static_cast<double>(clock_.duration_ns(entry.to - entry.from)) / 1e9;
+            const double rate = spent > 0 && entry.bytes > 0 ? static_cast<double>(entry.bytes) / spent : 0;
+            if (file_ != nullptr && std::fprintf(file_, "%.8e,%.8e,%e\n", start, spent, rate) < 0) {
+                give_up();
+            }
+        }
+        entries_.clear();
+        if (file_ != nullptr && std::fflush(file_) != 0) {
+            give_up();
+        }
+    }
+
+    void give_up() noexcept {
+        trouble_ = "the operations are not logged: " + path_ + " cannot be written (" + std::strerror(errno) + ")";
+        if (file_ != nullptr) {
+            std::fclose(file_);
+            file_ = nullptr;
+        }
+    }
+
+    std::unique_ptr<Channel> inner_;
+    const meters::Clock& clock_;
+    std::string path_, trouble_;
+    std::FILE* file_ = nullptr;
+    std::uint64_t begin_ = 0;
+    std::vector<std::uint64_t> flying_;
+    std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+std::unique_ptr<backends::Channel> logged(std::unique_ptr<backends::Channel> channel, const std::string& path,
+                                          const meters::Clock& clock, unsigned slots) {
+    return std::make_unique<LoggedChannel>(std::move(channel), path, clock, slots);
+}
+
+}  // namespace sonde::workloads

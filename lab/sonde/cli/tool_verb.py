@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs that speak another tool's language have in common: its words go to the engine as they are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sonde.cli.live import make_display
+from sonde.cli.options import archive_option
+from sonde.cli.present import make_report
+from sonde.cli.screen import messages
+from sonde.experiments.conduct import Setup
+from sonde.experiments.tool_line import ToolLine, ToolResult, conduct_line, plans_of
+from sonde.launch.engine import find_engine
+from sonde.launch.launchers import make_launcher
+from sonde.model.errors import DONE
+from sonde.store.archive import Archive
+
+SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def tool_verb(name: str, help_text: str) -> click.Command:
+    """The command `sonde NAME [options] WORDS…` for the engine's dialect of that name."""
+
+    @click.command(name, help=help_text, context_settings=SETTINGS)
+    @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
+    @click.option(
+        "--launcher",
+        type=click.Choice(["local", "mpiexec", "srun"]),
+        default="local",
+        show_default=True,
+        help="What starts the tasks.",
+    )
+    @click.option("--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2".')
+    @click.option(
+        "--mpi-module",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="MPI module for the engine to load instead of the one it would choose.",
+    )
+    @archive_option
+    @click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+    @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def command(
+        tasks: int,
+        launcher: str,
+        launcher_args: str,
+        mpi_module: Path | None,
+        archive: Archive,
+        report: bool,
+        quiet: bool,
+        words: tuple[str, ...],
+    ) -> int:
+        line = ToolLine(name, words, tasks)
+        display = make_display(messages(), quiet)
+        chosen = make_launcher(launcher, tasks, launcher_args)
+        setup = Setup(find_engine(), archive, chosen, mpi_module, display.stopping)
+        plans = plans_of(line, setup)
+        if not plans:
+            return _pass_through(line, setup)
+        archive.recover()
+        display.begin(plans[0].title, 1, len(plans), plans[0])
+        try:
+            result = conduct_line(line, plans[0], setup, display.line)
+        finally:
+            display.close()
+        _show(result, report, quiet)
+        result.raise_failure()
+        return DONE
+
+    return command
+
+
+def _pass_through(line: ToolLine, setup: Setup) -> int:
+    """Words that measure nothing (a dry run): the engine answers alone."""
+    import subprocess
+
+    return subprocess.run([str(setup.engine.path), line.tool, *line.words], check=False).returncode
+
+
+def _show(result: ToolResult, report: bool, quiet: bool) -> None:
+    sys.stdout.write(result.output)
+    sys.stdout.flush()
+    said = messages()
+    for remark in result.remarks.splitlines() if not quiet else ():
+        # The sentence that ends the command is said once, by main.
+        if result.exit_code == DONE or result.text.rstrip(".") not in remark:
+            said.print(remark, soft_wrap=True)
+    for run in result.runs:
+        page = make_report([run.folder], run.folder / "report.html", None, quiet) if report else None
+        if not quiet:
+            said.print(f"sonde: kept in {run.folder}" + (f", report {page}" if page else ""), soft_wrap=True)

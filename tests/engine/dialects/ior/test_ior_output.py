@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `sonde-engine ior` prints is what IOR prints, with right numbers: scripts that read the one read the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import ior_output
+import pytest
+from engine_under_test import Line, parse_record
+from ior_cases import run
+from ior_output import COMMANDS, TASKS
+
+MEBI = 1 << 20
+
+
+def ours(engine: Path, words: str, folder: Path, tasks: int = TASKS) -> subprocess.CompletedProcess[str]:
+    result = run([str(engine), "ior", *words.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def document(engine: Path, words: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(ours(engine, words + " -O summaryFormat=JSON", folder, tasks).stdout)
+    return answer
+
+
+def ends(folder: Path) -> list[Line]:
+    lines = parse_record((folder / "r").read_text(encoding="utf-8"))
+    return [line for line in lines if line["type"] == "phase_end" and line["op"] != "remove"]
+
+
+def test_json_has_the_members_of_ior(engine_path: Path, tmp_path: Path) -> None:
+    real = json.loads(ior_output.recorded()["json"])
+    mine = document(engine_path, COMMANDS["json"], tmp_path)
+    assert list(real) == [key for key in mine if key in real]
+    assert set(real["tests"][0]) <= set(mine["tests"][0])
+    test, known = mine["tests"][0], real["tests"][0]
+    # What IOR prints there is the name of the next type of packet.
+    assert known["Parameters"].pop("data packet type") == "g"
+    assert test["Parameters"].pop("data packet type") == "timestamp"
+    for facts in (known["Parameters"], test["Parameters"]):
+        facts.pop("platform")
+    assert test["Parameters"] == known["Parameters"]
+    assert test["Options"] == known["Options"]
+    assert [list(one) for one in known["Results"]] == [
+        [key for key in one if key != "sonde"] for one in test["Results"]
+    ]
+    for one, other in zip(known["Results"], test["Results"], strict=True):
+        for key in ("access", "blockKiB", "xferKiB"):
+            assert one[key] == other[key]
+    measured = re.compile("bw|OPs|MeanTime")
+    for one, other in zip(real["summary"], mine["summary"], strict=True):
+        assert list(one) == list(other)
+        assert {k: v for k, v in one.items() if not measured.match(k)} == {
+            k: v for k, v in other.items() if not measured.match(k)
+        }
+
+
+def rows(text: str, label: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line.split()[:1] == [label]]
+
+
+@pytest.mark.parametrize("name", ["human", "human wear-out"])
+def test_the_layout_for_people_is_that_of_ior(name: str, engine_path: Path, tmp_path: Path) -> None:
+    real = ior_output.recorded()[name]
+    mine = ours(engine_path, COMMANDS[name], tmp_path).stdout
+    changing = re.compile(
+        r"(IOR-|Began|StartTime|Finished|Command line|Machine|FS|Max |write |read |remove |sonde:|stonewalling pairs)"
+    )
+    assert [line for line in mine.splitlines() if not changing.match(line)] == [
+        line for line in real.splitlines() if not changing.match(line)
+    ]
+    for label in ("write", "read", "remove"):
+        for one, other in zip(rows(real, label), rows(mine, label), strict=True):
+            assert len(one) == len(other)
+            # Beside what was measured: repetition in the table; test, tasks, sizes, API in the summary.
+            assert (one[12:] if len(one) > 12 else one[-1:]) == (other[12:] if len(one) > 12 else other[-1:])
+    order = re.compile(r"(write|read|remove|Max \w+|Summary|Operation|Results|Finished|Pairs)")
+    said = [[found[0] for line in text.splitlines() if (found := order.match(line))] for text in (real, mine)]
+    assert said[0] == said[1]
+
+
+def test_columns_begin_where_those_of_ior_begin(engine_path: Path, tmp_path: Path) -> None:
+    def starts(text: str) -> list[list[int]]:
+        table = [
+            line
+            for line in text.splitlines()
+            if re.match(r"(write|read|remove) +[\d-]+\S* +\S+ +\S+ +\S+ +\S+  ", line)
+        ]
+        return [[match.start() for match in re.finditer(r"\S+", line)] for line in table if len(line.split()) == 11]
+
+    real = starts(ior_output.recorded()["human"])
+    mine = starts(ours(engine_path, COMMANDS["human"], tmp_path).stdout)
+    assert real == mine
+    assert len(real) == 6
+
+
+def test_csv_is_that_of_ior(engine_path: Path, tmp_path: Path) -> None:
+    real = list(csv.DictReader(io.StringIO(ior_output.recorded()["csv"])))
+    mine = list(csv.DictReader(io.StringIO(ours(engine_path, COMMANDS["csv"], tmp_path).stdout)))
+    assert [list(row) for row in mine] == [list(row) for row in real]
+    same = ("access", "block(KiB)", "xfer(KiB)", "numTasks", "iter")
+    for one, other in zip(real, mine, strict=True):
+        assert one["access"] == other["access"]
+        for key in same[1:]:
+            assert float(one[key]) == float(other[key])
+        assert all(float(value) >= 0 for key, value in other.items() if key != "access")
+
+
+def test_figures_are_those_of_the_record_by_iors_definitions(engine_path: Path, tmp_path: Path) -> None:
+    results = document(engine_path, "-w -r -F -t 4k -b 64k -s 3 -i 3 -G 5 -o f", tmp_path)["tests"][0]["Results"]
+    lines = parse_record((tmp_path / "r").read_text(encoding="utf-8"))
+    assert len(results) == 6
+    for result, end in zip(results, ends(tmp_path), strict=True):
+        table = next(line for line in lines if line["type"] == "tasks" and line["phase"] == end["phase"])
+        tasks = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+        moved = end["bytes"]["moved"]
+        assert moved == TASKS * 3 * 65536
+        assert result["bwMiB"] == pytest.approx(moved / end["seconds"]["elapsed"] / MEBI)
+        assert result["iops"] == pytest.approx(moved / 4096 / end["seconds"]["transfer"])
+        assert result["latency"] == pytest.approx(min(one["transfer_s"] / one["ops"] for one in tasks))
+        assert result["totalTime"] == end["seconds"]["elapsed"]
+        assert result["latency"] > 0  # four decimals of a second, as IOR has them, would be zero
+
+
+def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_path: Path, tmp_path: Path) -> None:
+    mine = document(engine_path, "-w -t 4k -b 64k -i 4 -G 5 -o f", tmp_path)
+    rates = [one["bwMiB"] for one in mine["tests"][0]["Results"]]
+    summary = mine["summary"][0]
+    assert len(rates) == 4
+    assert summary["bwMaxMIB"] == pytest.approx(max(rates))
+    assert summary["bwMinMIB"] == pytest.approx(min(rates))
+    assert summary["bwMeanMIB"] == pytest.approx(statistics.fmean(rates))
+    assert summary["bwStdMIB"] == pytest.approx(statistics.pstdev(rates))
+    assert summary["OPsMax"] == pytest.approx(max(rates) * MEBI / 4096)
+
+
+def test_comparing_is_in_iors_time_and_not_in_ours(engine_path: Path, tmp_path: Path) -> None:
+    result = document(engine_path, "-w -r -R -t 1m -b 64m -l o -G 5 -o f", tmp_path, 1)["tests"][0]["Results"][1]
+    own = result["sonde"]
+    assert own["seconds"]["verify"] > 0
+    assert result["totalTime"] == pytest.approx(own["seconds"]["elapsed"] + own["seconds"]["verify"])
+    assert result["bwMiB"] < own["rates"]["total"]["bytes_per_s"] / MEBI
+    assert own["checked_bytes"] == 64 * MEBI
+    assert own["mismatches"] == 0
+
+
+def test_a_deadline_says_the_rate_of_a_task_under_iors_name_and_of_all_under_ours(
+    engine_path: Path, tmp_path: Path
+) -> None:
+    words = "-w -F -t 4k -b 1g -D 1 -O stoneWallingWearOut=1,stoneWallingStatusFile=status -k -a DUMMY"
+    summary = document(engine_path, words + " --dummy.delay-xfer=2000 -o f", tmp_path)["summary"][0]
+    rate = ends(tmp_path)[0]["rates"]["stonewall"]
+    assert summary["StoneWallbwMeanMIB"] * TASKS == pytest.approx(rate["bytes_per_s"] / MEBI)
+    assert summary["sonde"]["StoneWallbwMeanMIB of all tasks"] == pytest.approx(rate["bytes_per_s"] / MEBI)
+    # Each task reaches the count of the fastest, which is what the status file says: about 500 in a second.
+    count = int((tmp_path / "status").read_text())
+    assert count * TASKS * 4096 == ends(tmp_path)[0]["bytes"]["moved"]
+    assert 200 < count <= 501
+
+
+def test_results_go_to_a_file_and_warnings_do_not(engine_path: Path, tmp_path: Path) -> None:
+    words = "-w -r -t 4k -b 64k -a DUMMY -B -O summaryFile=out,summaryFormat=JSON -o f"
+    said = ours(engine_path, words, tmp_path)
+    assert said.stdout == "Writing output to out\n"
+    assert "-B is from IOR before 3.3" in said.stderr
+    assert len(json.loads((tmp_path / "out").read_text())["tests"][0]["Results"]) == 2
+
+
+def test_times_of_tasks_and_of_operations_as_csv(engine_path: Path, tmp_path: Path) -> None:
+    words = "-w -F -t 4k -b 64k -i 2 -O saveRankPerformanceDetailsCSV=ranks,savePerOpDataCSV=each -G 5 -o f"
+    ours(engine_path, words, tmp_path)
+    table = list(csv.DictReader(io.StringIO((tmp_path / "ranks").read_text())))
+    assert [(row["access"], row["rank"]) for row in table] == [("write", "0"), ("write", "1")] * 2
+    for row in table:
+        assert float(row["throughput"]) == pytest.approx(65536 / float(row["runtime"]))
+        assert float(row["runtime"]) <= float(row["runtime-with-openclose"])
+    for repetition in range(2):
+        for task in range(TASKS):
+            each = list(csv.DictReader(io.StringIO((tmp_path / f"each-{repetition}-{task:05}.csv").read_text())))
+            assert len(each) == 16
+            assert [float(row["time"]) for row in each] == sorted(float(row["time"]) for row in each)
+            assert all(float(row["tp"]) == pytest.approx(4096 / float(row["runtime"]), rel=1e-4) for row in each)
+
+
+def test_a_dry_run_shows_the_test_and_touches_nothing(engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "ior", "--dryRun", "-o", "f"], tmp_path)
+    assert result.returncode == 0
+    assert "aggregate filesize  : 1 MiB\ndryRun              : 1\n" in result.stdout
+    assert list(tmp_path.iterdir()) == []

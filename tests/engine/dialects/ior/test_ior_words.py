@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong words: one sentence that says what and what to do, exit code 2, and nothing left behind. IOR prints pages,
+aborts its ranks or goes on with something else; on some of these it exits with 0.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from ior_cases import run
+
+REFUSED = {
+    "-t 3": "multiple of 8",
+    "-t 4k -b 6k": "whole number of transfers",
+    "-t 4k -b 1k": "whole number of transfers",
+    "-t 0": "multiple of 8",
+    "-t -8": "multiple of 8",
+    "-t 4q": "-t",
+    "-t": "needs a value",
+    "-t=": "needs a value",
+    "-b 4kk": "powers of 1024",
+    "-b 99999999999999999999": "-b",
+    "-b 9000p -t 8p": "8 EiB",
+    "-i x": "must be an integer",
+    "-s 0": "at least one segment",
+    "-k stray": "stands where an option was expected",
+    "--nosuch": "--nosuch",
+    "--nosuch=1": "--nosuch",
+    "-j": "needs a value",
+    "-kq": "-q",
+    "-H": "--mpiio.showHints",
+    "-U hints": "--mpiio.hintsFileName",
+    "-S": "useStridedDatatype",
+    "-a HDF5": "not built into Sonde",
+    "-a S3-libs3": "not built into Sonde",
+    "-a NOSUCH": "there is no API NOSUCH",
+    "-c": "-a MPIIO",
+    "-l x": "no type of data packet",
+    "-C -Z -F": "exclude each other",
+    "-z -t 4k -b 4k": "larger than a transfer",
+    "-z -C": "use -F",
+    "-z -R -w": "--random-offset-seed",
+    "-r -R": "-G",
+    "-O": "needs a value",
+    "-O nosuch=1": "nosuch",
+    "-O blockSize": "key=value",
+    "-O =3": "key=value",
+    "-O blockSize=x": "blockSize",
+    "-O summaryFormat=XML": "default, JSON or CSV",
+    "-O stoneWallingWearOut=1": "-D",
+    "-O stoneWallingStatusFile=s -w": "-k",
+    "-O stoneWallingStatusFile=s -w -k": "stoneWallingWearOut=1",
+    "-O GPUDirect=1": "GPU",
+    "-O summaryFile=/nosuch/x": "summaryFile",
+    "--randomPrefill=4k": "-z",
+    "--posix.lustre.stripecount=4": "lfs setstripe",
+    "--posix.gpfs.hintaccess": "gpfs_fcntl",
+    "--mpiio.useStridedDatatype": "useFileView",
+    "--mpiio.hintsFileName=/nosuch/hints": "/nosuch/hints",
+    "--dummy.delay-create=5": "delay-xfer",
+    "-y -F": "path1@path2",
+    "-u -F -o a@b": "several paths",
+    "-M 120%": "memory",
+    "-N 0": "at least one task",
+    "-f /nosuch/script": "/nosuch/script",
+    "-o /nosuch/dir/f": "/nosuch/dir",
+    "-o @": "names no file",
+    "--sonde-nosuch=1": "--sonde-record",
+    "-u --warningAsErrors": "-u goes with -F",
+}
+
+
+def refused(engine: Path, words: list[str], folder: Path) -> str:
+    """The one sentence about words that are not taken."""
+    result: subprocess.CompletedProcess[str] = run([str(engine), "ior", *words], folder)
+    assert result.returncode == 2, result
+    assert result.stdout == ""
+    assert result.stderr.startswith("sonde-engine: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_wrong_words_are_refused_in_one_sentence(words: str, engine_path: Path, tmp_path: Path) -> None:
+    assert REFUSED[words] in refused(engine_path, words.split(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_is_named_with_the_line(engine_path: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("IOR START\ntransferSize=4k\n\nblockSice=16k\nRUN\nIOR STOP\n")
+    assert "script line 4 blockSice" in refused(engine_path, ["-f", "script"], tmp_path)
+    script.write_text("transferSize=4k\nRUN\n")
+    assert "no line IOR START" in refused(engine_path, ["-f", "script"], tmp_path)
+
+
+def test_help_lists_every_option_and_is_no_error(engine_path: Path, tmp_path: Path) -> None:
+    for word in ("-h", "--help"):
+        result = run([str(engine_path), "ior", word], tmp_path)
+        assert result.returncode == 0
+        for option in ("-a=X", "-Z", "--random-offset-seed=X", "-O summaryFormat=X", "-f FILE", "--sonde-record"):
+            assert option in result.stdout
+
+
+def test_a_number_directly_after_its_letter_is_a_number_only(engine_path: Path, tmp_path: Path) -> None:
+    """IOR takes the k of -t4k for the flag -k as well, and the m of -b1m for -m."""
+    result = run([str(engine_path), "ior", "-w", "-t4k", "-b1m", "-o", "f"], tmp_path)
+    assert result.returncode == 0
+    assert "xfersize            : 4096 bytes\nblocksize           : 1 MiB\n" in result.stdout
+    assert list(tmp_path.iterdir()) == []

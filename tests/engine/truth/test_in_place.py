@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that name their files, and the members that go with them: what they make, and what they leave alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import BAD_PLAN, DONE, MISMATCH, Engine, Plan
+
+BLOCK = 64 << 10
+
+
+def plan_of(target: Path, *phases: Plan, tasks: Plan | None = None, **data: Any) -> Plan:
+    files = {"mapping": "per_task", "paths": [str(target / "f")], **data.pop("files", {})}
+    return {
+        "schema": "sonde-plan/1",
+        "id": "place",
+        "target": {"path": str(target), "use_existing": True, "min_free": 0},
+        "tasks": tasks or {"threads": 2},
+        "data": {"files": files, "access": {"transfer": "4KiB", "block": "64KiB"}, **data},
+        "phases": list(phases),
+    }
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def write(**more: Any) -> Plan:
+    return {"id": "write", "op": "write", **more}
+
+
+def read(**more: Any) -> Plan:
+    return {"id": "read", "op": "read", **more}
+
+
+def test_files_lie_where_the_plan_says_and_nothing_else_does(engine: Engine, target: Path) -> None:
+    (target / "other").write_text("mine")
+    assert engine.run(plan_of(target, write(), read())).code == DONE
+    assert names(target) == ["f.00000000", "f.00000001", "other"]
+    assert (target / "f.00000001").stat().st_size == BLOCK
+
+
+def test_remove_takes_exactly_these_files_away(engine: Engine, target: Path) -> None:
+    (target / "f.00000002").write_text("another's")
+    assert engine.run(plan_of(target, write(), {"id": "remove", "op": "remove"})).code == DONE
+    assert names(target) == ["f.00000002"]
+
+
+def test_one_task_removes_a_shared_file(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(), {"id": "remove", "op": "remove"}, files={"mapping": "shared"}))
+    assert result.code == DONE, result.err
+    assert result.finished("remove")["ops"]["done"] == 1
+    assert names(target) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "made"),
+    [
+        ({"mapping": "shared"}, ["f.1"]),
+        ({}, ["f.00000000.1", "f.00000001.1"]),
+        ({"directories": "per_task"}, ["0", "0/f.00000000.1", "1", "1/f.00000001.1"]),
+    ],
+)
+def test_a_phase_may_end_the_names_of_its_files(files: Plan, made: list[str], engine: Engine, target: Path) -> None:
+    assert engine.run(plan_of(target, write(suffix=".1"), read(suffix=".1"), files=files)).code == DONE
+    assert names(target) == made
+
+
+def test_several_paths_are_taken_in_turn(engine: Engine, target: Path) -> None:
+    paths = [str(target / "a"), str(target / "b")]
+    assert engine.run(plan_of(target, write(), tasks={"threads": 3}, files={"paths": paths})).code == DONE
+    assert names(target) == ["a.00000000", "a.00000002", "b.00000001"]
+
+
+def test_only_the_tasks_that_are_used_do_anything(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(), read(), tasks={"processes": 4, "used": 3}))
+    assert result.code == DONE, result.err
+    assert names(target) == ["f.00000000", "f.00000001", "f.00000002"]
+    assert result.finished("write")["bytes"]["written"] == 3 * BLOCK
+    rows = [row for line in result.of("tasks") if line["phase"] == "read" for row in line["rows"]]
+    assert sorted(row[0] for row in rows) == [0, 1, 2]
+
+
+def test_more_tasks_used_than_there_are_is_a_mistake(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(), tasks={"threads": 2, "used": 3}))
+    assert result.code == BAD_PLAN
+    assert "tasks.used is 3, but there are only 2 tasks" in result.sentence
+
+
+def test_a_cap_on_operations_holds_for_each_file(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(stop={"operations": 5}), read()))
+    assert result.code == DONE, result.err
+    assert result.finished("write")["ops"]["done"] == 10
+    assert result.finished("read")["ops"]["done"] == 10
+    assert (target / "f.00000000").stat().st_size == 5 * 4096
+
+
+def test_a_list_says_whom_each_task_reads(engine: Engine, target: Path) -> None:
+    payload = {"kind": "ior_offset", "seed": 3}
+    phases = (write(), read(verify="on_read", shift={"by": "list", "owners": [2, 2, 0]}))
+    result = engine.run(plan_of(target, *phases, tasks={"threads": 3}, payload=payload))
+    assert result.code == DONE, result.err
+    assert result.finished("read")["verify"] == {"checked_bytes": 3 * BLOCK, "mismatches": 0}
+    # And it is those files that are read: with another one in the way, only its readers see it.
+    (target / "f.00000002").write_bytes((target / "f.00000001").read_bytes())
+    plan = plan_of(target, phases[1], tasks={"threads": 3}, payload=payload)
+    plan["data"]["verify"] = "on_read"
+    result = engine.run(plan)
+    assert result.code == MISMATCH
+    assert result.finished("read")["verify"]["mismatches"] == 2 * 16
+    assert {line["task"] for line in result.of("error")} <= {0, 1}
+
+
+@pytest.mark.parametrize("owners", [[0], [0, 2], []])
+def test_a_wrong_list_is_a_mistake(owners: list[int], engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(), read(shift={"by": "list", "owners": owners}), tasks={"threads": 2}))
+    assert result.code == BAD_PLAN
+    assert "owners" in result.sentence
+
+
+def test_no_phase_begins_after_the_limit_but_files_are_removed(engine: Engine, target: Path) -> None:
+    phases = (write(), read(before=[]), {"id": "remove", "op": "remove"})
+    plan = plan_of(target, *phases)
+    plan["phases"][0]["before"] = [{"kind": "sleep", "time": "300ms"}]
+    plan["limits"] = {"begin": "200ms"}
+    result = engine.run(plan)
+    assert result.code == DONE, result.err
+    assert [line["phase"] for line in result.of("phase_end")] == ["write", "remove"]
+    assert [line["phase"] for line in result.of("finding") if line["id"] == "not_begun"] == ["read"]
+    assert names(target) == []
+
+
+def test_pauses_are_in_rates_and_in_no_latency(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(io={"pause": "2ms"}), tasks={"threads": 1}))
+    end = result.finished("write")
+    assert end["seconds"]["transfer"] >= 16 * 0.002
+    assert end["latency"]["write"]["count"] == 16
+    assert end["latency"]["write"]["p50_ns"] < 2_000_000
+
+
+def test_files_stay_when_they_hold_damage(engine: Engine, target: Path) -> None:
+    check = read(verify="on_read")
+    last = {"id": "remove", "op": "remove", "unless_mismatch": True}
+    payload = {"kind": "ior_timestamp", "seed": 3}
+    assert engine.run(plan_of(target, write(), check, last, payload=payload)).code == DONE
+    assert names(target) == []
+    assert engine.run(plan_of(target, write(), payload=payload)).code == DONE
+    with (target / "f.00000001").open("r+b") as file:
+        file.write(b"?")
+    assert engine.run(plan_of(target, check, last, payload=payload)).code == MISMATCH
+    assert names(target) == ["f.00000000", "f.00000001"]
+
+
+def test_a_run_that_fails_takes_its_own_files_with_it_and_no_others(engine: Engine, target: Path) -> None:
+    (target / "f.00000000").write_text("before")
+    plan = plan_of(target, read())
+    assert engine.run(plan).code != DONE
+    assert names(target) == ["f.00000000"]  # it wrote nothing, so nothing of it is there
+    nothing_there = {"transfer": "4KiB", "block": "64KiB", "offset": "1MiB"}
+    assert engine.run(plan_of(target, write(), read(access=nothing_there))).code == BAD_PLAN
+    assert names(target) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"target": {"use_existing": False}}, "use_existing"),
+        ({"target": {"directory": "d"}}, "no directory"),
+        ({"data": {"files": {"mapping": "many"}}}, "mapping"),
+        ({"data": {"files": {"mapping": "shared", "paths": ["a", "b"]}}}, "paths"),
+        ({"data": {"files": {"paths": ["a/"]}}}, "does not name a file"),
+        ({"data": {"files": {"directories": "per_node"}}}, "per_node"),
+    ],
+)
+def test_what_does_not_go_together_is_said(change: Plan, says: str, engine: Engine, target: Path) -> None:
+    plan = plan_of(target, write())
+    for part, members in change.items():
+        for key, value in members.items():
+            if isinstance(value, dict):
+                plan[part][key].update(value)
+            else:
+                plan[part][key] = value
+    result = engine.run(json.loads(json.dumps(plan)))
+    assert result.code == BAD_PLAN
+    assert says in result.sentence

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole chain on real I/O: a setting of the storage is changed, and exactly what it slows is flagged.
+
+A file system of our own lies on a loop device. Its read-ahead becomes one page, which slows buffered sequential reads
+and nothing else. Runs before and after alternate, so that what others do on this machine meets both sides alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.launch.engine import find_engine
+from sonde.model.errors import UserError
+
+PAIRS = 10
+PLAN = """
+schema = "sonde-plan/1"
+id = "acceptance"
+[tasks]
+threads = 1
+[data]
+backend = "posix"
+files = { mapping = "per_task" }
+access = { transfer = "64KiB", volume = "48MiB" }
+[[phases]]
+id = "write"
+op = "write"
+io = { fsync = "end" }
+[[phases]]
+id = "read"
+op = "read"
+access = { transfer = "4KiB", volume = "48MiB" }
+before = [{ kind = "sync" }, { kind = "fadvise" }]
+[[phases]]
+id = "direct-read"
+op = "read"
+access = { transfer = "1MiB", volume = "48MiB" }
+io = { direct = true }
+[[phases]]
+id = "direct-random-read"
+op = "read"
+access = { transfer = "64KiB", volume = "48MiB", order = "random_permute" }
+io = { direct = true }
+"""
+
+
+def command(*words: object, check: bool = True) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    if check:
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """(mount point, file that holds the read-ahead of its device)."""
+    if os.geteuid() != 0 or not all(shutil.which(name) for name in ("losetup", "mkfs.ext4", "mount")):
+        pytest.skip("needs root, losetup and mkfs.ext4")
+    # in memory, where no other user of a disk disturbs
+    image = Path("/dev/shm") / f"sonde-{os.getpid()}.img"
+    with image.open("wb") as file:
+        file.truncate(160 << 20)
+    device, point = "", tmp_path / "mounted"
+    point.mkdir()
+    try:
+        command("mkfs.ext4", "-F", "-q", image)
+        done = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"no loop device here: {done.stderr.strip()}")
+        device = done.stdout.strip()
+        command("mount", device, point)
+        yield point, Path("/sys/block") / Path(device).name / "queue" / "read_ahead_kb"
+    finally:
+        command("umount", point, check=False)
+        if device:
+            command("losetup", "--detach", device, check=False)
+        image.unlink(missing_ok=True)
+
+
+def sonde(*words: object) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "sonde", *(str(word) for word in words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if "--json" in words else None
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_flagged_is_exactly_the_kind_of_read_that_lost_its_read_ahead(
+    storage: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        find_engine()
+    except UserError as reason:
+        pytest.skip(f"the engine is not built: {reason}")
+    point, read_ahead = storage
+    monkeypatch.setenv("SONDE_ARCHIVE", str(tmp_path / "archive"))
+    plan = tmp_path / "acceptance.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    for pair in range(PAIRS):
+        # A B B A: a drift over time meets both sides alike
+        for setting in ("before", "after") if pair % 2 == 0 else ("after", "before"):
+            read_ahead.write_text("4096" if setting == "before" else "4", encoding="ascii")
+            run = sonde("run", plan, "--on", point, "--no-report", "--json")
+            sonde("tag", run["id"], "--add", setting)
+
+    found = sonde("compare", "tag:before", "tag:after", "--json")
+    assert {cell["key"]["phase"] for cell in found["cells"]} == {"write", "read", "direct-read", "direct-random-read"}
+    flagged = [cell for cell in found["cells"] if cell["verdict"] == "slower"]
+    assert [cell["key"]["phase"] for cell in flagged] == ["read"], found["cells"]
+    assert all(len(cell["before"]) == len(cell["after"]) == PAIRS for cell in found["cells"])
+    assert flagged[0]["ratio"]["high"] < 0.9
+    different = {one["name"]: (one["before"], one["after"]) for one in found["environment"]}
+    assert different == {"file system block device read ahead bytes": (str(4096 << 10), "4096")}
+
+    half = sonde("compare", "tag:before", "tag:before", "--json")
+    assert not [cell for cell in half["cells"] if cell["verdict"] in ("slower", "faster")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,14 @@ def conduct_line(line: ToolLine, first: Plan, setup: Setup, observer: Observer) 
             raise failure(outcome.exit_code, outcome.text)
         return ToolResult((), output, remarks, DONE, "")
     more = sorted(draft.folder.glob(f"{RECORD}.*"), key=lambda path: int(path.suffix[1:]))
-    later = [(setup.archive.begin(line.tool, _plan_text(path), _facts(line, setup, {})), path) for path in more]
-    for other, path in later:
+    later = []
+    for path in more:
+        plan = _plan_in(path)
+        other = setup.archive.begin(line.tool, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan))
         path.rename(other.folder / RECORD)
+        later.append(other)
     runs = [_keep(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
-    for other, _ in later:
+    for other in later:
         record = read_record(other.folder / RECORD)
         end = record.end
         runs.append(_keep(setup, other, record, end.exit_code if end else None, end.text if end else ""))
@@ -116,7 +120,7 @@ def _keep(setup: Setup, draft: Draft, record: RecordReader, exit_code: int | Non
     return Result(folder, exit_code if exit_code is not None else 1, text, record)
 
 
-def _facts(line: ToolLine, setup: Setup, plan: Any) -> dict[str, Any]:
+def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any]) -> dict[str, Any]:
     title = " ".join([line.tool, *line.words])
     return {
         "lab": sonde.__version__,
@@ -130,9 +134,9 @@ def _facts(line: ToolLine, setup: Setup, plan: Any) -> dict[str, Any]:
     }
 
 
-def _plan_text(record: Path) -> str:
+def _plan_in(record: Path) -> dict[str, Any]:
     run = read_record(record).run
-    return json.dumps(run.plan if run else {}, indent=2) + "\n"
+    return run.plan if run else {}
 
 
 def _divided(messages: Path) -> tuple[str, str]:

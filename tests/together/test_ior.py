@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde ior`: the words reach the engine, its output reaches the user, and each test of a script becomes a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def engine() -> Path:
+    named = os.environ.get("SONDE_ENGINE")
+    built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
+    if not named and not built:
+        pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
+    return Path(named) if named else built[-1]
+
+
+def sonde(engine: Path, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sonde", *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
+    )
+
+
+def runs(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("sonde-archive/*/*/run.json"))]
+
+
+def test_output_goes_to_the_user_and_the_run_into_the_archive(engine: Path, tmp_path: Path) -> None:
+    words = "ior --tasks 2 -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
+    result = sonde(engine, words.split(), tmp_path)
+    assert result.returncode == 0, result.stderr
+    results = json.loads(result.stdout)["tests"][0]["Results"]
+    assert [one["access"] for one in results] == ["write", "read"] * 2
+    (run,) = runs(tmp_path)
+    assert run["status"] == "done"
+    assert run["plan"]["title"] == "ior -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
+    (folder,) = tmp_path.glob("sonde-archive/*/*/")
+    assert {"record.ndjson", "plan.json", "report.html"} <= {path.name for path in folder.iterdir()}
+    # The kept plan is what was run, with as many tasks: it can be run again.
+    plan = json.loads((folder / "plan.json").read_text())
+    assert [phase["id"] for phase in plan["phases"]][:3] == ["write-0", "read-0", "remove-0"]
+
+
+def test_each_test_of_a_script_is_a_run(engine: Path, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("IOR START\ntestFile=f\nblockSize=64k\ntransferSize=4k\nRUN\nRUN\nIOR STOP\n")
+    result = sonde(engine, ["ior", "--no-report", "-f", "script"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Options:") == 2
+    assert [run["plan"]["id"] for run in runs(tmp_path)] == ["ior-0", "ior-1"]
+    assert all(run["status"] == "done" for run in runs(tmp_path))
+
+
+def test_wrong_words_are_one_sentence_and_nothing_is_kept(engine: Path, tmp_path: Path) -> None:
+    result = sonde(engine, ["ior", "-t", "3", "-o", "f"], tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == "sonde: -t is 3, but a transfer must be a multiple of 8 bytes and more than 0.\n"
+    assert runs(tmp_path) == []
+
+
+def test_wrong_data_is_exit_code_4_and_kept(engine: Path, tmp_path: Path) -> None:
+    words = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
+    assert sonde(engine, ["ior", "--no-report", "-w", *words], tmp_path).returncode == 0
+    with (tmp_path / "f").open("r+b") as file:
+        file.write(b"?")
+    result = sonde(engine, ["ior", "--no-report", "-r", "-R", *words], tmp_path)
+    assert result.returncode == 4
+    assert "Incorrect data on read (1 errors found)." in result.stderr
+    assert sorted(run["status"] for run in runs(tmp_path)) == ["done", "mismatch"]
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    table = (ROOT / "engine" / "dialects" / "ior" / "options.cpp").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "ior.md").read_text(encoding="utf-8")
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    entries = re.findall(r"\{('.'|0),\s*\"([^\"]*)\",\s*\"([^\"]*)\",\s*Takes::", table)
+    assert len(entries) > 80
+    for letter, word, directive in entries:
+        for shown in (f"`-{letter[1]}`" if letter != "0" else "", f"`--{word}`" * bool(word), directive):
+            assert not shown or (shown if shown != directive else f"`{directive}`") in rows, shown

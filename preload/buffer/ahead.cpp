@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What will be wanted next, and whether buffering pays at all. Nothing is read ahead before a stream has shown itself,
+// and nothing is kept up that did not help: a wrong guess costs a whole page.
+#include "buffer/inside.hpp"
+
+#include <algorithm>
+
+namespace sonde::buffer {
+
+namespace {
+
+constexpr std::uint32_t calls_of_a_stream = 2;  ///< in a row, before whole pages are loaded ahead
+constexpr std::uint32_t strides_of_a_stream = 3;
+constexpr std::uint32_t touches_of_a_guess = 3;  ///< calls in the same page that make it worth loading
+constexpr std::uint32_t most_unused_quarters = 1;  ///< more than a quarter of what was read ahead unused: pause
+constexpr std::uint32_t pause_calls = 256;
+constexpr std::uint32_t window = 256;
+constexpr std::uint32_t least_hits = window / 16;
+constexpr std::uint32_t longest_sleep = 1U << 16U;
+
+/// Queues [begin, end) of the page for the workers. False when there is no place for it now.
+bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
+    bool again = false;
+    Page* page = new_page(file, index, again, false);
+    if (page == nullptr) {
+        return false;
+    }
+    page->busy = Busy::Queued;
+    page->ahead = true;
+    page->want_begin = begin;
+    page->want_end = end;
+    ++file.queued;
+    ++file.statistics.ahead_started;
+    return true;
+}
+
+}  // namespace
+
+Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept {
+    Move move;
+    const bool first = stream.calls == 0;
+    const bool forward = !first && begin == stream.last_end;
+    const bool backward = !first && end == stream.last_begin;
+    const std::int64_t step = begin - stream.last_begin;
+    stream.forward = forward ? stream.forward + 1 : 0;
+    stream.backward = backward ? stream.backward + 1 : 0;
+    stream.strides = !first && step == stream.step && step != 0 ? stream.strides + 1 : 0;
+    if (first && begin == 0) {
+        stream.forward = 1;  // most files are read from front to back
+    }
+    stream.step = first ? 0 : step;
+    stream.last_begin = begin;
+    stream.last_end = end;
+    ++stream.calls;
+    const std::uint32_t run = std::max(stream.forward, stream.backward);
+    move.backward = stream.backward > 0;
+    const bool dense = stream.strides >= strides_of_a_stream &&
+                       std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
+    move.local = run > 0 || dense;
+    if (move.local) {
+        // 4, 16, 64 ... times the call: a short run costs little, a long one has whole pages soon.
+        const std::uint32_t steps = std::min(std::max(run, dense ? stream.strides : 0U), 10U);
+        const auto bytes = static_cast<std::uint64_t>(end - begin);
+        move.reach = std::max<std::uint64_t>(bytes << (2 * steps), 16384);
+        move.backward = move.backward || (dense && step < 0);
+    }
+    return move;
+}
+
+bool worth_a_guess(File& file, std::int64_t index) noexcept {
+    File::Ghost& ghost = file.ghosts[static_cast<std::uint64_t>(index) % std::size(file.ghosts)];
+    if (ghost.index != index) {
+        ghost = {index, 1};
+        return false;
+    }
+    if (++ghost.touches < touches_of_a_guess || file.guesses <= 0) {
+        return false;
+    }
+    --file.guesses;
+    ghost.touches = 0;
+    return true;
+}
+
+void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
+    const std::uint32_t most = std::min(file.rule->prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
+    if (most == 0 || file.queued >= most || state.settings->limits.threads == 0) {
+        return;
+    }
+    if (file.ahead_off > 0) {
+        --file.ahead_off;
+        return;
+    }
+    const std::int64_t size = file.page_size;
+    const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream;
+    bool queued = false;
+    if (steady && move.reach >= file.page_size / 4) {
+        const std::int64_t direction = move.backward ? -1 : 1;
+        const std::int64_t from = (move.backward ? begin : end - 1) / size;
+        for (std::int64_t k = 1; k <= most && file.queued < most; ++k) {
+            const std::int64_t index = from + direction * k;
+            if (index < 0 || index * size >= file.size) {
+                break;
+            }
+            if (find_page(file, index) == nullptr && !queue_page(file, index, 0, file.page_size)) {
+                break;
+            }
+            queued = true;
+        }
+    } else if (stream.strides >= strides_of_a_stream && !move.local) {
+        for (std::int64_t k = 1; k <= most && file.queued < most; ++k) {
+            const std::int64_t place = begin + stream.step * k;
+            const std::int64_t index = place / size;
+            const std::int64_t inside = place % size;
+            if (place < 0 || place >= file.size || inside + (end - begin) > size) {
+                break;
+            }
+            if (find_page(file, index) == nullptr) {
+                if (!queue_page(file, index, static_cast<std::uint32_t>(inside), static_cast<std::uint32_t>(inside + end - begin))) {
+                    break;
+                }
+                queued = true;
+            }
+        }
+    }
+    if (queued) {
+        hand_to_workers(file);
+    }
+}
+
+void used_ahead(File& file, Page& page) noexcept {
+    if (page.ahead) {
+        page.ahead = false;
+        ++file.statistics.ahead_used;
+        file.guesses = std::min(file.guesses + 1, 16);
+    }
+}
+
+void wasted_ahead(File& file) noexcept {
+    Statistics& counted = file.statistics;
+    ++counted.ahead_unused;
+    if (counted.ahead_started >= 8 && counted.ahead_unused * 4 > counted.ahead_started * most_unused_quarters) {
+        file.ahead_off = pause_calls;
+    }
+}
+
+bool count_call(File& file, bool hit) noexcept {
+    file.window_hits += hit ? 1 : 0;
+    if (++file.window_calls < window) {
+        return false;
+    }
+    const bool pays = file.window_hits >= least_hits;
+    file.guesses = std::min(file.guesses + (file.window_hits * 2 > window ? 4 : 0), 16);
+    file.window_calls = file.window_hits = 0;
+    if (pays) {
+        file.dormant_calls = 0;
+        return false;
+    }
+    file.dormant_calls = std::min(file.dormant_calls == 0 ? 4 * window : file.dormant_calls * 2, longest_sleep);
+    ++file.statistics.dormant;
+    file.guesses = 1;
+    return true;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three things the buffer is made of: a page, a file (one per inode) and a description (one per open()).
+//
+// Locking: everything of a file is under File::lock, which is given back while storage is waited for. An operation that
+// may give it back counts itself in `running`; who must see the file without any operation under way raises `gate`,
+// which lets no new one in, and waits until `running` and `in_flight` are zero.
+#pragma once
+
+#include "buffer/ranges.hpp"
+#include "buffer/statistics.hpp"
+#include "settings/params.hpp"
+#include "system/lock.hpp"
+
+#include <sys/types.h>
+#include <atomic>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct File;
+
+enum class Busy : std::uint8_t {
+    No,
+    Queued,   ///< to be read ahead; nobody has begun
+    Loading,  ///< being read; contents must not be touched
+    Writing,  ///< being written; may be read, not changed
+};
+
+struct Page {
+    Page* next_free = nullptr;
+    Page* in_bucket = nullptr;
+    Page *newer = nullptr, *older = nullptr;              ///< by last use
+    Page *dirty_next = nullptr, *dirty_before = nullptr;  ///< by the time it became dirty
+    std::int64_t index = 0;                               ///< offset in the file / page size
+    char* data = nullptr;
+    std::uint64_t dirty_since_ns = 0;
+    std::uint32_t want_begin = 0, want_end = 0;  ///< Queued: the part to read
+    Busy busy = Busy::No;
+    bool is_dirty = false;  ///< in the list of dirty pages
+    bool full = false;      ///< the writer has gone past it: the worker may write it
+    bool ahead = false;     ///< read ahead and not used yet
+    RangeSet valid;         ///< includes everything dirty
+    RangeSet dirty;
+};
+
+/// How the accesses through one description have moved so far.
+struct Stream {
+    std::int64_t last_begin = 0;
+    std::int64_t last_end = 0;
+    std::int64_t step = 0;       ///< distance of the last two beginnings
+    std::uint32_t calls = 0;
+    std::uint32_t forward = 0;   ///< calls in a row that began where the one before ended
+    std::uint32_t backward = 0;  ///< calls in a row that ended where the one before began
+    std::uint32_t strides = 0;   ///< calls in a row at the same distance
+};
+
+/// What open() made: an offset and flags, shared by all duplicates of the descriptor.
+struct Description {
+    Description* next_free = nullptr;
+    std::atomic<File*> file{nullptr};
+    Description* next = nullptr;  ///< of the same file
+    std::int64_t offset = 0;      ///< ours counts while the file is active, the kernel's otherwise
+    int fd = -1;                  ///< one of the descriptors
+    int references = 0;           ///< number of descriptors
+    bool reads = false, writes = false;
+    bool offset_busy = false;  ///< an operation that moves the offset is under way
+    std::uint32_t error_seen = 0;
+    Stream stream;
+};
+
+enum class Mode : std::uint8_t {
+    Gone,     ///< no file: the object waits for reuse
+    Active,   ///< buffered
+    Asleep,   ///< nothing is held; calls go to the kernel, until further notice
+    Through,  ///< the same for good
+};
+
+struct File {
+    File* next_free = nullptr;
+    File* in_bucket = nullptr;
+    std::uint32_t generation = 0;  ///< lives of this object that are over
+    system::Lock lock;
+    system::Event changed;
+    std::atomic<Mode> mode{Mode::Gone};
+    std::atomic<std::int32_t> passing{0};       ///< calls on their way to the kernel while asleep
+    std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
+    dev_t device = 0;
+    ino_t inode = 0;
+    Description* descriptions = nullptr;
+    int reader = -1, writer = -1, direct = -1;  ///< descriptors to use
+    std::uint32_t direct_align = 0;
+
+    std::int64_t size = 0;  ///< as the program must see it
+    std::uint32_t page_size = 0;
+    std::uint32_t page_limit = 0;
+    std::uint32_t pages = 0;
+    std::uint32_t bucket_mask = 0;
+    Page** buckets = nullptr;
+    Page *newest = nullptr, *oldest = nullptr;
+    Page *dirty_first = nullptr, *dirty_last = nullptr;
+    std::uint32_t dirty_pages = 0;
+    std::uint32_t queued = 0;  ///< pages to be read ahead
+
+    int running = 0;
+    int in_flight = 0;  ///< calls below that hold the lock not
+    int around = 0;     ///< calls that must see the file as it is
+    bool gate = false;
+    bool writing = false;       ///< one write below at a time: what the program wrote first arrives first
+    bool writer_turn = false;   ///< one write of the program at a time, as in the kernel
+    bool write_through = false; ///< space is low: errors must be seen at once
+    bool dormant = false;
+    bool in_queue = false;      ///< known to the workers
+    bool lazy = false;          ///< closed; pages kept for the next open
+
+    int error = 0;
+    std::uint32_t error_count = 0;
+    std::uint64_t retry_after_ns = 0;
+    std::uint64_t accepted_since_check = 0;
+
+    // Does it pay? Counted over windows; see ahead.cpp.
+    std::uint32_t window_calls = 0, window_hits = 0, dormant_calls = 0;
+    std::uint32_t ahead_off = 0;  ///< page changes for which nothing is read ahead
+    std::int32_t guesses = 4;     ///< whole pages that may be loaded without a stream
+    struct Ghost {
+        std::int64_t index = -1;
+        std::uint32_t touches = 0;
+    };
+    Ghost ghosts[128];
+
+    std::int64_t lazy_mtime_ns = 0, lazy_ctime_ns = 0;
+    settings::Rule* rule = nullptr;
+    Statistics statistics;
+    std::uint64_t opened_ns = 0;
+    const char* why_through = nullptr;  ///< for the report
+    char path[1024] = {};
+};
+
+}  // namespace sonde::buffer

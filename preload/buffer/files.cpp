@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and descriptions: who is known, from open() to close(), and the states between buffered and let go.
+#include "buffer/inside.hpp"
+#include "settings/glob.hpp"
+#include "system/clock.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+constinit State state;
+constinit std::atomic<Description*>* table = nullptr;
+constinit std::atomic<int> highest{0};
+
+namespace {
+constexpr unsigned private_count = 1024;
+constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
+}  // namespace
+
+namespace {
+
+std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept {
+    const std::uint64_t mixed = (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) *
+                                0x9E3779B97F4A7C15ULL;
+    return static_cast<std::uint32_t>(mixed >> 40U) % State::file_buckets;
+}
+
+bool status(int fd, struct stat& got) noexcept {
+    return raw::call(SYS_fstat, fd, raw::number(&got)) == 0;
+}
+
+std::int64_t nanoseconds(const timespec& time) noexcept {
+    return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+/// The table of files must be locked; the file comes back locked.
+File* known(dev_t device, ino_t inode) noexcept {
+    for (File* file = state.files[bucket_of(device, inode)]; file != nullptr; file = file->in_bucket) {
+        if (file->device == device && file->inode == inode) {
+            file->lock.lock();
+            return file;
+        }
+    }
+    return nullptr;
+}
+
+/// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
+bool file_system_allows(int fd) noexcept {
+    struct statfs about {};
+    if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
+        return false;
+    }
+    const auto type = static_cast<std::uint32_t>(about.f_type);
+    return type != MSDOS_SUPER_MAGIC && type != PROC_SUPER_MAGIC && type != SYSFS_MAGIC && type != DEBUGFS_MAGIC &&
+           type != TRACEFS_MAGIC && type != CGROUP_SUPER_MAGIC && type != CGROUP2_SUPER_MAGIC;
+}
+
+void choose_size(File& file, const settings::Rule& rule, const struct stat& got) noexcept {
+    file.page_size = rule.size;
+    file.page_limit = rule.count;
+    if (rule.automatic) {
+        // What the file system calls its best transfer, but no less than 1 MiB: stripes are that size or divide it.
+        const auto best = static_cast<std::uint64_t>(got.st_blksize);
+        file.page_size = best > (1U << 20U) && best <= (16U << 20U) ? static_cast<std::uint32_t>(best) : 1U << 20U;
+        file.page_limit = std::max(rule.count, 8U);
+    }
+}
+
+File* make_file(const struct stat& got, settings::Rule& rule, const char* path) noexcept {
+    File* file = state.file_slab.take();
+    if (file == nullptr) {
+        return nullptr;
+    }
+    file->lock.lock();
+    file->device = got.st_dev;
+    file->inode = got.st_ino;
+    file->size = got.st_size;
+    file->rule = &rule;
+    choose_size(*file, rule, got);
+    if (!make_buckets(*file)) {
+        file->lock.unlock();
+        state.file_slab.give(file);
+        return nullptr;
+    }
+    const std::size_t length = std::min(std::strlen(path), sizeof(file->path) - 1);
+    std::memcpy(file->path, path, length);
+    file->path[length] = 0;
+    file->opened_ns = system::now_ns();
+    file->mode.store(Mode::Active, std::memory_order_relaxed);
+    File** bucket = &state.files[bucket_of(file->device, file->inode)];
+    file->in_bucket = *bucket;
+    *bucket = file;
+    state.files_known.fetch_add(1, std::memory_order_relaxed);
+    return file;
+}
+
+/// Back to the state of a fresh object; the table of files and the file are locked.
+void unmake_file(File& file) noexcept {
+    File** at = &state.files[bucket_of(file.device, file.inode)];
+    while (*at != &file) {
+        at = &(*at)->in_bucket;
+    }
+    *at = file.in_bucket;
+    state.files_known.fetch_sub(1, std::memory_order_relaxed);
+    report_file(file);
+    drop_all(file);
+    free_buckets(file);
+    if (file.direct >= 0) {
+        note_private(file.direct, false);
+        raw::call(SYS_close, file.direct);
+    }
+    file.mode.store(Mode::Gone, std::memory_order_relaxed);
+    file.device = 0;
+    file.inode = 0;
+    file.descriptions = nullptr;
+    file.reader = file.writer = file.direct = -1;
+    file.direct_align = 0;
+    file.writing = file.writer_turn = file.write_through = file.dormant = file.lazy = file.gate = false;
+    file.error = 0;
+    file.error_count = 0;
+    file.retry_after_ns = file.accepted_since_check = 0;
+    file.window_calls = file.window_hits = file.dormant_calls = file.ahead_off = 0;
+    file.guesses = 4;
+    for (File::Ghost& ghost : file.ghosts) {
+        ghost = {};
+    }
+    file.statistics = {};
+    file.why_through = nullptr;
+    file.rule = nullptr;
+    file.around = 0;
+    ++file.generation;
+    file.lock.unlock();
+    state.file_slab.give(&file);
+}
+
+/// Pages of a file that was closed lazily are good only when nobody has changed it since.
+void reopen_lazy(File& file, const struct stat& got) noexcept {
+    file.lazy = false;
+    if (nanoseconds(got.st_mtim) != file.lazy_mtime_ns || nanoseconds(got.st_ctim) != file.lazy_ctime_ns ||
+        got.st_size != file.size) {
+        drop_all(file);
+    }
+    file.size = got.st_size;
+}
+
+/// /proc/self/fd/N
+struct DescriptorName {
+    explicit DescriptorName(int fd) noexcept {
+        system::Text made;
+        made << "/proc/self/fd/" << fd << '\0';
+        std::memcpy(text, made.data(), made.length());
+    }
+    char text[32];
+};
+
+void open_direct(File& file, int fd, bool writes) noexcept {
+    const DescriptorName name(fd);
+    const long got = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), (writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+    if (got < 0) {
+        return;
+    }
+    // High, where a program that counts on the lowest free number does not see it.
+    const long high = raw::call(SYS_fcntl, got, F_DUPFD_CLOEXEC, first_private);
+    file.direct = static_cast<int>(high >= 0 ? high : got);
+    note_private(file.direct, true);
+    if (high >= 0) {
+        raw::call(SYS_close, got);
+    }
+    file.direct_align = 4096;
+}
+
+bool sole_writer(const File& file, const Description& description) noexcept {
+    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
+        if (one != &description && one->writes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void note_descriptor(int fd) noexcept {
+    int most = highest.load(std::memory_order_relaxed);
+    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+}
+
+bool flags_allow(int flags) noexcept {
+    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0 && !((flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY);
+}
+
+}  // namespace
+
+bool is_private(int fd) noexcept {
+    const auto at = static_cast<unsigned>(fd - first_private);
+    return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
+}
+
+void note_private(int fd, bool open) noexcept {
+    const auto at = static_cast<unsigned>(fd - first_private);
+    if (at < private_count) {
+        const std::uint64_t bit = 1ULL << (at % 64);
+        open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
+    }
+}
+
+bool any() noexcept {
+    return state.files_known.load(std::memory_order_relaxed) != 0;
+}
+
+int highest_descriptor() noexcept {
+    return highest.load(std::memory_order_relaxed);
+}
+
+File* locked_file(int fd, Description*& description) noexcept {
+    while (true) {
+        description = table[fd].load(std::memory_order_acquire);
+        if (description == nullptr) {
+            return nullptr;
+        }
+        File* file = description->file.load(std::memory_order_acquire);
+        if (file == nullptr) {
+            continue;  // being taken apart by another thread
+        }
+        file->lock.lock();
+        if (table[fd].load(std::memory_order_relaxed) == description &&
+            description->file.load(std::memory_order_relaxed) == file) {
+            return file;
+        }
+        file->lock.unlock();
+    }
+}
+
+File* find_file(dev_t device, ino_t inode) noexcept {
+    system::Hold hold(state.files_lock);
+    return known(device, inode);
+}
+
+void choose_descriptors(File& file) noexcept {
+    file.reader = file.writer = -1;
+    for (Description* one = file.descriptions; one != nullptr; one = one->next) {
+        if (one->reads) {
+            file.reader = one->fd;
+        }
+        if (one->writes) {
+            file.writer = one->fd;
+        }
+    }
+}
+
+void refresh_size(File& file) noexcept {
+    struct stat got {};
+    if (file.descriptions != nullptr && status(file.descriptions->fd, got) && got.st_size > file.size) {
+        file.size = got.st_size;
+    }
+}
+
+void adopt(int fd, int flags, const char* path) noexcept {
+    const bool retired = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
+    if (state.settings == nullptr || (state.settings->count == 0 && !any()) || (retired && !any()) ||
+        (flags & O_PATH) != 0 || (flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors) {
+        return;
+    }
+    settings::Rule* rule = nullptr;
+    char absolute[1024];
+    if (!retired && fd > 2) {
+        const DescriptorName name(fd);
+        const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
+        absolute[length > 0 ? length : 0] = 0;
+        rule = settings::rule_for(*state.settings, path, absolute);
+    }
+    if (rule == nullptr && !any()) {
+        return;
+    }
+    struct stat got {};
+    if (!status(fd, got) || !S_ISREG(got.st_mode)) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    File* file = known(got.st_dev, got.st_ino);
+    const bool allowed = flags_allow(flags) && fd > 2;
+    if (file == nullptr) {
+        if (rule == nullptr || !allowed || !file_system_allows(fd)) {
+            return;
+        }
+        file = make_file(got, *rule, absolute[0] == '/' ? absolute : path);
+        if (file == nullptr) {
+            return;
+        }
+    } else if (file->lazy) {
+        reopen_lazy(*file, got);
+    }
+    Description* made = state.description_slab.take();
+    if (made == nullptr || !allowed) {
+        through_for_good(*file, made == nullptr ? "no memory" : "also opened with O_APPEND, O_DIRECT or O_SYNC");
+        if (made == nullptr) {
+            file->lock.unlock();
+            return;
+        }
+    }
+    made->fd = fd;
+    made->references = 1;
+    made->offset = 0;
+    made->reads = (flags & O_ACCMODE) != O_WRONLY;
+    made->writes = (flags & O_ACCMODE) != O_RDONLY;
+    made->offset_busy = false;
+    made->error_seen = file->error_count;
+    made->stream = {};
+    made->next = file->descriptions;
+    file->descriptions = made;
+    made->file.store(file, std::memory_order_release);
+    choose_descriptors(*file);
+    if (file->direct < 0 && file->rule->direct && file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        open_direct(*file, fd, made->writes);
+    }
+    if (made->writes && file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        file->write_through = space_is_low(*file);
+    }
+    note_descriptor(fd);
+    table[fd].store(made, std::memory_order_release);
+    file->lock.unlock();
+}
+
+int detach(int fd) noexcept {
+    if (!watched(fd)) {
+        return 0;
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file != nullptr) {  // the long part, while others may open and close
+        flush_file(*file);
+        file->lock.unlock();
+    }
+    // The table of files first: the last close takes the file out of it.
+    system::Hold hold(state.files_lock);
+    file = locked_file(fd, description);
+    if (file == nullptr) {
+        return 0;
+    }
+    const bool last_descriptor = description->references == 1;
+    int error = 0;
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        close_gate(*file);
+        flush_file(*file);
+        if (last_descriptor && description->writes && file->dirty_first != nullptr && sole_writer(*file, *description)) {
+            drop_all(*file);  // storage refused it, the program is told, and nobody can write it any more
+            struct stat now {};
+            file->size = status(fd, now) ? now.st_size : file->size;
+        }
+        if (!last_descriptor) {
+            raw::call(SYS_lseek, fd, description->offset, SEEK_SET);
+        }
+        open_gate(*file);
+    }
+    take_error(*file, *description, error);
+    table[fd].store(nullptr, std::memory_order_release);
+    if (!last_descriptor) {
+        --description->references;
+        if (description->fd == fd) {
+            for (int other = 0; other <= highest.load(std::memory_order_relaxed); ++other) {
+                if (table[other].load(std::memory_order_relaxed) == description) {
+                    description->fd = other;
+                    break;
+                }
+            }
+        }
+        choose_descriptors(*file);
+        file->changed.tell();
+        file->lock.unlock();
+        return error;
+    }
+    Description** at = &file->descriptions;
+    while (*at != description) {
+        at = &(*at)->next;
+    }
+    *at = description->next;
+    description->file.store(nullptr, std::memory_order_release);
+    state.description_slab.give(description);
+    choose_descriptors(*file);
+    file->changed.tell();
+    if (file->descriptions != nullptr) {
+        file->lock.unlock();
+        return error;
+    }
+    struct stat got {};
+    if (file->rule->lazy_close && file->mode.load(std::memory_order_relaxed) == Mode::Active && status(fd, got) &&
+        got.st_nlink > 0 && file->dirty_first == nullptr) {
+        file->lazy = true;
+        file->lazy_mtime_ns = nanoseconds(got.st_mtim);
+        file->lazy_ctime_ns = nanoseconds(got.st_ctim);
+        report_file(*file);
+        file->statistics = {};
+        file->lock.unlock();
+        return error;
+    }
+    while (file->passing.load(std::memory_order_seq_cst) > 0) {
+        file->changed.wait(file->lock, 1'000'000);
+    }
+    unmake_file(*file);
+    return error;
+}
+
+void duplicated(int fd, int made) noexcept {
+    if (static_cast<unsigned>(made) >= most_descriptors || made < 3) {
+        let_go(fd, "duplicated to a standard stream");
+        if (made < 0 || made >= most_descriptors) {
+            return;
+        }
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file == nullptr) {
+        return;
+    }
+    ++description->references;
+    note_descriptor(made);
+    table[made].store(description, std::memory_order_release);
+    file->lock.unlock();
+}
+
+void let_go(int fd, const char* reason) noexcept {
+    if (!watched(fd)) {
+        return;
+    }
+    Description* description = nullptr;
+    if (File* file = locked_file(fd, description)) {
+        through_for_good(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept {
+    if (File* file = find_file(device, inode)) {
+        through_for_good(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void flags_changed(int fd, int flags) noexcept {
+    Description* description = nullptr;
+    if (File* file = watched(fd) ? locked_file(fd, description) : nullptr) {
+        const int access = description->writes ? O_RDWR : O_RDONLY;
+        if (!flags_allow((flags & ~O_ACCMODE) | access)) {
+            through_for_good(*file, "O_APPEND, O_DIRECT or O_SYNC was set");
+        }
+        file->lock.unlock();
+    }
+}
+
+void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns) noexcept {
+    for (File* first : state.files) {
+        for (File* file = first; file != nullptr; file = file->in_bucket) {
+            if (lock_limit_ns < 0) {
+                file->lock.lock();
+            } else if (!file->lock.try_lock(lock_limit_ns)) {
+                continue;
+            }
+            visit(*file);
+            file->lock.unlock();
+        }
+    }
+}
+
+}  // namespace sonde::buffer

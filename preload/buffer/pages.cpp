@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of a file: finding, taking, giving back, filling.
+#include "buffer/inside.hpp"
+#include "system/clock.hpp"
+
+#include <algorithm>
+
+namespace sonde::buffer {
+
+namespace {
+
+/// Buffers that were given back, for the next file: fresh memory costs a page fault every 4 KiB.
+struct Spare {
+    void* data;
+    std::size_t bytes;
+};
+constexpr std::size_t most_spare_bytes = 32U << 20U;
+system::Lock spare_lock;
+Spare spares[64];
+std::size_t spare_count = 0;
+std::size_t spare_bytes = 0;
+
+char* take_buffer(std::size_t bytes) noexcept {
+    {
+        system::Hold hold(spare_lock);
+        for (std::size_t i = spare_count; i > 0; --i) {
+            if (spares[i - 1].bytes == bytes) {
+                void* data = spares[i - 1].data;
+                spares[i - 1] = spares[--spare_count];
+                spare_bytes -= bytes;
+                return static_cast<char*>(data);
+            }
+        }
+    }
+    auto* data = static_cast<char*>(system::map_bytes(bytes));
+    if (data != nullptr && bytes >= 2U << 20U) {
+        raw::call(SYS_madvise, raw::number(data), static_cast<long>(bytes), MADV_HUGEPAGE);
+    }
+    return data;
+}
+
+void give_buffer(char* data, std::size_t bytes) noexcept {
+    {
+        system::Hold hold(spare_lock);
+        if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
+            spares[spare_count++] = {data, bytes};
+            spare_bytes += bytes;
+            return;
+        }
+    }
+    system::unmap_bytes(data, bytes);
+}
+
+Page** bucket(File& file, std::int64_t index) noexcept {
+    return &file.buckets[static_cast<std::uint64_t>(index) & file.bucket_mask];
+}
+
+void unlink_use(File& file, Page& page) noexcept {
+    (page.newer != nullptr ? page.newer->older : file.newest) = page.older;
+    (page.older != nullptr ? page.older->newer : file.oldest) = page.newer;
+    page.newer = page.older = nullptr;
+}
+
+void link_newest(File& file, Page& page) noexcept {
+    page.older = file.newest;
+    (file.newest != nullptr ? file.newest->newer : file.oldest) = &page;
+    file.newest = &page;
+}
+
+void leave_bucket(File& file, Page& page) noexcept {
+    Page** at = bucket(file, page.index);
+    while (*at != &page) {
+        at = &(*at)->in_bucket;
+    }
+    *at = page.in_bucket;
+}
+
+void enter(File& file, Page& page, std::int64_t index) noexcept {
+    page.index = index;
+    page.in_bucket = *bucket(file, index);
+    *bucket(file, index) = &page;
+    link_newest(file, page);
+}
+
+bool memory_for(File& file) noexcept {
+    const std::uint64_t bytes = file.page_size;
+    if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
+        state.memory_most.load(std::memory_order_relaxed)) {
+        state.memory_used.fetch_sub(bytes, std::memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+Page* fresh_page(File& file) noexcept {
+    if (file.pages >= file.page_limit || !memory_for(file)) {
+        return nullptr;
+    }
+    Page* page = state.page_slab.take();
+    char* data = page != nullptr ? take_buffer(file.page_size) : nullptr;
+    if (data == nullptr) {
+        if (page != nullptr) {
+            state.page_slab.give(page);
+        }
+        state.memory_used.fetch_sub(file.page_size, std::memory_order_relaxed);
+        return nullptr;
+    }
+    page->data = data;
+    ++file.pages;
+    return page;
+}
+
+/// The clean page that was not used for longest; nullptr when all are dirty or busy.
+Page* victim(File& file) noexcept {
+    for (Page* page = file.oldest; page != nullptr; page = page->newer) {
+        if (!page->is_dirty && page->busy == Busy::No) {
+            return page;
+        }
+    }
+    // What is only planned gives way to what is needed now.
+    for (Page* page = file.oldest; page != nullptr && file.queued > 0; page = page->newer) {
+        if (page->busy == Busy::Queued) {
+            return page;
+        }
+    }
+    return nullptr;
+}
+
+void forget(File& file, Page& page) noexcept {
+    if (page.ahead) {
+        page.ahead = false;
+        wasted_ahead(file);
+    }
+    if (page.busy == Busy::Queued) {
+        --file.queued;
+    }
+    page.busy = Busy::No;
+    page.full = false;
+    page.valid.clear();
+    page.dirty.clear();
+}
+
+}  // namespace
+
+void pages_after_fork() noexcept {
+    spare_lock.reset();
+}
+
+bool make_buckets(File& file) noexcept {
+    std::uint32_t buckets = 16;
+    while (buckets < file.page_limit && buckets < (1U << 20U)) {
+        buckets *= 2;
+    }
+    file.buckets = static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.bucket_mask = buckets - 1;
+    return file.buckets != nullptr;
+}
+
+void free_buckets(File& file) noexcept {
+    if (file.buckets != nullptr) {
+        system::unmap_bytes(file.buckets, (file.bucket_mask + 1ULL) * sizeof(Page*));
+        file.buckets = nullptr;
+    }
+}
+
+Page* find_page(File& file, std::int64_t index) noexcept {
+    if (file.newest != nullptr && file.newest->index == index) {
+        return file.newest;
+    }
+    Page* page = file.buckets != nullptr ? *bucket(file, index) : nullptr;
+    while (page != nullptr && page->index != index) {
+        page = page->in_bucket;
+    }
+    return page;
+}
+
+void touch(File& file, Page& page) noexcept {
+    if (file.newest != &page) {
+        unlink_use(file, page);
+        link_newest(file, page);
+    }
+}
+
+Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexcept {
+    again = false;
+    Page* page = fresh_page(file);
+    if (page == nullptr) {
+        page = victim(file);
+        if (page != nullptr) {
+            forget(file, *page);
+            leave_bucket(file, *page);
+            unlink_use(file, *page);
+        }
+    }
+    if (page != nullptr) {
+        enter(file, *page, index);
+        return page;
+    }
+    if (!may_wait || file.pages == 0) {
+        return nullptr;
+    }
+    again = true;
+    if (file.dirty_first != nullptr && !file.writing) {
+        if (write_oldest(file, true) != 0) {
+            again = false;  // it stays dirty; whoever asked must do without a page
+        }
+    } else {
+        wait_for_change(file);
+    }
+    return nullptr;
+}
+
+void drop_page(File& file, Page& page) noexcept {
+    if (page.is_dirty) {
+        forget_dirty(file, page);
+    }
+    forget(file, page);
+    leave_bucket(file, page);
+    unlink_use(file, page);
+    give_buffer(page.data, file.page_size);
+    page.data = nullptr;
+    state.memory_used.fetch_sub(file.page_size, std::memory_order_relaxed);
+    --file.pages;
+    state.page_slab.give(&page);
+}
+
+void drop_clean(File& file) noexcept {
+    for (Page* page = file.oldest; page != nullptr;) {
+        Page* next = page->newer;
+        if (!page->is_dirty && (page->busy == Busy::No || page->busy == Busy::Queued)) {
+            drop_page(file, *page);
+        }
+        page = next;
+    }
+}
+
+void drop_all(File& file) noexcept {
+    while (file.oldest != nullptr) {
+        drop_page(file, *file.oldest);
+    }
+}
+
+int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
+    const std::int64_t start = page.index * file.page_size;
+    const std::int64_t left = file.size - start;
+    end = left < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(left, 0)) : end;
+    if (begin >= end) {
+        return 0;
+    }
+    if (page.busy == Busy::Queued) {
+        --file.queued;
+    }
+    page.busy = Busy::Loading;
+    ++file.in_flight;
+    int error = 0;
+    std::uint32_t at = begin;
+    while (at < end && error == 0) {
+        const Range hole = page.valid.gap(at, end);
+        if (hole.begin == hole.end) {
+            break;
+        }
+        ssize_t got = 0;
+        std::uint32_t place = hole.begin;
+        const bool direct = file.direct >= 0 && file.direct_align != 0 && hole.begin % file.direct_align == 0 &&
+                            page.valid.empty() && hole.end - hole.begin >= file.direct_align;
+        const int fd = file.reader;
+        Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+        if (direct) {  // whole sectors; what the end of the file cuts off is no error
+            std::uint32_t bytes = (hole.end - hole.begin + file.direct_align - 1) / file.direct_align * file.direct_align;
+            bytes = std::min(bytes, file.page_size - hole.begin);
+            got = state.below.pread(file.direct, page.data + place, bytes, start + place);
+            place += got > 0 ? std::min(static_cast<std::uint32_t>(got), hole.end - hole.begin) : 0;
+        }
+        while (place < hole.end) {
+            got = state.below.pread(fd, page.data + place, hole.end - place, start + place);
+            if (got > 0) {
+                place += static_cast<std::uint32_t>(got);
+            } else if (got == 0 || errno != EINTR) {
+                error = got < 0 ? -errno : 0;
+                break;
+            }
+        }
+        if (error == 0) {
+            // Past the end of what the kernel has, but before the end that the program made: zeros.
+            std::memset(page.data + place, 0, hole.end - place);
+        }
+        outside.end();
+        ++file.statistics.read.below;
+        file.statistics.read.below_bytes += place - hole.begin;
+        file.statistics.read.below_ns += outside.spent_ns;
+        at = hole.end;
+    }
+    --file.in_flight;
+    page.busy = Busy::No;
+    if (error == 0 && !page.valid.add(begin, end)) {
+        // Too many pieces: what is dirty must be known, and the part just read if there is room. The caller copies
+        // from it before the lock is given back in any case.
+        page.valid = page.dirty;
+        page.valid.add(begin, end);
+    }
+    file.changed.tell();
+    return error;
+}
+
+}  // namespace sonde::buffer

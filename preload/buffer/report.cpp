@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was done for each file, in words for people and as lines of JSON; and what would have helped.
+#include "buffer/inside.hpp"
+#include "system/clock.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <sys/sysinfo.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+namespace {
+
+using system::Text;
+
+void direction_line(Text& text, const char* name, const Direction& one) noexcept {
+    text << "  " << name << "  program " << one.asked << " calls, ";
+    text.decimal(one.asked_bytes / 1000) << " MB -> storage " << one.below << " calls, ";
+    text.decimal(one.below_bytes / 1000) << " MB in ";
+    text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, " << one.consecutive
+         << " consecutive, " << one.unaligned << " unaligned\n";
+}
+
+/// One sentence, or nothing when there is nothing to do better.
+const char* advice(const File& file) noexcept {
+    const Statistics& counted = file.statistics;
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    if (counted.given_up > 16 && counted.given_up * 4 > calls) {
+        return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this file out (off).";
+    }
+    if (counted.dormant > 2) {
+        return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many buffers as it has pages.";
+    }
+    if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
+        return "Most of what was read ahead was not used: set prefetch=0.";
+    }
+    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.rule->prefetch == 0) {
+        return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
+    }
+    if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.page_size) {
+        return "The program's own calls are as large as the buffers: nothing is gained here.";
+    }
+    return nullptr;
+}
+
+void direction_json(Text& text, const char* name, const Direction& one) noexcept {
+    text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes << ",\"below_calls\":" << one.below
+         << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
+    text.seconds(one.below_ns) << ",\"hits\":" << one.hits << ",\"consecutive\":" << one.consecutive
+         << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
+    for (int i = 0; i < 10; ++i) {
+        text << (i > 0 ? "," : "") << one.sizes[i];
+    }
+    text << "]}";
+}
+
+/// One file a process: <folder>/buffer-<pid>.ndjson.
+void open_lines() noexcept {
+    const long pid = raw::call(SYS_getpid);
+    if (state.lines >= 0 && state.lines_pid == pid) {
+        return;
+    }
+    Text name;
+    name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const long high = fd >= 0 ? raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private) : -1;
+    if (fd >= 0) {
+        raw::call(SYS_close, fd);
+    }
+    state.lines = static_cast<int>(high);
+    note_private(state.lines, true);
+    state.lines_pid = pid;
+}
+
+void report_json(const File& file, int fd) noexcept {
+    Text text(fd);
+    const Statistics& counted = file.statistics;
+    text << "{\"type\":\"buffer\",\"path\":";
+    text.json(file.path) << ",\"pattern\":";
+    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.page_size} << ",\"pages\":"
+         << std::uint64_t{file.page_limit} << ",\"open_s\":";
+    text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
+    text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs << ",\"ahead_started\":"
+         << counted.ahead_started << ",\"ahead_used\":" << counted.ahead_used << ",\"behind_started\":" << counted.behind_started
+         << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+    if (file.why_through != nullptr) {
+        text << ",\"let_go\":";
+        text.json(file.why_through);
+    }
+    if (const char* sentence = advice(file)) {
+        text << ",\"advice\":";
+        text.json(sentence);
+    }
+    direction_json(text, "read", counted.read);
+    direction_json(text, "write", counted.write);
+    text << "}\n";
+    text.flush();
+}
+
+void report_text(const File& file, int fd) noexcept {
+    Text text(fd);
+    const Statistics& counted = file.statistics;
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.page_limit} << " buffers of "
+         << std::uint64_t{file.page_size} << " bytes)\n";
+    if (counted.read.asked > 0) {
+        direction_line(text, "read ", counted.read);
+    }
+    if (counted.write.asked > 0) {
+        direction_line(text, "write", counted.write);
+    }
+    text << "  open ";
+    text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
+    text.decimal(counted.wait_ns / 1'000'000) << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used
+         << "; written behind "
+         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
+         << counted.given_up << "\n";
+    if (file.why_through != nullptr) {
+        text << "  no longer buffered: " << file.why_through << "\n";
+    }
+    if (const char* sentence = advice(file)) {
+        text << "  " << sentence << "\n";
+    }
+    text.flush();
+}
+
+}  // namespace
+
+void report_file(File& file) noexcept {
+    const Statistics& counted = file.statistics;
+    if (counted.read.asked + counted.write.asked == 0 && file.why_through == nullptr) {
+        return;
+    }
+    if (file.rule->verbose && state.report >= 0) {
+        report_text(file, state.report);
+    }
+    if (state.lines_folder != nullptr) {
+        open_lines();
+        report_json(file, state.lines);
+    }
+}
+
+void report_at_end() noexcept {
+    if (state.settings == nullptr || state.reported) {
+        return;
+    }
+    state.reported = true;
+    if (!state.files_lock.try_lock(1'000'000'000)) {
+        return;
+    }
+    for_each_file(
+        [](File& file) {
+            report_file(file);
+            file.statistics = {};
+        },
+        1'000'000'000);
+    state.files_lock.unlock();
+    bool verbose = false;
+    for (std::size_t i = 0; i < state.settings->count; ++i) {
+        verbose |= state.settings->rules[i].verbose;
+    }
+    for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
+        if (state.settings->rules[i].matched == 0) {
+            Text text(state.report);
+            text << "sonde: the pattern \"" << state.settings->rules[i].pattern << "\" matched no file of this program.\n";
+            text.flush();
+        }
+    }
+}
+
+void start(const Below& below, settings::Settings& settings, int report, const char* lines) noexcept {
+    state.below = below;
+    state.settings = &settings;
+    state.report = report;
+    state.lines_folder = lines;
+    if (table == nullptr) {
+        // 8 MiB of addresses; memory only for the part that descriptors reach.
+        table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+    }
+    struct sysinfo machine {};
+    std::uint64_t share = settings.limits.memory;
+    if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
+        const std::uint64_t available = (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
+        share = std::max<std::uint64_t>(available / 100 * settings.limits.node_share, 16U << 20U);
+    }
+    state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
+    read_limits();
+}
+
+}  // namespace sonde::buffer

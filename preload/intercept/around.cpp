@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that the kernel does, on files that it must see as the program does: syncing, mapping, copying inside the kernel,
+// asynchronous I/O, limits.
+#include "intercept/errors.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <new>
+
+namespace {
+
+using namespace sonde;
+using trace::Kind;
+
+template <class Real>
+int sync_one(int fd, Real real) {
+    if (buffer::watched(fd)) [[unlikely]] {
+        pthread_testcancel();
+        bool quiet = false;
+        const int error = buffer::flush(fd, quiet);
+        const int done = quiet ? 0 : real();
+        if (error != 0 && done == 0) {
+            errno = error;
+            return -1;
+        }
+        return done;
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::called(fd, Kind::Sync, began);
+        return done;
+    }
+    return real();
+}
+
+/// Maps are written and read without any call: a mapped file is let go for good.
+template <class Real>
+void* map(int fd, int flags, Real real) {
+    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
+        if (buffer::watched(fd)) [[unlikely]] {
+            buffer::let_go(fd, "mapped into memory");
+        } else if (buffer::any()) [[unlikely]] {
+            struct stat got {};
+            if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
+                buffer::let_go_of(got.st_dev, got.st_ino, "mapped into memory");
+            }
+        }
+        if (trace::watched(fd)) [[unlikely]] {
+            const std::uint64_t began = system::ticks();
+            void* done = real();
+            trace::called(fd, Kind::Map, began);
+            return done;
+        }
+    }
+    return real();
+}
+
+template <class Real>
+auto see_as_it_is(int fd, Real real) {
+    const buffer::Around around(fd);
+    return real();
+}
+
+/// Data that moves from one descriptor to another inside the kernel.
+template <class Real>
+ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes, Real real) {
+    const bool reads = trace::watched(in);
+    const bool writes = trace::watched(out);
+    if (reads || writes) [[unlikely]] {
+        const off64_t from = in_at != nullptr ? *in_at : trace::here;
+        const off64_t to = out_at != nullptr ? *out_at : trace::here;
+        const std::uint64_t began = system::ticks();
+        const ssize_t got = real();
+        if (reads) {
+            trace::transferred(in, Kind::Read, bytes, got, from, nullptr, began);
+        }
+        if (writes) {
+            trace::transferred(out, Kind::Write, bytes, got, to, nullptr, began);
+        }
+        return got;
+    }
+    const buffer::Around source(in);
+    const buffer::Around target(out);
+    return real();
+}
+
+/// POSIX asynchronous I/O uses threads of libc that do not pass through here.
+template <class Job>
+void leave_to_libc(const Job* job) noexcept {
+    if (job != nullptr && buffer::watched(job->aio_fildes)) {
+        buffer::let_go(job->aio_fildes, "used by asynchronous I/O");
+    }
+}
+
+template <class Job>
+void leave_all_to_libc(Job* const* jobs, int count) noexcept {
+    for (int i = 0; jobs != nullptr && i < count; ++i) {
+        leave_to_libc(jobs[i]);
+    }
+}
+
+}  // namespace
+
+int wrap_fsync(int fd) {
+    return sync_one(fd, [=] { return NEXT(fsync)(fd); });
+}
+int wrap_fdatasync(int fd) {
+    return sync_one(fd, [=] { return NEXT(fdatasync)(fd); });
+}
+int wrap_sync_file_range(int fd, off64_t at, off64_t bytes, unsigned flags) {
+    return sync_one(fd, [=] { return NEXT(sync_file_range)(fd, at, bytes, flags); });
+}
+void wrap_sync(void) {
+    if (buffer::any()) {
+        buffer::flush_all();
+    }
+    NEXT(sync)();
+}
+int wrap_syncfs(int fd) {
+    if (buffer::any()) {
+        buffer::flush_all();
+    }
+    return NEXT(syncfs)(fd);
+}
+int wrap_posix_fadvise(int fd, off64_t at, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise)(fd, at, bytes, advice); });
+}
+int wrap_posix_fadvise64(int fd, off64_t at, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise64)(fd, at, bytes, advice); });
+}
+ssize_t wrap_readahead(int fd, off64_t at, size_t bytes) {
+    return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, at, bytes); });
+}
+void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
+    return map(fd, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, at); });
+}
+void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
+    return map(fd, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
+}
+ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
+    return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
+}
+ssize_t wrap_sendfile(int out, int in, off64_t* at, size_t bytes) {
+    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, at, bytes); });
+}
+ssize_t wrap_sendfile64(int out, int in, off64_t* at, size_t bytes) {
+    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile64)(out, in, at, bytes); });
+}
+ssize_t wrap_splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
+    return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(splice)(in, in_at, out, out_at, bytes, flags); });
+}
+int wrap_aio_read(struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_read)(job);
+}
+int wrap_aio_read64(struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_read64)(job);
+}
+int wrap_aio_write(struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_write)(job);
+}
+int wrap_aio_write64(struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_write64)(job);
+}
+int wrap_aio_fsync(int operation, struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_fsync)(operation, job);
+}
+int wrap_aio_fsync64(int operation, struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_fsync64)(operation, job);
+}
+int wrap_lio_listio(int mode, struct aiocb* const* jobs, int count, struct sigevent* event) {
+    leave_all_to_libc(jobs, count);
+    return NEXT(lio_listio)(mode, jobs, count, event);
+}
+int wrap_lio_listio64(int mode, struct aiocb64* const* jobs, int count, struct sigevent* event) {
+    leave_all_to_libc(jobs, count);
+    return NEXT(lio_listio64)(mode, jobs, count, event);
+}
+int wrap_setrlimit(int resource, const struct rlimit* limit) {
+    const int done = NEXT(setrlimit)(resource, limit);
+    buffer::read_limits();
+    return done;
+}
+int wrap_setrlimit64(int resource, const struct rlimit* limit) {
+    const int done = NEXT(setrlimit64)(resource, limit);
+    buffer::read_limits();
+    return done;
+}
+int wrap_prlimit(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
+    const int done = NEXT(prlimit)(pid, resource, limit, old);
+    buffer::read_limits();
+    return done;
+}
+int wrap_prlimit64(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
+    const int done = NEXT(prlimit64)(pid, resource, limit, old);
+    buffer::read_limits();
+    return done;
+}

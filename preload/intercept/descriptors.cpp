@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of descriptors after they were opened.
+#include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/socket.h>
+#include <algorithm>
+
+namespace {
+
+using namespace sonde;
+
+int highest() noexcept {
+    return std::max(buffer::highest_descriptor(), trace::highest_descriptor());
+}
+
+template <class Real>
+int close_one(int fd, Real real) {
+    if (intercept::is_ours(fd)) [[unlikely]] {
+        errno = EBADF;  // to the program it is not open
+        return -1;
+    }
+    if ((buffer::watched(fd) || trace::watched(fd)) && intercept::in_borrowed_memory()) [[unlikely]] {
+        return real();
+    }
+    if (buffer::watched(fd)) [[unlikely]] {
+        pthread_testcancel();
+        const int error = buffer::detach(fd);
+        const int done = real();
+        if (error != 0 && done == 0) {
+            errno = error;
+            return -1;
+        }
+        return done;
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::closed(fd, began);
+        return done;
+    }
+    return real();
+}
+
+/// Everything of ours in [first, last] is brought in order before the kernel closes it; our own descriptors stay open.
+template <class Real>
+int close_many(unsigned first, unsigned last, Real real) {
+    const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
+    const bool note = !intercept::in_borrowed_memory();
+    for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest(); ++fd) {
+        if (buffer::watched(fd)) {
+            buffer::detach(fd);
+        } else if (trace::watched(fd)) {
+            trace::closed(fd, system::ticks());
+        }
+    }
+    return real();
+}
+
+/// `made` was not ours, or is no longer: it is about to become a duplicate.
+template <class Real>
+int duplicate_to(int fd, int to, Real real) {
+    if (intercept::in_borrowed_memory()) {
+        return real();
+    }
+    if (fd != to && (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to)) &&
+        raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
+        if (buffer::watched(to)) {
+            buffer::detach(to);
+        } else if (trace::watched(to)) {
+            trace::closed(to, system::ticks());
+        }
+    }
+    const int made = real();
+    if (made >= 0 && made != fd) {
+        if (buffer::watched(fd)) [[unlikely]] {
+            buffer::duplicated(fd, made);
+        } else if (trace::watched(fd)) [[unlikely]] {
+            trace::duplicated(fd, made);
+        }
+    }
+    return made;
+}
+
+bool is_lock(int command) noexcept {
+    return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+/// Before a lock is given away, others must find our data; after one was taken, we must find theirs.
+template <class Real>
+int lock_file(int fd, bool unlock, Real real) {
+    buffer::hand_to_kernel(fd);
+    const int done = real();
+    if (done == 0 && !unlock) {
+        const buffer::Around around(fd);  // forgets what was read before
+    }
+    return done;
+}
+
+template <class Real>
+int control(int fd, int command, long argument, Real real) {
+    if (intercept::in_borrowed_memory()) {
+        return real();
+    }
+    if (buffer::watched(fd)) [[unlikely]] {
+        if (is_lock(command)) {
+            const auto* lock = reinterpret_cast<const struct flock*>(argument);
+            return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
+        }
+        const int done = real();
+        if (done >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) {
+            buffer::duplicated(fd, done);
+        } else if (done == 0 && command == F_SETFL) {
+            buffer::flags_changed(fd, static_cast<int>(argument));
+        }
+        return done;
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const int done = real();
+        if (done >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) {
+            trace::duplicated(fd, done);
+        }
+        return done;
+    }
+    return real();
+}
+
+/// A descriptor that travels to another process takes its offset with it.
+void let_go_of_passed(const struct msghdr* message) noexcept {
+    if (!buffer::any() || message == nullptr) {
+        return;
+    }
+    auto* changing = const_cast<struct msghdr*>(message);  // CMSG_NXTHDR asks for it, and changes nothing
+    for (struct cmsghdr* part = CMSG_FIRSTHDR(changing); part != nullptr; part = CMSG_NXTHDR(changing, part)) {
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+            const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (std::size_t i = 0; i < count; ++i) {
+                int fd = -1;
+                std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+                buffer::let_go(fd, "its descriptor was sent to another process");
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int wrap_close(int fd) {
+    return close_one(fd, [=] { return NEXT(close)(fd); });
+}
+int wrap___close(int fd) {
+    return close_one(fd, [=] { return NEXT(__close)(fd); });
+}
+int wrap_close_range(unsigned first, unsigned last, int flags) {
+    if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) != 0 || first > last) {
+        return NEXT(close_range)(first, last, flags);
+    }
+    if ((static_cast<unsigned>(flags) & CLOSE_RANGE_UNSHARE) != 0) {
+        buffer::retire("the program split its table of descriptors");
+    }
+    // In pieces around our own.
+    return close_many(first, last, [=] {
+        unsigned from = first;
+        int done = 0;
+        for (unsigned fd = first; fd <= last && fd < 4096 && done == 0; ++fd) {
+            if (intercept::is_ours(static_cast<int>(fd))) {
+                done = fd > from ? NEXT(close_range)(from, fd - 1, flags) : 0;
+                from = fd + 1;
+            }
+        }
+        return done == 0 && from <= last ? NEXT(close_range)(from, last, flags) : done;
+    });
+}
+void wrap_closefrom(int first) {
+    wrap_close_range(static_cast<unsigned>(std::max(first, 0)), ~0U, 0);
+}
+int wrap_dup(int fd) {
+    return duplicate_to(fd, -1, [=] { return NEXT(dup)(fd); });
+}
+int wrap_dup2(int fd, int to) {
+    return duplicate_to(fd, to, [=] { return NEXT(dup2)(fd, to); });
+}
+int wrap___dup2(int fd, int to) {
+    return duplicate_to(fd, to, [=] { return NEXT(__dup2)(fd, to); });
+}
+int wrap_dup3(int fd, int to, int flags) {
+    return duplicate_to(fd, to, [=] { return NEXT(dup3)(fd, to, flags); });
+}
+int wrap_fcntl(int fd, int command, long argument) {
+    return control(fd, command, argument, [=] { return NEXT(fcntl)(fd, command, argument); });
+}
+int wrap___fcntl(int fd, int command, long argument) {
+    return control(fd, command, argument, [=] { return NEXT(__fcntl)(fd, command, argument); });
+}
+int wrap_fcntl64(int fd, int command, long argument) {
+    return control(fd, command, argument, [=] { return NEXT(fcntl64)(fd, command, argument); });
+}
+int wrap_flock(int fd, int operation) {
+    constexpr int unlock = 8;  // LOCK_UN
+    return buffer::watched(fd) ? lock_file(fd, (operation & unlock) != 0, [=] { return NEXT(flock)(fd, operation); })
+                               : NEXT(flock)(fd, operation);
+}
+int wrap_lockf(int fd, int command, off64_t bytes) {
+    if (buffer::watched(fd)) {  // from the offset of the descriptor on, which the kernel must know
+        const buffer::Around around(fd);
+        return NEXT(lockf)(fd, command, bytes);
+    }
+    return NEXT(lockf)(fd, command, bytes);
+}
+int wrap_lockf64(int fd, int command, off64_t bytes) {
+    if (buffer::watched(fd)) {
+        const buffer::Around around(fd);
+        return NEXT(lockf64)(fd, command, bytes);
+    }
+    return NEXT(lockf64)(fd, command, bytes);
+}
+int wrap_ioctl(int fd, unsigned long request, long argument) {
+    if (buffer::watched(fd)) {
+        const buffer::Around around(fd);
+        // FICLONE and FICLONERANGE name a second file.
+        constexpr unsigned long clone = 0x40049409UL;
+        constexpr unsigned long clone_range = 0x4020940DUL;
+        if (request == clone || request == clone_range) {
+            const long other = request == clone ? argument : *reinterpret_cast<const long*>(argument);
+            const buffer::Around source(static_cast<int>(other));
+            return NEXT(ioctl)(fd, request, argument);
+        }
+        return NEXT(ioctl)(fd, request, argument);
+    }
+    return NEXT(ioctl)(fd, request, argument);
+}
+ssize_t wrap_sendmsg(int fd, const struct msghdr* message, int flags) {
+    let_go_of_passed(message);
+    return NEXT(sendmsg)(fd, message, flags);
+}
+int wrap_sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
+    for (unsigned i = 0; buffer::any() && messages != nullptr && i < count; ++i) {
+        let_go_of_passed(&messages[i].msg_hdr);
+    }
+    return NEXT(sendmmsg)(fd, messages, count, flags);
+}

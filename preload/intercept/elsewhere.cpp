@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of the C library, rings of the kernel, files of MPI-IO: they move data without passing through our functions,
+// so the files they use are left alone.
+#include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+
+#include <fcntl.h>
+
+namespace {
+
+using namespace sonde;
+
+/// The C library is about to open this file itself.
+void leave_path_to_stdio(Path path) noexcept {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (buffer::any() && intercept::behind_path(AT_FDCWD, path, true, device, inode)) {
+        buffer::let_go_of(device, inode, "also opened by the C library's streams");
+    }
+}
+
+int flags_of(const char* mode) noexcept {
+    const bool both = __builtin_strchr(mode, '+') != nullptr;
+    return both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+}
+
+template <class Real>
+FILE* open_stream(Path path, const char* mode, Real real) {
+    leave_path_to_stdio(path);
+    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    FILE* stream = real();
+    if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
+        trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen
+    }
+    return stream;
+}
+
+void leave_stream(FILE* stream) noexcept {
+    const int fd = stream != nullptr ? fileno(stream) : -1;
+    if (intercept::in_borrowed_memory()) {
+        return;
+    }
+    if (buffer::watched(fd)) {
+        buffer::detach(fd);
+    } else if (trace::watched(fd)) {
+        trace::closed(fd, system::ticks());
+    }
+}
+
+template <class Real>
+auto with_rings(Real real) {
+    buffer::retire("the program uses I/O rings, which work without calls that could be seen");
+    return real();
+}
+
+struct InsideMpi {
+    InsideMpi() noexcept {
+        ++intercept::inside_mpi_io;
+    }
+    ~InsideMpi() {
+        --intercept::inside_mpi_io;
+    }
+};
+
+}  // namespace
+
+FILE* wrap_fopen(Path path, const char* mode) {
+    return open_stream(path, mode, [=] { return NEXT(fopen)(path, mode); });
+}
+FILE* wrap_fopen64(Path path, const char* mode) {
+    return open_stream(path, mode, [=] { return NEXT(fopen64)(path, mode); });
+}
+FILE* wrap_freopen(Path path, const char* mode, FILE* stream) {
+    leave_stream(stream);
+    return open_stream(path, mode, [=] { return NEXT(freopen)(path, mode, stream); });
+}
+FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
+    leave_stream(stream);
+    return open_stream(path, mode, [=] { return NEXT(freopen64)(path, mode, stream); });
+}
+FILE* wrap_fdopen(int fd, const char* mode) {
+    buffer::let_go(fd, "used by a stream of the C library");
+    return NEXT(fdopen)(fd, mode);
+}
+int wrap_fclose(FILE* stream) {
+    leave_stream(stream);
+    return NEXT(fclose)(stream);
+}
+
+int wrap_io_setup(int events, void* context) {
+    return with_rings([=] { return NEXT(io_setup)(events, context); });
+}
+int wrap_io_queue_init(int events, void* context) {
+    return with_rings([=] { return NEXT(io_queue_init)(events, context); });
+}
+int wrap_io_uring_setup(unsigned entries, void* parameters) {
+    return with_rings([=] { return NEXT(io_uring_setup)(entries, parameters); });
+}
+int wrap_io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
+    return with_rings([=] { return NEXT(io_uring_queue_init)(entries, ring, flags); });
+}
+int wrap_io_uring_queue_init_params(unsigned entries, void* ring, void* parameters) {
+    return with_rings([=] { return NEXT(io_uring_queue_init_params)(entries, ring, parameters); });
+}
+int wrap_io_uring_queue_init_mem(unsigned entries, void* ring, void* parameters, void* memory, size_t bytes) {
+    return with_rings([=] { return NEXT(io_uring_queue_init_mem)(entries, ring, parameters, memory, bytes); });
+}
+
+// Handles of MPI are integers in one MPI and pointers in another; both arrive in a register and are handed on as they are.
+long wrap_MPI_File_open(long a, long b, long c, long d, long e) {
+    const InsideMpi inside;
+    return NEXT(MPI_File_open)(a, b, c, d, e);
+}
+long wrap_PMPI_File_open(long a, long b, long c, long d, long e) {
+    const InsideMpi inside;
+    return NEXT(PMPI_File_open)(a, b, c, d, e);
+}
+long wrap_mpi_file_open_(long a, long b, long c, long d, long e, long f, long g) {
+    const InsideMpi inside;
+    return NEXT(mpi_file_open_)(a, b, c, d, e, f, g);
+}
+long wrap_mpi_file_open__(long a, long b, long c, long d, long e, long f, long g) {
+    const InsideMpi inside;
+    return NEXT(mpi_file_open__)(a, b, c, d, e, f, g);
+}
+long wrap_mpi_file_open(long a, long b, long c, long d, long e, long f, long g) {
+    const InsideMpi inside;
+    return NEXT(mpi_file_open)(a, b, c, d, e, f, g);
+}
+long wrap_mpi_file_open_f08_(long a, long b, long c, long d, long e, long f, long g) {
+    const InsideMpi inside;
+    return NEXT(mpi_file_open_f08_)(a, b, c, d, e, f, g);
+}
+long wrap_MPI_FILE_OPEN(long a, long b, long c, long d, long e, long f, long g) {
+    const InsideMpi inside;
+    return NEXT(MPI_FILE_OPEN)(a, b, c, d, e, f, g);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// From results of the buffer to results of libc.
+#pragma once
+
+#include "buffer/buffer.hpp"
+#include "intercept/next.hpp"
+#include "trace/trace.hpp"
+
+#include <pthread.h>
+#include <cerrno>
+
+namespace sonde::intercept {
+
+inline ssize_t result(ssize_t value) noexcept {
+    if (value < 0) {
+        errno = static_cast<int>(-value);
+        return -1;
+    }
+    return value;
+}
+
+/// While buffered files are known: the file behind a path, for calls that name it.
+bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept;
+
+/// As buffer::Around, for the file behind a path.
+class AroundPath {
+   public:
+    AroundPath(int at, const char* path, bool follow) noexcept;
+    ~AroundPath();
+    AroundPath(const AroundPath&) = delete;
+    AroundPath& operator=(const AroundPath&) = delete;
+
+   private:
+    alignas(buffer::Around) unsigned char place_[sizeof(buffer::Around)];
+    bool made_ = false;
+};
+
+/// Descriptors of our own (reports), which the program must neither close nor see.
+bool is_ours(int fd) noexcept;
+
+/// After any call that made a descriptor for a path.
+int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
+
+/// Inside MPI_File_open: what it opens belongs to MPI-IO, which has a cache and locks of its own.
+extern thread_local int inside_mpi_io;
+
+}  // namespace sonde::intercept

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/lifetime.hpp"
+
+#include "intercept/errors.hpp"
+#include "system/memory.hpp"
+#include "system/text.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <cstdlib>
+#include <cstring>
+
+extern "C" char** environ;
+
+namespace sonde::intercept {
+
+constinit std::atomic<bool> vforked{false};
+
+namespace {
+
+constexpr int first_own_descriptor = 700;  ///< where programs that count on low numbers do not see it
+settings::Settings chosen;
+int report_descriptor = -1;
+long own_pid = 0;
+void* vfork_behind = nullptr;
+
+ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t at) {
+    return NEXT(pread64)(fd, data, bytes, at);
+}
+ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t at) {
+    return NEXT(pwrite64)(fd, data, bytes, at);
+}
+
+/// The environment as it was given: a program may have replaced getenv, or not have started yet.
+const char* variable(const char* name) noexcept {
+    const std::size_t length = std::strlen(name);
+    for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+        if (std::strncmp(*one, name, length) == 0 && (*one)[length] == '=' && (*one)[length + 1] != 0) {
+            return *one + length + 1;
+        }
+    }
+    return nullptr;
+}
+
+void open_report() noexcept {
+    const long made = raw::call(SYS_fcntl, 2, F_DUPFD_CLOEXEC, first_own_descriptor);
+    report_descriptor = made >= 0 ? static_cast<int>(made) : -1;
+}
+
+void warn(const char* sentence) {
+    system::Text text(report_descriptor >= 0 ? report_descriptor : 2);
+    text << "sonde: " << sentence << '\n';
+    text.flush();
+}
+
+void read_settings_file(const char* path) noexcept {
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path), O_RDONLY | O_CLOEXEC);
+    constexpr std::size_t most = 65536;
+    auto* text = static_cast<char*>(system::map_bytes(most));
+    long got = -1;
+    std::size_t length = 0;
+    while (fd >= 0 && text != nullptr && length < most - 1) {
+        got = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(most - 1 - length));
+        if (got <= 0) {
+            break;
+        }
+        length += static_cast<std::size_t>(got);
+    }
+    if (fd >= 0) {
+        raw::call(SYS_close, fd);
+    }
+    if (fd < 0 || got < 0) {
+        warn("the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
+        return;
+    }
+    settings::read_params(text, chosen, warn);
+}
+
+void buffer_standard_output() noexcept {
+    struct stat got {};
+    if (chosen.standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+        return;
+    }
+    auto* place = static_cast<char*>(system::map_bytes(chosen.standard_output_bytes));
+    if (place != nullptr) {
+        setvbuf(stdout, place, _IOFBF, chosen.standard_output_bytes);
+    }
+}
+
+std::size_t events_wanted() noexcept {
+    std::uint64_t events = 0;
+    const char* given = variable("SONDE_TRACE_EVENTS");
+    return given != nullptr && settings::read_size(given, std::strlen(given), events) ? events : 65536;
+}
+
+void start_buffer() noexcept {
+    const char* params = variable("IOBUF_PARAMS");
+    const char* file = variable("SONDE_IOBUF_FILE");
+    if (params == nullptr && file == nullptr) {
+        return;
+    }
+    open_report();
+    if (params != nullptr) {
+        settings::read_params(params, chosen, warn);
+    }
+    if (file != nullptr) {
+        read_settings_file(file);
+    }
+    for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
+        chosen.rules[i].verbose = true;
+    }
+    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor, variable("SONDE_IOBUF_LINES"));
+    buffer_standard_output();
+}
+
+__attribute__((constructor)) void begin() {
+    const int kept = errno;
+    own_pid = raw::call(SYS_getpid);
+    look_up_ordinary();
+    vfork_behind = dlsym(RTLD_NEXT, "vfork");
+    if (const char* folder = variable("SONDE_TRACE")) {
+        trace::start(folder, events_wanted());
+    } else {
+        start_buffer();
+    }
+    if (trace::on() || buffer::table != nullptr) {
+        pthread_atfork(prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
+        at_quick_exit(at_end);
+    }
+    errno = kept;
+}
+
+/// Other libraries end after us and still write (unclosed units of a Fortran program): all calls stay usable, and what
+/// comes now goes straight to the kernel.
+__attribute__((destructor)) void finish() {
+    at_end();
+}
+
+}  // namespace
+
+bool is_ours(int fd) noexcept {
+    return fd >= first_own_descriptor && (fd == report_descriptor || buffer::is_private(fd));
+}
+
+void prepare_fork() noexcept {
+    if (buffer::table != nullptr) {
+        buffer::fork_prepare();
+    }
+}
+
+void after_fork(bool child) noexcept {
+    if (child) {
+        own_pid = raw::call(SYS_getpid);
+        vforked.store(false, std::memory_order_relaxed);
+    }
+    if (buffer::table != nullptr) {
+        buffer::fork_done(child);
+    }
+    if (child && trace::on()) {
+        trace::forked_child();
+    }
+}
+
+bool in_borrowed_memory_slow() noexcept {
+    return raw::call(SYS_getpid) != own_pid;
+}
+
+void before_exec() noexcept {
+    if (trace::on() && !in_borrowed_memory()) {
+        trace::write_out();
+    }
+}
+
+void at_end() noexcept {
+    if (in_borrowed_memory()) {
+        return;
+    }
+    const int kept = errno;
+    buffer::finish();
+    if (buffer::table != nullptr) {
+        buffer::report_at_end();
+    }
+    if (trace::on()) {
+        trace::write_out();
+    }
+    errno = kept;
+}
+
+void* real_vfork() noexcept {
+    vforked.store(true, std::memory_order_relaxed);
+    return vfork_behind;
+}
+
+}  // namespace sonde::intercept

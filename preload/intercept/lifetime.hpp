@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the library begins, is copied by fork, and ends.
+#pragma once
+
+#include <atomic>
+
+namespace sonde::intercept {
+
+void prepare_fork() noexcept;
+void after_fork(bool child) noexcept;
+/// Before exec: whatever only lives in memory is written out, because it may be the last chance.
+void before_exec() noexcept;
+/// Before the process ends without destructors.
+void at_end() noexcept;
+void* real_vfork() noexcept;
+
+extern std::atomic<bool> vforked;
+bool in_borrowed_memory_slow() noexcept;
+/// True in the child of vfork, which works in the memory of its parent: what it does to descriptors is not the parent's.
+inline bool in_borrowed_memory() noexcept {
+    return vforked.load(std::memory_order_relaxed) && in_borrowed_memory_slow();
+}
+
+}  // namespace sonde::intercept

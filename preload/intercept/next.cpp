@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/next.hpp"
+
+#include <dlfcn.h>
+#include <cerrno>
+
+namespace sonde::intercept {
+
+namespace {
+
+constexpr const char* names[] = {
+#define SONDE_NAME(result, name, parameters) #name,
+    SONDE_CALLS(SONDE_NAME)
+#undef SONDE_NAME
+};
+
+long not_there() {
+    errno = ENOSYS;
+    return -1;
+}
+
+}  // namespace
+
+constinit void* found[static_cast<unsigned>(Name::count)] = {};
+
+void* look_up(Name name) noexcept {
+    const int kept = errno;
+    void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
+    errno = kept;
+    if (got == nullptr) {
+        return reinterpret_cast<void*>(&not_there);  // not kept: a library that is loaded later may bring it
+    }
+    __atomic_store_n(&found[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
+    return got;
+}
+
+void look_up_ordinary() noexcept {
+    constexpr Name wanted[] = {Name::call_open,     Name::call_open64,  Name::call_openat,   Name::call_close,
+                               Name::call_read,     Name::call_pread64, Name::call_write,    Name::call_pwrite64,
+                               Name::call_lseek64,  Name::call_dup2,    Name::call_fcntl64,  Name::call_execve,
+                               Name::call__exit,    Name::call_abort,   Name::call_syscall,  Name::call_dup3,
+                               Name::call_close_range, Name::call_fsync, Name::call_fstat64, Name::call_lseek};
+    for (const Name name : wanted) {
+        if (found[static_cast<unsigned>(name)] == nullptr) {
+            look_up(name);
+        }
+    }
+}
+
+}  // namespace sonde::intercept

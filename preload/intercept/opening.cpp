@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that makes a descriptor for a file.
+#include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+
+namespace sonde::intercept {
+
+thread_local int inside_mpi_io __attribute__((tls_model("initial-exec"))) = 0;
+
+bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept {
+    if (path == nullptr || !buffer::any()) {
+        return false;
+    }
+    struct stat got {};
+    const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow ? 0 : AT_SYMLINK_NOFOLLOW);
+    if (raw::call(SYS_newfstatat, at, raw::number(path), raw::number(&got), flags) != 0 || !S_ISREG(got.st_mode)) {
+        return false;
+    }
+    device = got.st_dev;
+    inode = got.st_ino;
+    return true;
+}
+
+AroundPath::AroundPath(int at, const char* path, bool follow) noexcept {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (behind_path(at, path, follow, device, inode)) {
+        new (place_) buffer::Around(device, inode);
+        made_ = true;
+    }
+}
+
+AroundPath::~AroundPath() {
+    if (made_) {
+        reinterpret_cast<buffer::Around*>(place_)->~Around();
+    }
+}
+
+int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
+    if (fd < 0 || in_borrowed_memory()) {
+        return fd;
+    }
+    if (trace::on()) [[unlikely]] {
+        trace::opened(fd, flags, path, began);
+        return fd;
+    }
+    const int kept = errno;
+    if (inside_mpi_io == 0) {
+        buffer::adopt(fd, flags, path);
+    } else {  // opened a second time, by MPI-IO: then nobody may buffer it
+        struct stat got {};
+        if (buffer::any() && raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
+            buffer::let_go_of(got.st_dev, got.st_ino, "also opened by MPI-IO");
+        }
+    }
+    errno = kept;
+    return fd;
+}
+
+}  // namespace sonde::intercept
+
+namespace {
+
+using namespace sonde;
+
+template <class Real>
+int open_at(int at, Path path, int flags, Real real) {
+    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    if ((flags & O_TRUNC) != 0 && buffer::any()) [[unlikely]] {
+        // What was written before must not arrive after the file was emptied.
+        const intercept::AroundPath around(at, path, true);
+        return intercept::opened(real(), flags, path, began);
+    }
+    return intercept::opened(real(), flags, path, began);
+}
+
+constexpr int temporary = O_RDWR | O_CREAT | O_EXCL;
+
+template <class Real>
+int make_temporary(const char* path, int flags, Real real) {
+    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const int fd = real();
+    return intercept::opened(fd, flags | temporary, path, began);  // now the path has its final name
+}
+
+}  // namespace
+
+int wrap_open(Path path, int flags, mode_t mode) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(open)(path, flags, mode); });
+}
+int wrap_open64(Path path, int flags, mode_t mode) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(open64)(path, flags, mode); });
+}
+int wrap___open(Path path, int flags, mode_t mode) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(__open)(path, flags, mode); });
+}
+int wrap___open64(Path path, int flags, mode_t mode) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(__open64)(path, flags, mode); });
+}
+int wrap___open_2(Path path, int flags) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(__open_2)(path, flags); });
+}
+int wrap___open64_2(Path path, int flags) {
+    return open_at(AT_FDCWD, path, flags, [=] { return NEXT(__open64_2)(path, flags); });
+}
+int wrap_openat(int at, Path path, int flags, mode_t mode) {
+    return open_at(at, path, flags, [=] { return NEXT(openat)(at, path, flags, mode); });
+}
+int wrap_openat64(int at, Path path, int flags, mode_t mode) {
+    return open_at(at, path, flags, [=] { return NEXT(openat64)(at, path, flags, mode); });
+}
+int wrap___openat_2(int at, Path path, int flags) {
+    return open_at(at, path, flags, [=] { return NEXT(__openat_2)(at, path, flags); });
+}
+int wrap___openat64_2(int at, Path path, int flags) {
+    return open_at(at, path, flags, [=] { return NEXT(__openat64_2)(at, path, flags); });
+}
+int wrap_openat2(int at, Path path, const void* how, size_t bytes) {
+    const auto* wanted = static_cast<const open_how*>(how);
+    const int flags = wanted != nullptr && bytes >= sizeof(*wanted) ? static_cast<int>(wanted->flags) : O_PATH;
+    return open_at(at, path, flags, [=] { return NEXT(openat2)(at, path, how, bytes); });
+}
+int wrap_creat(Path path, mode_t mode) {
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [=] { return NEXT(creat)(path, mode); });
+}
+int wrap_creat64(Path path, mode_t mode) {
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [=] { return NEXT(creat64)(path, mode); });
+}
+int wrap_open_by_handle_at(int mount, struct file_handle* handle, int flags) {
+    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    return intercept::opened(NEXT(open_by_handle_at)(mount, handle, flags), flags, "", began);
+}
+int wrap_mkstemp(char* path) {
+    return make_temporary(path, 0, [=] { return NEXT(mkstemp)(path); });
+}
+int wrap_mkstemp64(char* path) {
+    return make_temporary(path, 0, [=] { return NEXT(mkstemp64)(path); });
+}
+int wrap_mkostemp(char* path, int flags) {
+    return make_temporary(path, flags, [=] { return NEXT(mkostemp)(path, flags); });
+}
+int wrap_mkostemp64(char* path, int flags) {
+    return make_temporary(path, flags, [=] { return NEXT(mkostemp64)(path, flags); });
+}
+int wrap_mkstemps(char* path, int suffix) {
+    return make_temporary(path, 0, [=] { return NEXT(mkstemps)(path, suffix); });
+}
+int wrap_mkstemps64(char* path, int suffix) {
+    return make_temporary(path, 0, [=] { return NEXT(mkstemps64)(path, suffix); });
+}
+int wrap_mkostemps(char* path, int suffix, int flags) {
+    return make_temporary(path, flags, [=] { return NEXT(mkostemps)(path, suffix, flags); });
+}
+int wrap_mkostemps64(char* path, int suffix, int flags) {
+    return make_temporary(path, flags, [=] { return NEXT(mkostemps64)(path, suffix, flags); });
+}

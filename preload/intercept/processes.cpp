@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that begin and end. A child that shares a descriptor shares its offset, and a process that ends takes with it
+// what was not handed over: in both cases the kernel gets everything first.
+#include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+#include "system/memory.hpp"
+
+#include <sched.h>
+#include <cstdarg>
+#include <cstdlib>
+
+namespace {
+
+using namespace sonde;
+using buffer::Child;
+
+/// posix_spawn: without file actions the child has only what is not close-on-exec.
+template <class Real>
+int spawn(Actions actions, Real real) {
+    buffer::before_child(actions == nullptr ? Child::Program : Child::Copy);
+    return real();
+}
+
+/// exec: we are gone when it succeeds. When it fails the program goes on as before.
+template <class Real>
+int replace(Real real) {
+    buffer::before_child(Child::Vanishing);
+    intercept::before_exec();
+    return real();
+}
+
+template <class Real>
+[[noreturn]] void end(Real real) {
+    intercept::at_end();
+    real();
+    __builtin_unreachable();
+}
+
+constexpr std::size_t most_arguments = 1U << 16U;
+
+/// The arguments of execl and its kin as an array; `environment` receives what follows them (execle).
+struct ArgumentList {
+    char** list = nullptr;
+    std::size_t bytes = 0;
+    char** environment = nullptr;
+
+    ArgumentList(const char* first, va_list given, bool with_environment) noexcept {
+        va_list counted;
+        va_copy(counted, given);
+        std::size_t count = 1;
+        for (const char* one = first; one != nullptr && count < most_arguments; one = va_arg(counted, const char*)) {
+            ++count;
+        }
+        va_end(counted);
+        bytes = count * sizeof(char*);
+        list = static_cast<char**>(system_memory(bytes));
+        std::size_t at = 0;
+        const char* one = first;
+        for (; list != nullptr && at + 1 < count; ++at) {
+            list[at] = const_cast<char*>(one);
+            one = va_arg(given, const char*);
+        }
+        environment = with_environment && list != nullptr ? va_arg(given, char**) : nullptr;
+    }
+    static void* system_memory(std::size_t wanted) noexcept;
+    ~ArgumentList();
+    ArgumentList(const ArgumentList&) = delete;
+    ArgumentList& operator=(const ArgumentList&) = delete;
+};
+
+void* ArgumentList::system_memory(std::size_t wanted) noexcept {
+    return sonde::system::map_bytes(wanted);
+}
+
+ArgumentList::~ArgumentList() {
+    if (list != nullptr) {
+        sonde::system::unmap_bytes(list, bytes);
+    }
+}
+
+int no_memory() noexcept {
+    errno = ENOMEM;
+    return -1;
+}
+
+}  // namespace
+
+// fork() runs the handlers of pthread_atfork, which do all there is to do (lifetime.cpp); _Fork() does not.
+pid_t wrap_fork(void) {
+    return NEXT(fork)();
+}
+pid_t wrap___fork(void) {
+    return NEXT(__fork)();
+}
+pid_t wrap__Fork(void) {
+    intercept::prepare_fork();
+    const pid_t pid = NEXT(_Fork)();
+    intercept::after_fork(pid == 0);
+    return pid;
+}
+
+int wrap_clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
+    if ((flags & CLONE_THREAD) == 0) {
+        buffer::before_child(Child::Copy);
+    }
+    return NEXT(clone)(run, stack, flags, argument, a, b, c);
+}
+
+extern "C" __attribute__((visibility("hidden"))) void* sonde_before_vfork() noexcept {
+    buffer::before_child(Child::Copy);
+    return intercept::real_vfork();
+}
+
+// vfork returns twice from one frame: nothing of ours may lie between the program and the real one. So: prepare, put
+// the stack back as it was, and jump.
+#if defined(__x86_64__)
+asm(".text\n.globl vfork\n.type vfork,@function\nvfork:\n"
+    "  endbr64\n  subq $8, %rsp\n  call sonde_before_vfork@PLT\n  addq $8, %rsp\n  jmp *%rax\n.size vfork,.-vfork\n"
+    ".globl __vfork\n.type __vfork,@function\n.set __vfork, vfork\n");
+#elif defined(__aarch64__)
+asm(".text\n.globl vfork\n.type vfork,%function\nvfork:\n"
+    "  hint 34\n  stp x29, x30, [sp, #-16]!\n  bl sonde_before_vfork\n  ldp x29, x30, [sp], #16\n  br x0\n.size vfork,.-vfork\n"
+    ".globl __vfork\n.type __vfork,%function\n.set __vfork, vfork\n");
+#endif
+
+int wrap_posix_spawn(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+    return spawn(actions, [=] { return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment); });
+}
+int wrap_posix_spawnp(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+    return spawn(actions, [=] { return NEXT(posix_spawnp)(pid, path, actions, attributes, arguments, environment); });
+}
+int wrap_pidfd_spawn(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+    return spawn(actions, [=] { return NEXT(pidfd_spawn)(pid, path, actions, attributes, arguments, environment); });
+}
+int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+    return spawn(actions, [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
+}
+int wrap_system(const char* command) {
+    buffer::before_child(Child::Program);
+    return NEXT(system)(command);
+}
+FILE* wrap_popen(const char* command, const char* mode) {
+    buffer::before_child(Child::Program);
+    return NEXT(popen)(command, mode);
+}
+
+int wrap_execve(Path path, Arguments arguments, Arguments environment) {
+    return replace([=] { return NEXT(execve)(path, arguments, environment); });
+}
+int wrap_execv(Path path, Arguments arguments) {
+    return replace([=] { return NEXT(execv)(path, arguments); });
+}
+int wrap_execvp(Path path, Arguments arguments) {
+    return replace([=] { return NEXT(execvp)(path, arguments); });
+}
+int wrap_execvpe(Path path, Arguments arguments, Arguments environment) {
+    return replace([=] { return NEXT(execvpe)(path, arguments, environment); });
+}
+int wrap_execveat(int at, Path path, Arguments arguments, Arguments environment, int flags) {
+    return replace([=] { return NEXT(execveat)(at, path, arguments, environment, flags); });
+}
+int wrap_fexecve(int fd, Arguments arguments, Arguments environment) {
+    return replace([=] { return NEXT(fexecve)(fd, arguments, environment); });
+}
+int wrap_execl(Path path, const char* first, ...) {
+    va_list given;
+    va_start(given, first);
+    const ArgumentList arguments(first, given, false);
+    va_end(given);
+    return arguments.list == nullptr ? no_memory() : wrap_execv(path, arguments.list);
+}
+int wrap_execlp(Path path, const char* first, ...) {
+    va_list given;
+    va_start(given, first);
+    const ArgumentList arguments(first, given, false);
+    va_end(given);
+    return arguments.list == nullptr ? no_memory() : wrap_execvp(path, arguments.list);
+}
+int wrap_execle(Path path, const char* first, ...) {
+    va_list given;
+    va_start(given, first);
+    const ArgumentList arguments(first, given, true);
+    va_end(given);
+    return arguments.list == nullptr ? no_memory() : wrap_execve(path, arguments.list, arguments.environment);
+}
+
+void wrap__exit(int status) {
+    end([=] { NEXT(_exit)(status); });
+}
+void wrap__Exit(int status) {
+    end([=] { NEXT(_Exit)(status); });
+}
+void wrap_quick_exit(int status) {
+    NEXT(quick_exit)(status);  // its handlers may still write; it ends in _exit inside libc
+    __builtin_unreachable();
+}
+void wrap_abort(void) {
+    end([] { NEXT(abort)(); });
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file is: its status, size and names. The kernel answers; before that it gets what we still hold.
+#include "intercept/errors.hpp"
+
+#include <fcntl.h>
+
+namespace {
+
+using namespace sonde;
+using trace::Kind;
+
+/// Status of a descriptor.
+template <class Real>
+int status_of(int fd, Real real) {
+    if (buffer::watched(fd) && buffer::holds_dirty(fd)) [[unlikely]] {
+        buffer::hand_to_kernel(fd);
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::called(fd, Kind::Stat, began);
+        return done;
+    }
+    return real();
+}
+
+/// Status of a path.
+template <class Real>
+int status_at(int at, Path path, bool follow, Real real) {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (buffer::any() && intercept::behind_path(at, path, follow, device, inode) && buffer::inode_holds_dirty(device, inode))
+        [[unlikely]] {
+        buffer::flush_inode(device, inode);
+    }
+    if (trace::on()) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::named(Kind::Stat, began);
+        return done;
+    }
+    return real();
+}
+
+bool follows(int flags) noexcept {
+    return (flags & AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/// A call that changes size or space of the file behind a descriptor.
+template <class Real>
+int resize(int fd, Real real) {
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::called(fd, Kind::Truncate, began);
+        return done;
+    }
+    const buffer::Around around(fd);
+    return real();
+}
+
+template <class Real>
+int resize_at(Path path, Real real) {
+    const intercept::AroundPath around(AT_FDCWD, path, true);
+    return real();
+}
+
+/// A call on names only. `from` must have its data before its new name shows: programs write a file and then rename it
+/// over the old one so that there is always a whole one.
+template <class Real>
+int change_name(int at, Path from, Real real) {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (from != nullptr && buffer::any() && intercept::behind_path(at, from, false, device, inode)) [[unlikely]] {
+        buffer::flush_inode(device, inode);
+    }
+    if (trace::on()) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::named(Kind::Name, began);
+        return done;
+    }
+    return real();
+}
+
+}  // namespace
+
+int wrap_stat(Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, true, [=] { return NEXT(stat)(path, got); });
+}
+int wrap_stat64(Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, true, [=] { return NEXT(stat64)(path, got); });
+}
+int wrap_lstat(Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, false, [=] { return NEXT(lstat)(path, got); });
+}
+int wrap_lstat64(Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, false, [=] { return NEXT(lstat64)(path, got); });
+}
+int wrap_fstat(int fd, struct stat* got) {
+    return status_of(fd, [=] { return NEXT(fstat)(fd, got); });
+}
+int wrap_fstat64(int fd, struct stat* got) {
+    return status_of(fd, [=] { return NEXT(fstat64)(fd, got); });
+}
+int wrap_fstatat(int at, Path path, struct stat* got, int flags) {
+    return status_at(at, path, follows(flags), [=] { return NEXT(fstatat)(at, path, got, flags); });
+}
+int wrap_fstatat64(int at, Path path, struct stat* got, int flags) {
+    return status_at(at, path, follows(flags), [=] { return NEXT(fstatat64)(at, path, got, flags); });
+}
+int wrap___xstat(int version, Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, true, [=] { return NEXT(__xstat)(version, path, got); });
+}
+int wrap___xstat64(int version, Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, true, [=] { return NEXT(__xstat64)(version, path, got); });
+}
+int wrap___lxstat(int version, Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, false, [=] { return NEXT(__lxstat)(version, path, got); });
+}
+int wrap___lxstat64(int version, Path path, struct stat* got) {
+    return status_at(AT_FDCWD, path, false, [=] { return NEXT(__lxstat64)(version, path, got); });
+}
+int wrap___fxstat(int version, int fd, struct stat* got) {
+    return status_of(fd, [=] { return NEXT(__fxstat)(version, fd, got); });
+}
+int wrap___fxstat64(int version, int fd, struct stat* got) {
+    return status_of(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
+}
+int wrap___fxstatat(int version, int at, Path path, struct stat* got, int flags) {
+    return status_at(at, path, follows(flags), [=] { return NEXT(__fxstatat)(version, at, path, got, flags); });
+}
+int wrap___fxstatat64(int version, int at, Path path, struct stat* got, int flags) {
+    return status_at(at, path, follows(flags), [=] { return NEXT(__fxstatat64)(version, at, path, got, flags); });
+}
+int wrap_statx(int at, Path path, int flags, unsigned mask, struct statx* got) {
+    return status_at(at, path, follows(flags), [=] { return NEXT(statx)(at, path, flags, mask, got); });
+}
+int wrap_truncate(Path path, off64_t bytes) {
+    return resize_at(path, [=] { return NEXT(truncate)(path, bytes); });
+}
+int wrap_truncate64(Path path, off64_t bytes) {
+    return resize_at(path, [=] { return NEXT(truncate64)(path, bytes); });
+}
+int wrap_ftruncate(int fd, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(ftruncate)(fd, bytes); });
+}
+int wrap_ftruncate64(int fd, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(ftruncate64)(fd, bytes); });
+}
+int wrap_fallocate(int fd, int mode, off64_t at, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(fallocate)(fd, mode, at, bytes); });
+}
+int wrap_fallocate64(int fd, int mode, off64_t at, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(fallocate64)(fd, mode, at, bytes); });
+}
+int wrap_posix_fallocate(int fd, off64_t at, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(posix_fallocate)(fd, at, bytes); });
+}
+int wrap_posix_fallocate64(int fd, off64_t at, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(posix_fallocate64)(fd, at, bytes); });
+}
+int wrap_unlink(Path path) {
+    return change_name(AT_FDCWD, nullptr, [=] { return NEXT(unlink)(path); });
+}
+int wrap_unlinkat(int at, Path path, int flags) {
+    return change_name(at, nullptr, [=] { return NEXT(unlinkat)(at, path, flags); });
+}
+int wrap_remove(Path path) {
+    return change_name(AT_FDCWD, nullptr, [=] { return NEXT(remove)(path); });
+}
+int wrap_rename(Path from, Path to) {
+    return change_name(AT_FDCWD, from, [=] { return NEXT(rename)(from, to); });
+}
+int wrap_renameat(int at, Path from, int to_at, Path to) {
+    return change_name(at, from, [=] { return NEXT(renameat)(at, from, to_at, to); });
+}
+int wrap_renameat2(int at, Path from, int to_at, Path to, unsigned flags) {
+    return change_name(at, from, [=] { return NEXT(renameat2)(at, from, to_at, to, flags); });
+}
+int wrap_link(Path from, Path to) {
+    return change_name(AT_FDCWD, from, [=] { return NEXT(link)(from, to); });
+}
+int wrap_linkat(int at, Path from, int to_at, Path to, int flags) {
+    return change_name(at, from, [=] { return NEXT(linkat)(at, from, to_at, to, flags); });
+}

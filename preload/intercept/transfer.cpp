@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// read, write, lseek and their kin.
+#include "intercept/errors.hpp"
+
+#include <climits>
+
+namespace {
+
+using namespace sonde;  // NOLINT: this file is nothing but glue
+
+/// One call that moves data. `real` does it for real.
+template <class Real>
+ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at, Real real) {
+    if (buffer::watched(fd)) [[unlikely]] {
+        pthread_testcancel();
+        const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
+        const buffer::Answer answer = kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
+        if (answer.done) {
+            return intercept::result(answer.value);
+        }
+        return buffer::pass(answer, real);
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const ssize_t got = real();
+        trace::transferred(fd, kind, bytes, got, at, data, began);
+        return got;
+    }
+    return real();
+}
+
+std::size_t sum(Vectors parts, int count) noexcept {
+    std::size_t bytes = 0;
+    for (int i = 0; i < count; ++i) {
+        bytes += parts[i].iov_len;
+    }
+    return bytes;
+}
+
+/// The same for several pieces. `flags` other than zero ask for things that are the kernel's: it gets the call, and the
+/// file as it is.
+template <class Real>
+ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
+    if (buffer::watched(fd)) [[unlikely]] {
+        pthread_testcancel();
+        static constexpr int most = 64;
+        buffer::Vector copies[most];
+        std::size_t bytes = 0;
+        bool plain = flags == 0 && count > 0 && count <= most && reinterpret_cast<std::uintptr_t>(parts) > 65536;
+        for (int i = 0; plain && i < count; ++i) {
+            copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
+            plain = !__builtin_add_overflow(bytes, parts[i].iov_len, &bytes) && bytes <= SSIZE_MAX;
+        }
+        if (!plain) {
+            const buffer::Around around(fd);
+            return real();
+        }
+        const auto number = static_cast<std::size_t>(count);
+        const buffer::Answer answer =
+            kind == trace::Kind::Read ? buffer::read(fd, copies, number, at) : buffer::write(fd, copies, number, at);
+        if (answer.done) {
+            return intercept::result(answer.value);
+        }
+        return buffer::pass(answer, real);
+    }
+    if (trace::watched(fd) && count > 0) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const ssize_t got = real();
+        trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at, got < 0 ? nullptr : parts[0].iov_base, began);
+        return got;
+    }
+    return real();
+}
+
+/// An offset that the program gave: a negative one is an error that the kernel must name.
+template <class Real>
+ssize_t move_one_at(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at, Real real) {
+    return at < 0 ? real() : move_one(fd, kind, data, bytes, at, real);
+}
+
+template <class Real>
+ssize_t move_many_at(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
+    return at < 0 ? real() : move_many(fd, kind, parts, count, at, flags, real);
+}
+
+/// preadv2 and pwritev2: -1 stands for the offset of the descriptor.
+template <class Real>
+ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
+    return at < -1 ? real() : move_many(fd, kind, parts, count, at, flags, real);
+}
+
+template <class Real>
+off64_t seek(int fd, off64_t offset, int whence, Real real) {
+    if (buffer::watched(fd)) [[unlikely]] {
+        const buffer::Answer answer = buffer::seek(fd, offset, whence);
+        if (answer.done) {
+            return intercept::result(answer.value);
+        }
+        return buffer::pass(answer, real);
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const off64_t got = real();
+        trace::sought(fd, got, began);
+        return got;
+    }
+    return real();
+}
+
+constexpr auto Read = trace::Kind::Read;
+constexpr auto Write = trace::Kind::Write;
+constexpr off64_t here = buffer::here;
+
+}  // namespace
+
+// --- read ---
+ssize_t wrap_read(int fd, void* data, size_t bytes) {
+    return move_one(fd, Read, data, bytes, here, [=] { return NEXT(read)(fd, data, bytes); });
+}
+ssize_t wrap___read(int fd, void* data, size_t bytes) {
+    return move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read)(fd, data, bytes); });
+}
+ssize_t wrap___read_chk(int fd, void* data, size_t bytes, size_t room) {
+    // More than fits: libc ends the program, and says so.
+    return bytes > room ? NEXT(__read_chk)(fd, data, bytes, room)
+                        : move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
+}
+ssize_t wrap_pread(int fd, void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(pread)(fd, data, bytes, at); });
+}
+ssize_t wrap_pread64(int fd, void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(pread64)(fd, data, bytes, at); });
+}
+ssize_t wrap___pread64(int fd, void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread64)(fd, data, bytes, at); });
+}
+ssize_t wrap___pread_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
+    return bytes > room
+               ? NEXT(__pread_chk)(fd, data, bytes, at, room)
+               : move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread_chk)(fd, data, bytes, at, room); });
+}
+ssize_t wrap___pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
+    return bytes > room
+               ? NEXT(__pread64_chk)(fd, data, bytes, at, room)
+               : move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread64_chk)(fd, data, bytes, at, room); });
+}
+ssize_t wrap_readv(int fd, Vectors parts, int count) {
+    return move_many(fd, Read, parts, count, here, 0, [=] { return NEXT(readv)(fd, parts, count); });
+}
+ssize_t wrap_preadv(int fd, Vectors parts, int count, off64_t at) {
+    return move_many_at(fd, Read, parts, count, at, 0, [=] { return NEXT(preadv)(fd, parts, count, at); });
+}
+ssize_t wrap_preadv64(int fd, Vectors parts, int count, off64_t at) {
+    return move_many_at(fd, Read, parts, count, at, 0, [=] { return NEXT(preadv64)(fd, parts, count, at); });
+}
+ssize_t wrap_preadv2(int fd, Vectors parts, int count, off64_t at, int flags) {
+    return move_flagged(fd, Read, parts, count, at, flags, [=] { return NEXT(preadv2)(fd, parts, count, at, flags); });
+}
+ssize_t wrap_preadv64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
+    return move_flagged(fd, Read, parts, count, at, flags, [=] { return NEXT(preadv64v2)(fd, parts, count, at, flags); });
+}
+
+// --- write ---
+ssize_t wrap_write(int fd, const void* data, size_t bytes) {
+    return move_one(fd, Write, data, bytes, here, [=] { return NEXT(write)(fd, data, bytes); });
+}
+ssize_t wrap___write(int fd, const void* data, size_t bytes) {
+    return move_one(fd, Write, data, bytes, here, [=] { return NEXT(__write)(fd, data, bytes); });
+}
+ssize_t wrap_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(pwrite)(fd, data, bytes, at); });
+}
+ssize_t wrap_pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(pwrite64)(fd, data, bytes, at); });
+}
+ssize_t wrap___pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
+    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(__pwrite64)(fd, data, bytes, at); });
+}
+ssize_t wrap_writev(int fd, Vectors parts, int count) {
+    return move_many(fd, Write, parts, count, here, 0, [=] { return NEXT(writev)(fd, parts, count); });
+}
+ssize_t wrap_pwritev(int fd, Vectors parts, int count, off64_t at) {
+    return move_many_at(fd, Write, parts, count, at, 0, [=] { return NEXT(pwritev)(fd, parts, count, at); });
+}
+ssize_t wrap_pwritev64(int fd, Vectors parts, int count, off64_t at) {
+    return move_many_at(fd, Write, parts, count, at, 0, [=] { return NEXT(pwritev64)(fd, parts, count, at); });
+}
+ssize_t wrap_pwritev2(int fd, Vectors parts, int count, off64_t at, int flags) {
+    return move_flagged(fd, Write, parts, count, at, flags, [=] { return NEXT(pwritev2)(fd, parts, count, at, flags); });
+}
+ssize_t wrap_pwritev64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
+    return move_flagged(fd, Write, parts, count, at, flags, [=] { return NEXT(pwritev64v2)(fd, parts, count, at, flags); });
+}
+
+// --- lseek ---
+off64_t wrap_lseek(int fd, off64_t offset, int whence) {
+    return seek(fd, offset, whence, [=] { return NEXT(lseek)(fd, offset, whence); });
+}
+off64_t wrap_lseek64(int fd, off64_t offset, int whence) {
+    return seek(fd, offset, whence, [=] { return NEXT(lseek64)(fd, offset, whence); });
+}
+off64_t wrap_llseek(int fd, off64_t offset, int whence) {
+    return seek(fd, offset, whence, [=] { return NEXT(llseek)(fd, offset, whence); });
+}
+off64_t wrap___lseek(int fd, off64_t offset, int whence) {
+    return seek(fd, offset, whence, [=] { return NEXT(__lseek)(fd, offset, whence); });
+}

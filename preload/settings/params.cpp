@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/params.hpp"
+
+#include "settings/glob.hpp"
+#include "system/text.hpp"
+
+#include <cstring>
+
+namespace sonde::settings {
+
+namespace {
+
+using system::Text;
+
+struct Piece {
+    const char* at;
+    std::size_t length;
+    bool is(const char* word) const noexcept {
+        return std::strlen(word) == length && std::strncmp(at, word, length) == 0;
+    }
+};
+
+bool blank(char sign) noexcept {
+    return sign == ' ' || sign == '\t' || sign == '\r';
+}
+
+Piece trimmed(const char* at, const char* end) noexcept {
+    while (at < end && blank(*at)) {
+        ++at;
+    }
+    while (end > at && blank(end[-1])) {
+        --end;
+    }
+    return {at, static_cast<std::size_t>(end - at)};
+}
+
+void say(Warn warn, const char* before, Piece what, const char* after) noexcept {
+    Text text;
+    text << before;
+    text.add(what.at, what.length < 300 ? what.length : 300);
+    text << after << '\0';
+    warn(text.data());
+}
+
+const char* find_sign(const char* at, const char* end, char sign) noexcept {
+    while (at < end && *at != sign) {
+        ++at;
+    }
+    return at;
+}
+
+struct Number {
+    const char* name;
+    std::uint32_t Rule::* member;
+    std::uint32_t least;
+    std::uint32_t most;
+};
+constexpr Number numbers[] = {{"size", &Rule::size, 512, 1U << 30U},
+                              {"count", &Rule::count, 1, 1U << 16U},
+                              {"prefetch", &Rule::prefetch, 0, 256},
+                              {"preflush", &Rule::preflush, 0, 256}};
+struct Flag {
+    const char* name;
+    bool Rule::* member;
+};
+constexpr Flag flags[] = {{"direct", &Rule::direct},         {"verbose", &Rule::verbose},
+                          {"ignoreflush", &Rule::ignore_flush}, {"lazyclose", &Rule::lazy_close},
+                          {"off", &Rule::off},               {"auto", &Rule::automatic}};
+
+/// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
+bool without_effect(Piece name) noexcept {
+    return name.is("vbuffer_count");
+}
+
+bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+    for (const Number& number : numbers) {
+        if (!name.is(number.name)) {
+            continue;
+        }
+        std::uint64_t given = 0;
+        if (!read_size(value.at, value.length, given)) {
+            say(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ", {name.at, name.length + 1 + value.length}, ".");
+            return true;
+        }
+        const std::uint64_t kept = given < number.least ? number.least : given > number.most ? number.most : given;
+        if (kept != given) {
+            say(warn, "IOBUF_PARAMS: the value of ", name, " is outside of what is possible; the nearest possible one is taken.");
+        }
+        rule.*number.member = static_cast<std::uint32_t>(kept);
+        return true;
+    }
+    return false;
+}
+
+void read_option(Piece option, Rule& rule, Warn warn) noexcept {
+    const char* end = option.at + option.length;
+    const char* equals = find_sign(option.at, end, '=');
+    const Piece name = trimmed(option.at, equals);
+    const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
+    if (name.length == 0 || without_effect(name) || (equals < end && set_number(name, value, rule, warn))) {
+        return;
+    }
+    for (const Flag& flag : flags) {
+        if (name.is(flag.name)) {
+            rule.*flag.member = !(value.is("0") || value.is("off") || value.is("no"));
+            return;
+        }
+    }
+    say(warn, "IOBUF_PARAMS: there is no option \"", option,
+        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, auto and off.");
+}
+
+void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
+    const char* end = option.at + option.length;
+    const char* equals = find_sign(option.at, end, '=');
+    const Piece name = trimmed(option.at, equals);
+    const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
+    std::uint64_t number = 0;
+    const bool good = read_size(value.at, value.length, number);
+    if (good && name.is("maxmem")) {
+        limits.memory = number;
+    } else if (good && name.is("nodeshare") && number >= 1 && number <= 90) {
+        limits.node_share = static_cast<std::uint32_t>(number);
+    } else if (good && name.is("threads") && number <= 16) {
+        limits.threads = static_cast<std::uint32_t>(number);
+    } else if (good && name.is("age") && number >= 1 && number <= 3600) {
+        limits.age_ms = static_cast<std::uint32_t>(number * 1000);
+    } else {
+        say(warn, "IOBUF_PARAMS: %process does not know \"", option,
+            "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16) and age=SECONDS (1 to 3600).");
+    }
+}
+
+/// One entry between commas.
+void read_entry(const char* at, const char* end, Settings& into, Warn warn) noexcept {
+    const char* colon = find_sign(at, end, ':');
+    const Piece pattern = trimmed(at, colon);
+    if (pattern.length == 0) {
+        if (trimmed(at, end).length > 0) {
+            say(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trimmed(at, end), "\".");
+        }
+        return;
+    }
+    std::uint64_t bytes = 0;
+    const bool process = pattern.is("%process");
+    if (!process && read_size(pattern.at, pattern.length, bytes)) {
+        say(warn, "IOBUF_PARAMS: the pattern \"", pattern,
+            "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all files.");
+    }
+    Rule rule;
+    const bool fits = pattern.length < sizeof(rule.pattern);
+    for (const char* from = colon; from < end;) {
+        const char* to = find_sign(from + 1, end, ':');
+        const Piece option = trimmed(from + 1, to);
+        if (process) {
+            read_limit(option, into.limits, warn);
+        } else {
+            read_option(option, rule, warn);
+        }
+        from = to;
+    }
+    if (process || pattern.is("%stdin") || pattern.is("%stderr")) {
+        return;  // these two are the business of the C library, which has no reason to read ahead or to delay errors
+    }
+    if (pattern.is("%stdout")) {
+        into.standard_output_bytes = rule.size;
+        return;
+    }
+    if (!fits || into.count == Settings::most_rules) {
+        say(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
+        return;
+    }
+    std::memcpy(rule.pattern, pattern.at, pattern.length);
+    rule.pattern[pattern.length] = 0;
+    into.rules[into.count++] = rule;
+}
+
+}  // namespace
+
+bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept {
+    std::size_t at = 0;
+    std::uint64_t value = 0;
+    for (; at < length && text[at] >= '0' && text[at] <= '9'; ++at) {
+        if (value > (1ULL << 58U)) {
+            return false;
+        }
+        value = value * 10 + static_cast<std::uint64_t>(text[at] - '0');
+    }
+    if (at == 0) {
+        return false;
+    }
+    unsigned shift = 0;
+    if (at < length) {
+        const char unit = static_cast<char>(text[at] | 0x20);
+        shift = unit == 'k' ? 10 : unit == 'm' ? 20 : unit == 'g' ? 30 : unit == 't' ? 40 : 0;
+        ++at;
+        if (shift == 0) {
+            return false;
+        }
+    }
+    bytes = value << shift;
+    return at == length && (bytes >> shift) == value;
+}
+
+void read_params(const char* text, Settings& into, Warn warn) noexcept {
+    const char* at = text;
+    while (*at != 0) {
+        while (blank(*at)) {
+            ++at;
+        }
+        const bool comment = *at == '#';  // only where an entry starts: names may hold this sign
+        const char* end = at;
+        while (*end != 0 && *end != '\n' && (comment || *end != ',')) {
+            ++end;
+        }
+        if (!comment) {
+            read_entry(at, end, into, warn);
+        }
+        at = *end == 0 ? end : end + 1;
+    }
+}
+
+Rule* rule_for(Settings& settings, const char* given, const char* absolute) noexcept {
+    const bool system = absolute != nullptr && is_system_path(absolute);
+    for (std::size_t i = 0; i < settings.count; ++i) {
+        Rule& rule = settings.rules[i];
+        if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, given, absolute)) {
+            ++rule.matched;
+            return rule.off ? nullptr : &rule;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace sonde::settings

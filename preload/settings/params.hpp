@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to buffer and how, in the words of IOBUF_PARAMS: pattern[:option[=value]]...[,pattern...].
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::settings {
+
+/// One entry: files whose name matches `pattern` get `count` buffers of `size` bytes. The defaults are those that job
+/// scripts spell out for Cray's library: *:size=1M:count=4:prefetch=1.
+struct Rule {
+    char pattern[256] = {};
+    std::uint32_t size = 1U << 20U;
+    std::uint32_t count = 4;
+    std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
+    std::uint32_t preflush = 1;  ///< full buffers that wait for the worker; 0 = the program writes them itself
+    bool direct = false;
+    bool verbose = false;
+    bool ignore_flush = false;
+    bool lazy_close = false;
+    bool off = false;  ///< matched files are left alone
+    bool automatic = false;  ///< size and count are chosen from the file system when a file is opened
+    std::uint32_t matched = 0;
+};
+
+/// What holds for the whole process: the entry %process:maxmem=..:threads=..:age=..
+struct Limits {
+    std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
+    std::uint32_t node_share = 25;  ///< percent of the available memory that all processes of a node may use together
+    std::uint32_t threads = 2;
+    std::uint32_t age_ms = 3000;  ///< no data waits longer than about this before it is handed to the kernel
+};
+
+struct Settings {
+    static constexpr std::size_t most_rules = 64;
+    Rule rules[most_rules];
+    std::size_t count = 0;
+    std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
+    Limits limits;
+};
+
+/// Called with one sentence for each thing that cannot be meant.
+using Warn = void (*)(const char* sentence);
+
+/// Adds the entries of `text` (separated by "," or line ends; "#" starts a comment up to the end of the line). An entry
+/// that makes no sense is left out, an option that makes no sense is ignored: the program must run in any case.
+void read_params(const char* text, Settings& into, Warn warn) noexcept;
+
+/// "1M", "20K", "1g", "512": bytes. False when it is no size.
+bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept;
+
+/// The first rule that covers the name, or nullptr. System paths are covered only by a pattern that starts with "/".
+Rule* rule_for(Settings& settings, const char* given, const char* absolute) noexcept;
+
+}  // namespace sonde::settings

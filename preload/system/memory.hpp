@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory straight from the kernel: the program's malloc may be the caller of the write that brought us here.
+#pragma once
+
+#include "system/lock.hpp"
+
+#include <sys/mman.h>
+#include <cstddef>
+#include <new>
+
+namespace sonde::system {
+
+/// Zeroed pages, or nullptr. `reserve_only`: address space that costs memory when it is touched.
+inline void* map_bytes(std::size_t bytes, bool reserve_only = false) noexcept {
+    const long flags = MAP_PRIVATE | MAP_ANONYMOUS | (reserve_only ? MAP_NORESERVE : 0);
+    const long got = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
+    return got < 0 ? nullptr : reinterpret_cast<void*>(got);
+}
+
+inline void unmap_bytes(void* where, std::size_t bytes) noexcept {
+    raw::call(SYS_munmap, raw::number(where), static_cast<long>(bytes));
+}
+
+/// Objects of one type whose memory is never given back: a stale pointer always points to some T, so a thread that lost
+/// a race can look and see that it lost. Reused in the order last freed, first taken.
+template <class T>
+class Slab {
+   public:
+    /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
+    T* take() noexcept {
+        Hold hold(lock_);
+        if (free_ == nullptr) {
+            grow();
+        }
+        T* taken = free_;
+        if (taken != nullptr) {
+            free_ = taken->next_free;
+        }
+        return taken;
+    }
+    void give(T* back) noexcept {
+        Hold hold(lock_);
+        back->next_free = free_;
+        free_ = back;
+    }
+    void reset_lock() noexcept {
+        lock_.reset();
+    }
+
+   private:
+    void grow() noexcept {
+        constexpr std::size_t bytes = sizeof(T) * 16 > 65536 ? sizeof(T) * 16 : 65536;
+        auto* place = static_cast<char*>(map_bytes(bytes));
+        for (std::size_t at = 0; place != nullptr && at + sizeof(T) <= bytes; at += sizeof(T)) {
+            T* made = new (place + at) T{};
+            made->next_free = free_;
+            free_ = made;
+        }
+    }
+    Lock lock_;
+    T* free_ = nullptr;
+};
+
+}  // namespace sonde::system

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of one file, in the manner of Darshan's POSIX module, and one open of it.
+#pragma once
+
+#include "system/lock.hpp"
+#include "trace/trace.hpp"
+
+namespace sonde::trace {
+
+/// The most frequent values of something, with counts that are exact while there are no more than `places` values.
+class Frequent {
+   public:
+    static constexpr unsigned places = 8;
+    void add(std::int64_t value) noexcept {
+        if (value == values_[last_] && counts_[last_] > 0) {  // the ordinary case
+            ++counts_[last_];
+            return;
+        }
+        add_other(value);
+    }
+    std::int64_t value(unsigned i) const noexcept {
+        return values_[i];
+    }
+    std::uint64_t count(unsigned i) const noexcept {
+        return counts_[i];
+    }
+
+   private:
+    void add_other(std::int64_t value) noexcept {
+        unsigned least = 0;
+        for (unsigned i = 0; i < places; ++i) {
+            if (counts_[i] > 0 && values_[i] == value) {
+                ++counts_[i];
+                last_ = i;
+                return;
+            }
+            least = counts_[i] < counts_[least] ? i : least;
+        }
+        // The newcomer takes the place of the rarest and inherits nothing: counts never promise too much.
+        values_[least] = value;
+        counts_[least] = 1;
+        last_ = least;
+    }
+    std::int64_t values_[places] = {};
+    std::uint64_t counts_[places] = {};
+    unsigned last_ = 0;
+};
+
+struct Direction {
+    std::uint64_t calls = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t ticks = 0;
+    std::uint64_t slowest = 0;
+    std::uint64_t consecutive = 0;  ///< began where the one before ended
+    std::uint64_t sequential = 0;   ///< began at or after the end of the one before
+    std::uint64_t errors = 0;
+    std::uint64_t shorter = 0;  ///< returned less than was asked for
+    std::int64_t highest = -1;  ///< last byte touched
+    std::uint64_t first = 0, last = 0;  ///< ticks: begin of the first, end of the last
+    std::uint64_t sizes[10] = {};
+};
+
+struct Record {
+    system::Lock lock;
+    Record* in_bucket = nullptr;
+    std::uint64_t hash = 0;
+    std::uint32_t number = 0;
+    Direction read, write;
+    std::uint64_t calls[static_cast<unsigned>(Kind::count)] = {};
+    std::uint64_t meta_ticks = 0;
+    std::uint64_t switches = 0;  ///< from reading to writing or back
+    std::uint64_t file_unaligned = 0, memory_unaligned = 0;
+    Kind last_kind = Kind::Other;
+    std::int64_t last_begin = 0;  ///< of the last read or write, through whichever descriptor
+    std::int64_t last_end = 0;
+    bool moved = false;
+    Frequent sizes, strides;
+    std::int64_t largest_open = 0;  ///< size of the file when it was last opened or closed
+    std::uint64_t first_open = 0, last_close = 0;
+    int flags = 0;
+    std::uint32_t block = 4096;
+    char path[512] = {};
+};
+
+struct Handle {
+    Handle* next_free = nullptr;
+    Record* record = nullptr;
+    std::int64_t offset = 0;
+    int references = 0;
+};
+
+struct Event {
+    std::uint64_t began;
+    std::uint32_t ticks;  ///< length; the largest value stands for longer
+    std::uint32_t file : 24;
+    std::uint32_t kind : 8;
+    std::int64_t at;
+    std::int64_t bytes;
+};
+
+struct Names {  // calls on paths, not on descriptors
+    std::atomic<std::uint64_t> calls{0};
+    std::atomic<std::uint64_t> ticks{0};
+};
+
+struct State {
+    const char* folder = nullptr;
+    static constexpr std::uint32_t buckets = 4096;
+    static constexpr std::uint32_t most_records = 65536;
+    system::Lock lock;
+    Record** by_name = nullptr;
+    Record** all = nullptr;
+    std::atomic<std::uint32_t> records{0};
+    std::uint64_t overflow = 0;  ///< opens beyond the last record
+    Event* events = nullptr;
+    std::size_t most_events = 0;
+    std::atomic<std::uint64_t> events_seen{0};
+    Names names[static_cast<unsigned>(Kind::count)];
+    std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;
+    std::uint64_t late = 0;
+};
+extern State state;
+
+}  // namespace sonde::trace

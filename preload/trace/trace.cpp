@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/record.hpp"
+
+#include "system/memory.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
+#include <cerrno>
+
+namespace sonde::trace {
+
+constinit std::atomic<Handle*>* table = nullptr;
+constinit State state;
+
+namespace {
+
+constinit system::Slab<Handle> handles;
+constinit std::atomic<int> highest{0};
+
+std::uint64_t hash_of(const char* path) noexcept {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    for (; *path != 0; ++path) {
+        hash = (hash ^ static_cast<unsigned char>(*path)) * 0x100000001B3ULL;
+    }
+    return hash;
+}
+
+/// The absolute path of an open descriptor, or what the program called it.
+void name_of(int fd, const char* given, char* into, std::size_t room) noexcept {
+    system::Text link;
+    link << "/proc/self/fd/" << fd << '\0';
+    const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::number(link.data()), raw::number(into), static_cast<long>(room - 1));
+    if (length > 0) {
+        into[length] = 0;
+        return;
+    }
+    const std::size_t bytes = std::min(std::strlen(given), room - 1);
+    std::memcpy(into, given, bytes);
+    into[bytes] = 0;
+}
+
+Record* make_record(const char* path, std::uint64_t hash) noexcept {
+    const std::uint32_t number = state.records.load(std::memory_order_relaxed);
+    if (number == State::most_records) {
+        ++state.overflow;
+        return nullptr;
+    }
+    static constexpr std::size_t at_once = 32;
+    static Record* fresh = nullptr;
+    static std::size_t left = 0;
+    if (left == 0) {
+        fresh = static_cast<Record*>(system::map_bytes(sizeof(Record) * at_once));
+        left = fresh != nullptr ? at_once : 0;
+    }
+    if (left == 0) {
+        ++state.overflow;
+        return nullptr;
+    }
+    Record* made = new (fresh++) Record{};
+    --left;
+    made->hash = hash;
+    made->number = number;
+    std::memcpy(made->path, path, std::strlen(path) + 1);
+    made->in_bucket = state.by_name[hash % State::buckets];
+    state.by_name[hash % State::buckets] = made;
+    state.all[number] = made;
+    state.records.store(number + 1, std::memory_order_release);
+    return made;
+}
+
+Record* record_for(int fd, const char* given) noexcept {
+    char path[sizeof(Record::path)];
+    name_of(fd, given, path, sizeof(path));
+    const std::uint64_t hash = hash_of(path);
+    system::Hold hold(state.lock);
+    for (Record* one = state.by_name[hash % State::buckets]; one != nullptr; one = one->in_bucket) {
+        if (one->hash == hash && std::strcmp(one->path, path) == 0) {
+            return one;
+        }
+    }
+    return make_record(path, hash);
+}
+
+void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t at, std::int64_t bytes) noexcept {
+    if (state.most_events == 0) {
+        return;
+    }
+    const std::uint64_t place = state.events_seen.fetch_add(1, std::memory_order_relaxed);
+    if (place < state.most_events) {
+        const std::uint64_t length = ended - began;
+        Event& event = state.events[place];
+        event.ticks = length < ~std::uint32_t{0} ? static_cast<std::uint32_t>(length) : ~std::uint32_t{0};
+        event.file = record.number & 0xFFFFFFU;
+        event.kind = static_cast<std::uint8_t>(kind);
+        event.at = at;
+        event.bytes = bytes;
+        event.began = began;
+    }
+}
+
+/// Darshan's size classes.
+unsigned size_class(std::uint64_t bytes) noexcept {
+    if (bytes <= 100) {
+        return 0;
+    }
+    constexpr std::uint64_t limits[] = {1024, 10240, 102400, 1U << 20U, 4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U};
+    unsigned at = 1;
+    for (const std::uint64_t limit : limits) {
+        at += bytes > limit ? 1 : 0;
+    }
+    return at;
+}
+
+Handle* handle_of(int fd) noexcept {
+    return table[fd].load(std::memory_order_acquire);
+}
+
+void meta(Record& record, Kind kind, std::uint64_t began, std::uint64_t ended) noexcept {
+    ++record.calls[static_cast<unsigned>(kind)];
+    record.meta_ticks += ended - began;
+}
+
+}  // namespace
+
+int highest_descriptor() noexcept {
+    return table != nullptr ? highest.load(std::memory_order_relaxed) : 0;
+}
+
+void start(const char* folder, std::size_t events) noexcept {
+    state.folder = folder;
+    state.by_name = static_cast<Record**>(system::map_bytes(State::buckets * sizeof(Record*)));
+    state.all = static_cast<Record**>(system::map_bytes(State::most_records * sizeof(Record*), true));
+    state.most_events = std::min<std::size_t>(events, 1U << 24U);
+    state.events = state.most_events > 0 ? static_cast<Event*>(system::map_bytes(state.most_events * sizeof(Event), true)) : nullptr;
+    state.most_events = state.events != nullptr ? state.most_events : 0;
+    state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
+    state.began_ns = system::now_ns();
+    state.began_ticks = system::ticks();
+    auto* made = static_cast<std::atomic<Handle*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+    if (state.by_name != nullptr && state.all != nullptr) {
+        table = made;
+    }
+}
+
+void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
+    struct stat got {};
+    const int kept = errno;
+    if (static_cast<unsigned>(fd) >= most_descriptors || (flags & O_PATH) != 0 ||
+        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+        return;
+    }
+    Record* record = record_for(fd, path != nullptr ? path : "");
+    Handle* handle = record != nullptr ? handles.take() : nullptr;
+    if (handle == nullptr) {
+        return;
+    }
+    handle->record = record;
+    handle->offset = 0;
+    handle->references = 1;
+    const std::uint64_t ended = system::ticks();
+    record->lock.lock();
+    meta(*record, Kind::Open, began, ended);
+    record->flags |= flags & O_ACCMODE;
+    record->largest_open = std::max<std::int64_t>(record->largest_open, got.st_size);
+    record->block = static_cast<std::uint32_t>(got.st_blksize);
+    record->first_open = record->first_open == 0 ? began : record->first_open;
+    record->lock.unlock();
+    keep_event(*record, Kind::Open, began, ended, 0, 0);
+    int most = highest.load(std::memory_order_relaxed);
+    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+    table[fd].store(handle, std::memory_order_release);
+    errno = kept;
+}
+
+void closed(int fd, std::uint64_t began) noexcept {
+    Handle* handle = table[fd].exchange(nullptr, std::memory_order_acq_rel);
+    if (handle == nullptr) {
+        return;
+    }
+    Record& record = *handle->record;
+    const std::uint64_t ended = system::ticks();
+    record.lock.lock();
+    meta(record, Kind::Close, began, ended);
+    record.last_close = ended;
+    const bool last = --handle->references == 0;
+    record.lock.unlock();
+    keep_event(record, Kind::Close, began, ended, 0, 0);
+    if (last) {
+        handles.give(handle);
+    }
+}
+
+void duplicated(int fd, int made) noexcept {
+    Handle* handle = handle_of(fd);
+    if (handle != nullptr && static_cast<unsigned>(made) < most_descriptors) {
+        system::Hold hold(handle->record->lock);
+        ++handle->references;
+        table[made].store(handle, std::memory_order_release);
+        int most = highest.load(std::memory_order_relaxed);
+        while (made > most && !highest.compare_exchange_weak(most, made, std::memory_order_relaxed)) {
+        }
+    }
+}
+
+void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory, std::uint64_t began) noexcept {
+    const std::uint64_t ended = system::ticks();
+    Handle* handle = handle_of(fd);
+    if (handle == nullptr) {
+        return;
+    }
+    Record& record = *handle->record;
+    const std::uint64_t spent = ended - began;
+    record.lock.lock();
+    Direction& one = kind == Kind::Read ? record.read : record.write;
+    const std::int64_t start = at == here ? handle->offset : at;
+    const std::int64_t bytes = got > 0 ? got : 0;
+    const std::int64_t end = start + bytes;
+    if (at == here) {
+        handle->offset = end;
+    }
+    ++one.calls;
+    one.ticks += spent;
+    one.slowest = std::max(one.slowest, spent);
+    one.first = one.first == 0 ? began : one.first;
+    one.last = ended;
+    one.bytes += static_cast<std::uint64_t>(bytes);
+    one.highest = std::max(one.highest, end - 1);
+    one.errors += got < 0 ? 1 : 0;
+    one.shorter += got >= 0 && static_cast<std::size_t>(got) < asked ? 1 : 0;
+    ++one.sizes[size_class(static_cast<std::uint64_t>(bytes))];
+    if (record.moved) {
+        one.consecutive += start == record.last_end ? 1 : 0;
+        one.sequential += start >= record.last_end ? 1 : 0;
+        record.switches += record.last_kind != kind ? 1 : 0;
+        record.strides.add(start - record.last_begin);
+    }
+    record.sizes.add(bytes);
+    record.file_unaligned += start % record.block != 0 ? 1 : 0;
+    record.memory_unaligned += reinterpret_cast<std::uintptr_t>(memory) % 8 != 0 ? 1 : 0;
+    record.moved = true;
+    record.last_kind = kind;
+    record.last_begin = start;
+    record.last_end = end;
+    record.lock.unlock();
+    keep_event(record, kind, began, ended, start, got);
+}
+
+void sought(int fd, std::int64_t result, std::uint64_t began) noexcept {
+    const std::uint64_t ended = system::ticks();
+    if (Handle* handle = handle_of(fd)) {
+        Record& record = *handle->record;
+        record.lock.lock();
+        meta(record, Kind::Seek, began, ended);
+        handle->offset = result >= 0 ? result : handle->offset;
+        record.lock.unlock();
+        keep_event(record, Kind::Seek, began, ended, result, 0);
+    }
+}
+
+void called(int fd, Kind kind, std::uint64_t began) noexcept {
+    const std::uint64_t ended = system::ticks();
+    if (Handle* handle = handle_of(fd)) {
+        Record& record = *handle->record;
+        record.lock.lock();
+        meta(record, kind, began, ended);
+        record.lock.unlock();
+        keep_event(record, kind, began, ended, 0, 0);
+    }
+}
+
+void named(Kind kind, std::uint64_t began) noexcept {
+    Names& counted = state.names[static_cast<unsigned>(kind)];
+    counted.calls.fetch_add(1, std::memory_order_relaxed);
+    counted.ticks.fetch_add(system::ticks() - began, std::memory_order_relaxed);
+}
+
+void forked_child() noexcept {
+    // A process of its own from here on: the same files, counted from zero.
+    handles.reset_lock();
+    state.lock.reset();
+    for (std::uint32_t i = 0; i < state.records.load(std::memory_order_relaxed); ++i) {
+        Record& record = *state.all[i];
+        record.lock.reset();
+        record.read = {};
+        record.write = {};
+        std::fill(std::begin(record.calls), std::end(record.calls), 0);
+        record.meta_ticks = record.switches = record.file_unaligned = record.memory_unaligned = 0;
+        record.sizes = {};
+        record.strides = {};
+    }
+    for (Names& one : state.names) {
+        one.calls.store(0, std::memory_order_relaxed);
+        one.ticks.store(0, std::memory_order_relaxed);
+    }
+    state.events_seen.store(0, std::memory_order_relaxed);
+    state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
+    state.began_ns = system::now_ns();
+    state.began_ticks = system::ticks();
+}
+
+}  // namespace sonde::trace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what a program does to its files, and changes nothing: counters per file and a bounded list of events.
+#pragma once
+
+#include "system/clock.hpp"
+
+#include <sys/types.h>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::trace {
+
+/// The order is that of the names in writer.cpp and in schema/trace.
+enum class Kind : std::uint8_t { Open, Read, Write, Seek, Stat, Sync, Truncate, Map, Close, Name, Other, count };
+
+struct Handle;
+inline constexpr int most_descriptors = 1 << 20;
+extern std::atomic<Handle*>* table;  ///< nullptr while nothing is traced
+
+inline bool watched(int fd) noexcept {
+    return table != nullptr && static_cast<unsigned>(fd) < most_descriptors &&
+           table[fd].load(std::memory_order_relaxed) != nullptr;
+}
+int highest_descriptor() noexcept;
+inline bool on() noexcept {
+    return table != nullptr;
+}
+
+/// `folder` receives one file a process when it ends. `events`: how many single calls are kept.
+void start(const char* folder, std::size_t events) noexcept;
+void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
+void closed(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
+void duplicated(int fd, int made) noexcept;
+inline constexpr std::int64_t here = -1;
+/// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
+void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory, std::uint64_t began) noexcept;
+void sought(int fd, std::int64_t result, std::uint64_t began) noexcept;
+/// Any other call on a descriptor.
+void called(int fd, Kind kind, std::uint64_t began) noexcept;
+/// A call on a path.
+void named(Kind kind, std::uint64_t began) noexcept;
+
+void forked_child() noexcept;
+/// Writes the file of this process. `again`: more may come (an exec that fails): the next call writes it anew.
+void write_out() noexcept;
+
+}  // namespace sonde::trace

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace of one process as NDJSON, written when it ends: schema/trace says what each member means.
+#include "system/text.hpp"
+#include "trace/record.hpp"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <algorithm>
+#include <cstring>
+
+namespace sonde::trace {
+
+namespace {
+
+using system::Text;
+
+constexpr const char* kind_names[] = {"open", "read", "write", "seek", "stat", "sync", "truncate", "map", "close", "name", "other"};
+static_assert(std::size(kind_names) == static_cast<unsigned>(Kind::count));
+
+/// ns per tick as 32.32 fixed point, from the whole life of the process.
+struct Scale {
+    std::uint64_t multiplier;
+    std::uint64_t ns(std::uint64_t ticks) const noexcept {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((static_cast<Wide>(ticks) * multiplier) >> 32U);
+    }
+};
+
+Scale measure() noexcept {
+    constexpr std::uint64_t least_ns = 1'000'000;
+    std::uint64_t ticks = 0;
+    std::uint64_t spent = 0;
+    do {  // a shorter time would not say how long a tick is
+        ticks = system::ticks() - state.began_ticks;
+        spent = system::now_ns() - state.began_ns;
+    } while (spent < least_ns);
+    __extension__ using Wide = unsigned __int128;
+    return {static_cast<std::uint64_t>((static_cast<Wide>(spent) << 32U) / std::max<std::uint64_t>(ticks, 1))};
+}
+
+std::size_t read_small_file(const char* path, char* into, std::size_t room) noexcept {
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path), O_RDONLY | O_CLOEXEC);
+    long got = 0;
+    if (fd >= 0) {
+        got = raw::call(SYS_read, fd, raw::number(into), static_cast<long>(room - 1));
+        raw::call(SYS_close, fd);
+    }
+    const std::size_t length = got > 0 ? static_cast<std::size_t>(got) : 0;
+    into[length] = 0;
+    return length;
+}
+
+/// Reads and writes of this process as the kernel counted them, on whatever descriptor; false when it does not count.
+bool kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
+    char text[512];
+    if (read_small_file("/proc/self/io", text, sizeof(text)) == 0) {
+        return false;
+    }
+    const auto value = [&text](const char* name, std::uint64_t& into) {
+        const char* at = std::strstr(text, name);
+        if (at == nullptr) {
+            return false;
+        }
+        into = 0;
+        for (at += std::strlen(name); *at >= '0' && *at <= '9'; ++at) {
+            into = into * 10 + static_cast<std::uint64_t>(*at - '0');
+        }
+        return true;
+    };
+    return value("syscr: ", reads) && value("syscw: ", writes);
+}
+
+void command_line(Text& text) noexcept {
+    char line[2048];
+    const std::size_t length = read_small_file("/proc/self/cmdline", line, sizeof(line));
+    text << "\"command\":[";
+    for (std::size_t at = 0; at < length; at += std::strlen(line + at) + 1) {
+        text << (at > 0 ? "," : "");
+        text.json(line + at);
+    }
+    text << "]";
+}
+
+void process_line(Text& text, const Scale& scale) noexcept {
+    struct utsname machine {};
+    raw::call(SYS_uname, raw::number(&machine));
+    text << "{\"type\":\"process\",\"schema\":\"sonde-trace/1\",\"pid\":" << std::int64_t{raw::call(SYS_getpid)}
+         << ",\"parent\":" << std::int64_t{raw::call(SYS_getppid)} << ",\"host\":";
+    text.json(machine.nodename) << ",";
+    command_line(text);
+    text << ",\"started_unix_s\":";
+    text.seconds(state.began_wall_ns) << ",\"seconds\":";
+    text.seconds(system::now_ns() - state.began_ns) << ",\"tick_ps\":" << ((scale.multiplier * 1000) >> 32U) << ",\"files\":"
+        << std::uint64_t{state.records.load(std::memory_order_acquire)} << ",\"files_left_out\":" << state.overflow;
+    const std::uint64_t seen = state.events_seen.load(std::memory_order_relaxed);
+    text << ",\"events\":" << std::min<std::uint64_t>(seen, state.most_events) << ",\"events_left_out\":"
+         << (seen > state.most_events ? seen - state.most_events : 0);
+    std::uint64_t reads = 0;
+    std::uint64_t writes = 0;
+    if (kernel_counts(reads, writes)) {
+        text << ",\"kernel_reads\":" << reads << ",\"kernel_writes\":" << writes;
+    }
+    text << ",\"paths\":{";
+    const char* comma = "";
+    for (const Kind kind : {Kind::Stat, Kind::Name}) {
+        const Names& one = state.names[static_cast<unsigned>(kind)];
+        text << comma << "\"" << kind_names[static_cast<unsigned>(kind)] << "\":{\"calls\":" << one.calls.load(std::memory_order_relaxed)
+             << ",\"s\":";
+        text.seconds(scale.ns(one.ticks.load(std::memory_order_relaxed))) << "}";
+        comma = ",";
+    }
+    text << "}}\n";
+}
+
+void direction(Text& text, const char* name, const Direction& one, const Scale& scale) noexcept {
+    text << ",\"" << name << "\":{\"calls\":" << one.calls << ",\"bytes\":" << one.bytes << ",\"s\":";
+    text.seconds(scale.ns(one.ticks)) << ",\"slowest_s\":";
+    text.seconds(scale.ns(one.slowest)) << ",\"consecutive\":" << one.consecutive << ",\"sequential\":" << one.sequential
+        << ",\"errors\":" << one.errors << ",\"short\":" << one.shorter << ",\"highest\":" << one.highest << ",\"first_s\":";
+    text.seconds(scale.ns(one.first - std::min(one.first, state.began_ticks))) << ",\"last_s\":";
+    text.seconds(scale.ns(one.last - std::min(one.last, state.began_ticks))) << ",\"sizes\":[";
+    for (unsigned i = 0; i < 10; ++i) {
+        text << (i > 0 ? "," : "") << one.sizes[i];
+    }
+    text << "]}";
+}
+
+void frequent(Text& text, const char* name, const Frequent& values) noexcept {
+    unsigned order[Frequent::places];
+    for (unsigned i = 0; i < Frequent::places; ++i) {
+        order[i] = i;
+    }
+    for (unsigned i = 1; i < Frequent::places; ++i) {  // a handful: insertion
+        for (unsigned k = i; k > 0 && values.count(order[k]) > values.count(order[k - 1]); --k) {
+            std::swap(order[k], order[k - 1]);
+        }
+    }
+    text << ",\"" << name << "\":[";
+    for (unsigned i = 0; i < 4 && values.count(order[i]) > 0; ++i) {
+        text << (i > 0 ? "," : "") << "[" << values.value(order[i]) << "," << values.count(order[i]) << "]";
+    }
+    text << "]";
+}
+
+void file_line(Text& text, Record& record, const Scale& scale) noexcept {
+    if (!record.lock.try_lock(1'000'000'000)) {
+        return;
+    }
+    text << "{\"type\":\"file\",\"number\":" << std::uint64_t{record.number} << ",\"path\":";
+    text.json(record.path) << ",\"size_bytes\":" << record.largest_open << ",\"block_bytes\":" << std::uint64_t{record.block}
+        << ",\"calls\":{";
+    const char* comma = "";
+    for (unsigned i = 0; i < static_cast<unsigned>(Kind::count); ++i) {
+        const auto kind = static_cast<Kind>(i);
+        const std::uint64_t calls = kind == Kind::Read ? record.read.calls : kind == Kind::Write ? record.write.calls : record.calls[i];
+        if (calls > 0) {
+            text << comma << "\"" << kind_names[i] << "\":" << calls;
+            comma = ",";
+        }
+    }
+    text << "},\"meta_s\":";
+    text.seconds(scale.ns(record.meta_ticks)) << ",\"switches\":" << record.switches << ",\"file_unaligned\":" << record.file_unaligned
+        << ",\"memory_unaligned\":" << record.memory_unaligned;
+    direction(text, "read", record.read, scale);
+    direction(text, "write", record.write, scale);
+    frequent(text, "common_sizes", record.sizes);
+    frequent(text, "common_strides", record.strides);
+    text << "}\n";
+    record.lock.unlock();
+}
+
+/// Arrays, not objects: a million of these fit into a file that people still open.
+void event_lines(Text& text, const Scale& scale) noexcept {
+    const std::uint64_t kept = std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
+    constexpr std::uint64_t on_a_line = 512;
+    for (std::uint64_t at = 0; at < kept; at += on_a_line) {
+        text << "{\"type\":\"events\",\"columns\":[\"t_ns\",\"ns\",\"file\",\"op\",\"offset\",\"bytes\"],\"rows\":[";
+        for (std::uint64_t i = at; i < std::min(at + on_a_line, kept); ++i) {
+            const Event& event = state.events[i];
+            text << (i > at ? ",[" : "[") << scale.ns(event.began - std::min(event.began, state.began_ticks)) << ","
+                 << scale.ns(event.ticks) << "," << std::uint64_t{event.file} << ",\"" << kind_names[event.kind] << "\"," << event.at
+                 << "," << event.bytes << "]";
+        }
+        text << "]}\n";
+    }
+}
+
+}  // namespace
+
+void write_out() noexcept {
+    const Scale scale = measure();
+    struct utsname machine {};
+    raw::call(SYS_uname, raw::number(&machine));
+    Text name;
+    Text whole;
+    name << state.folder << "/" << machine.nodename << "-" << std::int64_t{raw::call(SYS_getpid)};
+    // A program that execs itself keeps its number: the start of each tells them apart.
+    name << "-" << state.began_wall_ns / 1000;
+    whole.add(name.data(), name.length()) << ".ndjson" << '\0';
+    name << ".part" << '\0';
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return;
+    }
+    Text text(static_cast<int>(fd));
+    process_line(text, scale);
+    for (std::uint32_t i = 0; i < state.records.load(std::memory_order_acquire); ++i) {
+        file_line(text, *state.all[i], scale);
+    }
+    event_lines(text, scale);
+    text << "{\"type\":\"end\"}\n";
+    const bool good = text.flush();
+    raw::call(SYS_close, fd);
+    if (good) {  // a reader sees whole traces only
+        raw::call(SYS_renameat2, AT_FDCWD, raw::number(name.data()), AT_FDCWD, raw::number(whole.data()), 0);
+    }
+}
+
+}  // namespace sonde::trace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t calls_of_a_stream = 2;  ///< in a row, before whole pages are loaded ahead
 constexpr std::uint32_t strides_of_a_stream = 3;
-constexpr std::uint32_t touches_of_a_guess = 3;  ///< calls in the same page that make it worth loading
+constexpr std::uint32_t touches_of_a_guess = 3;    ///< calls in the same page that make it worth loading
 constexpr std::uint32_t most_unused_quarters = 1;  ///< more than a quarter of what was read ahead unused: pause
 constexpr std::uint32_t pause_calls = 256;
 constexpr std::uint32_t window = 256;
@@ -115,7 +115,8 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
                 break;
             }
             if (find_page(file, index) == nullptr) {
-                if (!queue_page(file, index, static_cast<std::uint32_t>(inside), static_cast<std::uint32_t>(inside + end - begin))) {
+                if (!queue_page(file, index, static_cast<std::uint32_t>(inside),
+                                static_cast<std::uint32_t>(inside + end - begin))) {
                     break;
                 }
                 queued = true;
@@ -148,7 +149,7 @@ bool count_call(File& file, bool hit) noexcept {
     if (++file.window_calls < window) {
         return false;
     }
-    const bool pays = file.window_hits >= least_hits;
+    const bool pays = file.window_hits >= least_hits || file.rule->eager;
     file.guesses = std::min(file.guesses + (file.window_hits * 2 > window ? 4 : 0), 16);
     file.window_calls = file.window_hits = 0;
     if (pays) {

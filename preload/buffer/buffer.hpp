@@ -3,6 +3,7 @@
 #pragma once
 
 #include "buffer/file.hpp"
+#include "system/critical.hpp"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -29,9 +30,13 @@ inline constexpr int most_descriptors = 1 << 20;
 /// All slots empty until a file is adopted. Read without a lock: an empty slot means "not ours".
 extern std::atomic<Description*>* table;
 
-inline bool watched(int fd) noexcept {
+inline bool in_table(int fd) noexcept {
     return static_cast<unsigned>(fd) < most_descriptors && table != nullptr &&
            table[fd].load(std::memory_order_acquire) != nullptr;
+}
+/// The same for calls of the program, not of somebody below us.
+inline bool watched(int fd) noexcept {
+    return in_table(fd) && !system::Critical::inside();
 }
 /// True while any file is known, so that calls on paths can be quick when none is.
 bool any() noexcept;
@@ -39,8 +44,9 @@ bool any() noexcept;
 int highest_descriptor() noexcept;
 
 // --- the life of descriptors ---
-/// `fd` has just been opened with `flags` as `path`. Adopts it when a rule covers it, or when its file is known already.
-void adopt(int fd, int flags, const char* path) noexcept;
+/// `fd` has just been opened with `flags` as `path`. Adopts it when a rule covers it, or when its file is known
+/// already. With a `reason` its file is not buffered as long as the descriptor is open.
+void adopt(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
 int detach(int fd) noexcept;
 /// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is let go for good.
@@ -48,8 +54,8 @@ void duplicated(int fd, int made) noexcept;
 /// Buffering of this file ends for good; the reason is for the report.
 void let_go(int fd, const char* reason) noexcept;
 void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept;
-/// fcntl(F_SETFL) changed the flags.
-void flags_changed(int fd, int flags) noexcept;
+/// fcntl(F_SETFL) is about to change the flags.
+void flags_change(int fd, int flags) noexcept;
 
 // --- operations ---
 struct Vector {
@@ -92,14 +98,14 @@ bool inode_holds_dirty(dev_t device, ino_t inode) noexcept;
 /// While this lives, the kernel has the truth about the file: data, size, offsets. For all calls that we do not do
 /// ourselves. Other threads' calls go to the kernel too.
 class Around {
-   public:
+ public:
     explicit Around(int fd) noexcept;
     Around(dev_t device, ino_t inode) noexcept;
     ~Around();
     Around(const Around&) = delete;
     Around& operator=(const Around&) = delete;
 
-   private:
+ private:
     void enter(File* file) noexcept;
     File* file_ = nullptr;
     std::uint32_t generation_ = 0;
@@ -108,9 +114,9 @@ class Around {
 
 // --- processes ---
 enum class Child {
-    Copy,      ///< fork: a second process shares every offset from now on
-    Program,   ///< posix_spawn and the like without file actions: what is close-on-exec stays ours
-    Vanishing, ///< exec: we are gone when it succeeds
+    Copy,       ///< fork: a second process shares every offset from now on
+    Program,    ///< posix_spawn and the like without file actions: what is close-on-exec stays ours
+    Vanishing,  ///< exec: we are gone when it succeeds
 };
 /// Flushes all, gives offsets to the kernel, lets go of what the child will share.
 void before_child(Child kind) noexcept;

@@ -47,7 +47,7 @@ struct Page {
 struct Stream {
     std::int64_t last_begin = 0;
     std::int64_t last_end = 0;
-    std::int64_t step = 0;       ///< distance of the last two beginnings
+    std::int64_t step = 0;  ///< distance of the last two beginnings
     std::uint32_t calls = 0;
     std::uint32_t forward = 0;   ///< calls in a row that began where the one before ended
     std::uint32_t backward = 0;  ///< calls in a row that ended where the one before began
@@ -105,12 +105,13 @@ struct File {
     int in_flight = 0;  ///< calls below that hold the lock not
     int around = 0;     ///< calls that must see the file as it is
     bool gate = false;
-    bool writing = false;       ///< one write below at a time: what the program wrote first arrives first
-    bool writer_turn = false;   ///< one write of the program at a time, as in the kernel
-    bool write_through = false; ///< space is low: errors must be seen at once
-    bool dormant = false;
-    bool in_queue = false;      ///< known to the workers
-    bool lazy = false;          ///< closed; pages kept for the next open
+    bool writing = false;              ///< one write below at a time: what the program wrote first arrives first
+    bool writer_turn = false;          ///< one write of the program at a time, as in the kernel
+    bool write_through = false;        ///< space is low: errors must be seen at once
+    std::atomic<bool> dormant{false};  ///< asleep because it did not pay
+    bool in_queue = false;             ///< known to the workers
+    bool inherited = false;            ///< open before the program began: not worth a word
+    bool lazy = false;                 ///< closed; pages kept for the next open
 
     int error = 0;
     std::uint32_t error_count = 0;

@@ -25,8 +25,8 @@ constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
 namespace {
 
 std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept {
-    const std::uint64_t mixed = (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) *
-                                0x9E3779B97F4A7C15ULL;
+    const std::uint64_t mixed =
+        (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) * 0x9E3779B97F4A7C15ULL;
     return static_cast<std::uint32_t>(mixed >> 40U) % State::file_buckets;
 }
 
@@ -99,7 +99,8 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
     return file;
 }
 
-/// Back to the state of a fresh object; the table of files and the file are locked.
+}  // namespace
+
 void unmake_file(File& file) noexcept {
     File** at = &state.files[bucket_of(file.device, file.inode)];
     while (*at != &file) {
@@ -120,7 +121,8 @@ void unmake_file(File& file) noexcept {
     file.descriptions = nullptr;
     file.reader = file.writer = file.direct = -1;
     file.direct_align = 0;
-    file.writing = file.writer_turn = file.write_through = file.dormant = file.lazy = file.gate = false;
+    file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
+    file.dormant = false;
     file.error = 0;
     file.error_count = 0;
     file.retry_after_ns = file.accepted_since_check = 0;
@@ -138,6 +140,8 @@ void unmake_file(File& file) noexcept {
     state.file_slab.give(&file);
 }
 
+namespace {
+
 /// Pages of a file that was closed lazily are good only when nobody has changed it since.
 void reopen_lazy(File& file, const struct stat& got) noexcept {
     file.lazy = false;
@@ -148,52 +152,32 @@ void reopen_lazy(File& file, const struct stat& got) noexcept {
     file.size = got.st_size;
 }
 
-/// /proc/self/fd/N
-struct DescriptorName {
-    explicit DescriptorName(int fd) noexcept {
-        system::Text made;
-        made << "/proc/self/fd/" << fd << '\0';
-        std::memcpy(text, made.data(), made.length());
-    }
-    char text[32];
-};
+}  // namespace
 
-void open_direct(File& file, int fd, bool writes) noexcept {
-    const DescriptorName name(fd);
-    const long got = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), (writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
-    if (got < 0) {
-        return;
+bool keep_for_reopening(File& file, int fd) noexcept {
+    struct stat got {};
+    if (!file.rule->lazy_close || file.mode.load(std::memory_order_relaxed) != Mode::Active || !status(fd, got) ||
+        got.st_nlink == 0 || file.dirty_first != nullptr) {
+        return false;
     }
-    // High, where a program that counts on the lowest free number does not see it.
-    const long high = raw::call(SYS_fcntl, got, F_DUPFD_CLOEXEC, first_private);
-    file.direct = static_cast<int>(high >= 0 ? high : got);
-    note_private(file.direct, true);
-    if (high >= 0) {
-        raw::call(SYS_close, got);
-    }
-    file.direct_align = 4096;
-}
-
-bool sole_writer(const File& file, const Description& description) noexcept {
-    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
-        if (one != &description && one->writes) {
-            return false;
-        }
-    }
+    file.lazy = true;
+    file.lazy_mtime_ns = nanoseconds(got.st_mtim);
+    file.lazy_ctime_ns = nanoseconds(got.st_ctim);
+    report_file(file);
+    file.statistics = {};
     return true;
 }
 
-void note_descriptor(int fd) noexcept {
-    int most = highest.load(std::memory_order_relaxed);
-    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path) noexcept {
+    File* file = known(got.st_dev, got.st_ino);
+    if (file != nullptr) {
+        if (file->lazy) {
+            reopen_lazy(*file, got);
+        }
+        return file;
     }
+    return rule != nullptr && file_system_allows(fd) ? make_file(got, *rule, path) : nullptr;
 }
-
-bool flags_allow(int flags) noexcept {
-    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0 && !((flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY);
-}
-
-}  // namespace
 
 bool is_private(int fd) noexcept {
     const auto at = static_cast<unsigned>(fd - first_private);
@@ -259,194 +243,10 @@ void refresh_size(File& file) noexcept {
     }
 }
 
-void adopt(int fd, int flags, const char* path) noexcept {
-    const bool retired = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
-    if (state.settings == nullptr || (state.settings->count == 0 && !any()) || (retired && !any()) ||
-        (flags & O_PATH) != 0 || (flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors) {
-        return;
-    }
-    settings::Rule* rule = nullptr;
-    char absolute[1024];
-    if (!retired && fd > 2) {
-        const DescriptorName name(fd);
-        const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
-        absolute[length > 0 ? length : 0] = 0;
-        rule = settings::rule_for(*state.settings, path, absolute);
-    }
-    if (rule == nullptr && !any()) {
-        return;
-    }
-    struct stat got {};
-    if (!status(fd, got) || !S_ISREG(got.st_mode)) {
-        return;
-    }
-    system::Hold hold(state.files_lock);
-    File* file = known(got.st_dev, got.st_ino);
-    const bool allowed = flags_allow(flags) && fd > 2;
-    if (file == nullptr) {
-        if (rule == nullptr || !allowed || !file_system_allows(fd)) {
-            return;
-        }
-        file = make_file(got, *rule, absolute[0] == '/' ? absolute : path);
-        if (file == nullptr) {
-            return;
-        }
-    } else if (file->lazy) {
-        reopen_lazy(*file, got);
-    }
-    Description* made = state.description_slab.take();
-    if (made == nullptr || !allowed) {
-        through_for_good(*file, made == nullptr ? "no memory" : "also opened with O_APPEND, O_DIRECT or O_SYNC");
-        if (made == nullptr) {
-            file->lock.unlock();
-            return;
-        }
-    }
-    made->fd = fd;
-    made->references = 1;
-    made->offset = 0;
-    made->reads = (flags & O_ACCMODE) != O_WRONLY;
-    made->writes = (flags & O_ACCMODE) != O_RDONLY;
-    made->offset_busy = false;
-    made->error_seen = file->error_count;
-    made->stream = {};
-    made->next = file->descriptions;
-    file->descriptions = made;
-    made->file.store(file, std::memory_order_release);
-    choose_descriptors(*file);
-    if (file->direct < 0 && file->rule->direct && file->mode.load(std::memory_order_relaxed) == Mode::Active) {
-        open_direct(*file, fd, made->writes);
-    }
-    if (made->writes && file->mode.load(std::memory_order_relaxed) == Mode::Active) {
-        file->write_through = space_is_low(*file);
-    }
-    note_descriptor(fd);
-    table[fd].store(made, std::memory_order_release);
-    file->lock.unlock();
-}
-
-int detach(int fd) noexcept {
-    if (!watched(fd)) {
-        return 0;
-    }
-    Description* description = nullptr;
-    File* file = locked_file(fd, description);
-    if (file != nullptr) {  // the long part, while others may open and close
-        flush_file(*file);
-        file->lock.unlock();
-    }
-    // The table of files first: the last close takes the file out of it.
-    system::Hold hold(state.files_lock);
-    file = locked_file(fd, description);
-    if (file == nullptr) {
-        return 0;
-    }
-    const bool last_descriptor = description->references == 1;
-    int error = 0;
-    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
-        close_gate(*file);
-        flush_file(*file);
-        if (last_descriptor && description->writes && file->dirty_first != nullptr && sole_writer(*file, *description)) {
-            drop_all(*file);  // storage refused it, the program is told, and nobody can write it any more
-            struct stat now {};
-            file->size = status(fd, now) ? now.st_size : file->size;
-        }
-        if (!last_descriptor) {
-            raw::call(SYS_lseek, fd, description->offset, SEEK_SET);
-        }
-        open_gate(*file);
-    }
-    take_error(*file, *description, error);
-    table[fd].store(nullptr, std::memory_order_release);
-    if (!last_descriptor) {
-        --description->references;
-        if (description->fd == fd) {
-            for (int other = 0; other <= highest.load(std::memory_order_relaxed); ++other) {
-                if (table[other].load(std::memory_order_relaxed) == description) {
-                    description->fd = other;
-                    break;
-                }
-            }
-        }
-        choose_descriptors(*file);
-        file->changed.tell();
-        file->lock.unlock();
-        return error;
-    }
-    Description** at = &file->descriptions;
-    while (*at != description) {
-        at = &(*at)->next;
-    }
-    *at = description->next;
-    description->file.store(nullptr, std::memory_order_release);
-    state.description_slab.give(description);
-    choose_descriptors(*file);
-    file->changed.tell();
-    if (file->descriptions != nullptr) {
-        file->lock.unlock();
-        return error;
-    }
-    struct stat got {};
-    if (file->rule->lazy_close && file->mode.load(std::memory_order_relaxed) == Mode::Active && status(fd, got) &&
-        got.st_nlink > 0 && file->dirty_first == nullptr) {
-        file->lazy = true;
-        file->lazy_mtime_ns = nanoseconds(got.st_mtim);
-        file->lazy_ctime_ns = nanoseconds(got.st_ctim);
-        report_file(*file);
-        file->statistics = {};
-        file->lock.unlock();
-        return error;
-    }
-    while (file->passing.load(std::memory_order_seq_cst) > 0) {
-        file->changed.wait(file->lock, 1'000'000);
-    }
-    unmake_file(*file);
-    return error;
-}
-
-void duplicated(int fd, int made) noexcept {
-    if (static_cast<unsigned>(made) >= most_descriptors || made < 3) {
-        let_go(fd, "duplicated to a standard stream");
-        if (made < 0 || made >= most_descriptors) {
-            return;
-        }
-    }
-    Description* description = nullptr;
-    File* file = locked_file(fd, description);
-    if (file == nullptr) {
-        return;
-    }
-    ++description->references;
-    note_descriptor(made);
-    table[made].store(description, std::memory_order_release);
-    file->lock.unlock();
-}
-
-void let_go(int fd, const char* reason) noexcept {
-    if (!watched(fd)) {
-        return;
-    }
-    Description* description = nullptr;
-    if (File* file = locked_file(fd, description)) {
-        through_for_good(*file, reason);
-        file->lock.unlock();
-    }
-}
-
 void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept {
+    const system::Critical critical;
     if (File* file = find_file(device, inode)) {
         through_for_good(*file, reason);
-        file->lock.unlock();
-    }
-}
-
-void flags_changed(int fd, int flags) noexcept {
-    Description* description = nullptr;
-    if (File* file = watched(fd) ? locked_file(fd, description) : nullptr) {
-        const int access = description->writes ? O_RDWR : O_RDONLY;
-        if (!flags_allow((flags & ~O_ACCMODE) | access)) {
-            through_for_good(*file, "O_APPEND, O_DIRECT or O_SYNC was set");
-        }
         file->lock.unlock();
     }
 }

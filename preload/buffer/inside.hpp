@@ -5,8 +5,8 @@
 #include "buffer/buffer.hpp"
 #include "system/memory.hpp"
 
-#include <cerrno>
 #include <pthread.h>
+#include <cerrno>
 
 namespace sonde::buffer {
 
@@ -31,13 +31,14 @@ struct State {
     std::atomic<bool> retired{false};
     std::atomic<bool> ended{false};
     std::uint64_t late_writes = 0;
+    std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };
 extern State state;
 
 /// Around every call below: the lock is given back, the thread cannot be canceled while it owns things, errno of the
 /// program is kept, and the time is counted.
 class Outside {
-   public:
+ public:
     Outside(File& file, std::uint64_t* waited) noexcept;
     ~Outside();
     Outside(const Outside&) = delete;
@@ -45,7 +46,7 @@ class Outside {
     std::uint64_t spent_ns = 0;  ///< after end()
     void end() noexcept;
 
-   private:
+ private:
     File& file_;
     std::uint64_t* waited_;
     std::uint64_t began_;
@@ -74,6 +75,12 @@ void through_for_good(File& file, const char* reason) noexcept;
 // files.cpp
 File* locked_file(int fd, Description*& description) noexcept;
 File* find_file(dev_t device, ino_t inode) noexcept;  ///< locked, or nullptr
+/// These four with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path) noexcept;
+/// True when the rule wants the pages of a closed file to stay for the next open.
+bool keep_for_reopening(File& file, int fd) noexcept;
+/// Back to the state of a fresh object, and unlocked.
+void unmake_file(File& file) noexcept;
 void choose_descriptors(File& file) noexcept;
 void refresh_size(File& file) noexcept;
 /// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
@@ -107,7 +114,7 @@ bool space_is_low(File& file) noexcept;
 
 // ahead.cpp
 struct Move {
-    bool local = false;     ///< part of a stream, or near what is held: whole pages pay
+    bool local = false;  ///< part of a stream, or near what is held: whole pages pay
     bool backward = false;
     std::uint64_t reach = 0;  ///< bytes worth loading from here on, in the direction of the stream
 };
@@ -118,6 +125,13 @@ void used_ahead(File& file, Page& page) noexcept;
 void wasted_ahead(File& file) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
+
+// transfer.cpp
+/// `bytes` at `at`, page by page. What was moved, also when an error ends it early, or a negative errno. `hit` becomes
+/// false when storage had to be asked.
+ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at, bool& hit) noexcept;
+ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t at,
+                  bool& hit) noexcept;
 
 // workers.cpp
 void hand_to_workers(File& file) noexcept;

@@ -266,7 +266,8 @@ int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool pr
         const int fd = file.reader;
         Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
         if (direct) {  // whole sectors; what the end of the file cuts off is no error
-            std::uint32_t bytes = (hole.end - hole.begin + file.direct_align - 1) / file.direct_align * file.direct_align;
+            std::uint32_t bytes =
+                (hole.end - hole.begin + file.direct_align - 1) / file.direct_align * file.direct_align;
             bytes = std::min(bytes, file.page_size - hole.begin);
             got = state.below.pread(file.direct, page.data + place, bytes, start + place);
             place += got > 0 ? std::min(static_cast<std::uint32_t>(got), hole.end - hole.begin) : 0;

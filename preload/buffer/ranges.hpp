@@ -14,7 +14,7 @@ struct Range {
 };
 
 class RangeSet {
-   public:
+ public:
     static constexpr std::uint32_t capacity = 32;
 
     /// Adds [begin, end) and joins what touches. False, and nothing is changed, when the set is full.
@@ -65,21 +65,11 @@ class RangeSet {
         return {begin < end ? begin : end, end};
     }
     /// True when adding [begin, end) needs no new place.
-    bool has_room() const noexcept {
-        return count_ < capacity;
-    }
-    bool empty() const noexcept {
-        return count_ == 0;
-    }
-    void clear() noexcept {
-        count_ = 0;
-    }
-    std::uint32_t count() const noexcept {
-        return count_;
-    }
-    Range operator[](std::uint32_t i) const noexcept {
-        return ranges_[i];
-    }
+    bool has_room() const noexcept { return count_ < capacity; }
+    bool empty() const noexcept { return count_ == 0; }
+    void clear() noexcept { count_ = 0; }
+    std::uint32_t count() const noexcept { return count_; }
+    Range operator[](std::uint32_t i) const noexcept { return ranges_[i]; }
     std::uint32_t bytes() const noexcept {
         std::uint32_t sum = 0;
         for (std::uint32_t i = 0; i < count_; ++i) {
@@ -88,7 +78,7 @@ class RangeSet {
         return sum;
     }
 
-   private:
+ private:
     std::uint32_t count_ = 0;
     Range ranges_[capacity];
 };

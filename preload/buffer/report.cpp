@@ -18,8 +18,8 @@ void direction_line(Text& text, const char* name, const Direction& one) noexcept
     text << "  " << name << "  program " << one.asked << " calls, ";
     text.decimal(one.asked_bytes / 1000) << " MB -> storage " << one.below << " calls, ";
     text.decimal(one.below_bytes / 1000) << " MB in ";
-    text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, " << one.consecutive
-         << " consecutive, " << one.unaligned << " unaligned\n";
+    text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, "
+                                           << one.consecutive << " consecutive, " << one.unaligned << " unaligned\n";
 }
 
 /// One sentence, or nothing when there is nothing to do better.
@@ -27,10 +27,12 @@ const char* advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
     const std::uint64_t calls = counted.read.asked + counted.write.asked;
     if (counted.given_up > 16 && counted.given_up * 4 > calls) {
-        return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this file out (off).";
+        return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
+               "file out (off).";
     }
     if (counted.dormant > 2) {
-        return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many buffers as it has pages.";
+        return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
+               "buffers as it has pages.";
     }
     if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
@@ -45,10 +47,10 @@ const char* advice(const File& file) noexcept {
 }
 
 void direction_json(Text& text, const char* name, const Direction& one) noexcept {
-    text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes << ",\"below_calls\":" << one.below
-         << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
+    text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes
+         << ",\"below_calls\":" << one.below << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
     text.seconds(one.below_ns) << ",\"hits\":" << one.hits << ",\"consecutive\":" << one.consecutive
-         << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
+                               << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
     for (int i = 0; i < 10; ++i) {
         text << (i > 0 ? "," : "") << one.sizes[i];
     }
@@ -63,7 +65,8 @@ void open_lines() noexcept {
     }
     Text name;
     name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
-    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const long fd =
+        raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     const long high = fd >= 0 ? raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);
@@ -78,12 +81,14 @@ void report_json(const File& file, int fd) noexcept {
     const Statistics& counted = file.statistics;
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
-    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.page_size} << ",\"pages\":"
-         << std::uint64_t{file.page_limit} << ",\"open_s\":";
+    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.page_size}
+                                  << ",\"pages\":" << std::uint64_t{file.page_limit} << ",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
-    text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs << ",\"ahead_started\":"
-         << counted.ahead_started << ",\"ahead_used\":" << counted.ahead_used << ",\"behind_started\":" << counted.behind_started
-         << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+    text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
+                                  << ",\"ahead_started\":" << counted.ahead_started
+                                  << ",\"ahead_used\":" << counted.ahead_used
+                                  << ",\"behind_started\":" << counted.behind_started
+                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
     if (file.why_through != nullptr) {
         text << ",\"let_go\":";
         text.json(file.why_through);
@@ -101,8 +106,8 @@ void report_json(const File& file, int fd) noexcept {
 void report_text(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
-    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.page_limit} << " buffers of "
-         << std::uint64_t{file.page_size} << " bytes)\n";
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.page_limit}
+         << " buffers of " << std::uint64_t{file.page_size} << " bytes)\n";
     if (counted.read.asked > 0) {
         direction_line(text, "read ", counted.read);
     }
@@ -111,10 +116,10 @@ void report_text(const File& file, int fd) noexcept {
     }
     text << "  open ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
-    text.decimal(counted.wait_ns / 1'000'000) << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used
-         << "; written behind "
-         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
-         << counted.given_up << "\n";
+    text.decimal(counted.wait_ns / 1'000'000)
+        << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
+        << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
+        << counted.given_up << "\n";
     if (file.why_through != nullptr) {
         text << "  no longer buffered: " << file.why_through << "\n";
     }
@@ -128,7 +133,7 @@ void report_text(const File& file, int fd) noexcept {
 
 void report_file(File& file) noexcept {
     const Statistics& counted = file.statistics;
-    if (counted.read.asked + counted.write.asked == 0 && file.why_through == nullptr) {
+    if (counted.read.asked + counted.write.asked == 0 && (file.why_through == nullptr || file.inherited)) {
         return;
     }
     if (file.rule->verbose && state.report >= 0) {
@@ -141,6 +146,7 @@ void report_file(File& file) noexcept {
 }
 
 void report_at_end() noexcept {
+    const system::Critical critical;
     if (state.settings == nullptr || state.reported) {
         return;
     }
@@ -159,10 +165,13 @@ void report_at_end() noexcept {
     for (std::size_t i = 0; i < state.settings->count; ++i) {
         verbose |= state.settings->rules[i].verbose;
     }
+    // Only where something could have been meant: a job starts many small programs besides the one it is about.
+    verbose = verbose && state.strangers.load(std::memory_order_relaxed);
     for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
         if (state.settings->rules[i].matched == 0) {
             Text text(state.report);
-            text << "sonde: the pattern \"" << state.settings->rules[i].pattern << "\" matched no file of this program.\n";
+            text << "sonde: the pattern \"" << state.settings->rules[i].pattern
+                 << "\" matched no file of this program.\n";
             text.flush();
         }
     }
@@ -180,7 +189,8 @@ void start(const Below& below, settings::Settings& settings, int report, const c
     struct sysinfo machine {};
     std::uint64_t share = settings.limits.memory;
     if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
-        const std::uint64_t available = (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
+        const std::uint64_t available =
+            (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
         share = std::max<std::uint64_t>(available / 100 * settings.limits.node_share, 16U << 20U);
     }
     state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);

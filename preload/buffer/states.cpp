@@ -132,12 +132,14 @@ void through_for_good(File& file, const char* reason) noexcept {
 }
 
 Around::Around(int fd) noexcept {
+    const system::Critical critical;
     Description* description = nullptr;
-    File* file = watched(fd) ? locked_file(fd, description) : nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
     enter(file);
 }
 
 Around::Around(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
     enter(find_file(device, inode));
 }
 
@@ -160,6 +162,7 @@ void Around::enter(File* file) noexcept {
 }
 
 Around::~Around() {
+    const system::Critical critical;
     if (file_ == nullptr) {
         return;
     }
@@ -177,9 +180,10 @@ Around::~Around() {
 }
 
 int flush(int fd, bool& quiet) noexcept {
+    const system::Critical critical;
     quiet = false;
     Description* description = nullptr;
-    File* file = watched(fd) ? locked_file(fd, description) : nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
     if (file == nullptr) {
         return 0;
     }
@@ -195,14 +199,16 @@ int flush(int fd, bool& quiet) noexcept {
 }
 
 void hand_to_kernel(int fd) noexcept {
+    const system::Critical critical;
     Description* description = nullptr;
-    if (File* file = watched(fd) ? locked_file(fd, description) : nullptr) {
+    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
         flush_file(*file);
         file->lock.unlock();
     }
 }
 
 void flush_inode(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
     if (File* file = find_file(device, inode)) {
         flush_file(*file);
         file->lock.unlock();
@@ -210,13 +216,15 @@ void flush_inode(dev_t device, ino_t inode) noexcept {
 }
 
 void flush_all() noexcept {
+    const system::Critical critical;
     system::Hold hold(state.files_lock);
     for_each_file([](File& file) { flush_file(file); });
 }
 
 bool holds_dirty(int fd) noexcept {
+    const system::Critical critical;
     Description* description = nullptr;
-    File* file = watched(fd) ? locked_file(fd, description) : nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
     if (file == nullptr) {
         return false;
     }
@@ -226,6 +234,7 @@ bool holds_dirty(int fd) noexcept {
 }
 
 bool inode_holds_dirty(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
     File* file = find_file(device, inode);
     if (file == nullptr) {
         return false;
@@ -236,6 +245,7 @@ bool inode_holds_dirty(dev_t device, ino_t inode) noexcept {
 }
 
 void before_child(Child kind) noexcept {
+    const system::Critical critical;
     if (!any()) {
         return;
     }
@@ -266,6 +276,7 @@ void before_child(Child kind) noexcept {
 }
 
 void fork_prepare() noexcept {
+    ++system::thread_state.depth;  // until fork_done(), in both processes
     before_child(Child::Copy);
     state.files_lock.lock();
 }
@@ -292,9 +303,14 @@ void fork_done(bool child) noexcept {
     } else {
         state.files_lock.unlock();
     }
+    --system::thread_state.depth;
+    if (system::thread_state.depth == 0 && system::thread_state.put_off) {
+        system::let_signals_in();
+    }
 }
 
 void retire(const char* reason) noexcept {
+    const system::Critical critical;
     if (state.retired.exchange(true)) {
         return;
     }
@@ -305,6 +321,7 @@ void retire(const char* reason) noexcept {
 }
 
 void finish() noexcept {
+    const system::Critical critical;
     if (table == nullptr) {
         return;
     }

@@ -8,7 +8,7 @@ namespace sonde::buffer {
 
 /// Size classes as Darshan has them: up to 100, 1K, 10K, 100K, 1M, 4M, 10M, 100M, 1G bytes, and more.
 inline unsigned size_class(std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t limits[] = {100,       1024,      10240,      102400,     1U << 20U,
+    constexpr std::uint64_t limits[] = {100,       1024,       10240,       102400,   1U << 20U,
                                         4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U};
     unsigned at = 0;
     while (at < 9 && bytes > limits[at]) {
@@ -22,8 +22,8 @@ struct Direction {
     std::uint64_t asked_bytes = 0;
     std::uint64_t below = 0;  ///< calls that reached the storage
     std::uint64_t below_bytes = 0;
-    std::uint64_t below_ns = 0;  ///< time in them, by whichever thread
-    std::uint64_t hits = 0;      ///< calls that needed no call below
+    std::uint64_t below_ns = 0;     ///< time in them, by whichever thread
+    std::uint64_t hits = 0;         ///< calls that needed no call below
     std::uint64_t consecutive = 0;  ///< calls that began where the one before ended
     std::uint64_t unaligned = 0;    ///< calls whose offset is no multiple of 4 KiB
     std::uint64_t sizes[10] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that the kernel does, on files that it must see as the program does: syncing, mapping, copying inside the kernel,
-// asynchronous I/O, limits.
+// Calls that the kernel does, on files that it must see as the program does: syncing, mapping, copying inside the
+// kernel, asynchronous I/O, limits.
 #include "intercept/errors.hpp"
 
 #include <fcntl.h>
@@ -139,7 +139,8 @@ void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, 
     return map(fd, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
 }
 ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
-    return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
+    return copy(in, in_at, out, out_at, bytes,
+                [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
 }
 ssize_t wrap_sendfile(int out, int in, off64_t* at, size_t bytes) {
     return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, at, bytes); });

@@ -49,7 +49,8 @@ template <class Real>
 int close_many(unsigned first, unsigned last, Real real) {
     const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
     const bool note = !intercept::in_borrowed_memory();
-    for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest(); ++fd) {
+    for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest();
+         ++fd) {
         if (buffer::watched(fd)) {
             buffer::detach(fd);
         } else if (trace::watched(fd)) {
@@ -109,11 +110,12 @@ int control(int fd, int command, long argument, Real real) {
             const auto* lock = reinterpret_cast<const struct flock*>(argument);
             return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
         }
+        if (command == F_SETFL) {  // before: what is written after O_APPEND is set goes to the end, wherever it belongs
+            buffer::flags_change(fd, static_cast<int>(argument));
+        }
         const int done = real();
         if (done >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) {
             buffer::duplicated(fd, done);
-        } else if (done == 0 && command == F_SETFL) {
-            buffer::flags_changed(fd, static_cast<int>(argument));
         }
         return done;
     }

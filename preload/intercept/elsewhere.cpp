@@ -29,6 +29,10 @@ FILE* open_stream(Path path, const char* mode, Real real) {
     leave_path_to_stdio(path);
     const std::uint64_t began = trace::on() ? system::ticks() : 0;
     FILE* stream = real();
+    if (stream != nullptr && buffer::table != nullptr && mode != nullptr && path != nullptr &&
+        !intercept::in_borrowed_memory()) [[unlikely]] {
+        buffer::adopt(fileno(stream), flags_of(mode), path, "opened by the C library's streams");
+    }
     if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
         trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen
     }
@@ -54,12 +58,8 @@ auto with_rings(Real real) {
 }
 
 struct InsideMpi {
-    InsideMpi() noexcept {
-        ++intercept::inside_mpi_io;
-    }
-    ~InsideMpi() {
-        --intercept::inside_mpi_io;
-    }
+    InsideMpi() noexcept { ++intercept::inside_mpi_io; }
+    ~InsideMpi() { --intercept::inside_mpi_io; }
 };
 
 }  // namespace
@@ -81,6 +81,9 @@ FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
 FILE* wrap_fdopen(int fd, const char* mode) {
     buffer::let_go(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
+}
+int wrap_fcloseall(void) {
+    return NEXT(fcloseall)();  // their files are let go; who gets their numbers next is told apart in adopt()
 }
 int wrap_fclose(FILE* stream) {
     leave_stream(stream);
@@ -106,7 +109,8 @@ int wrap_io_uring_queue_init_mem(unsigned entries, void* ring, void* parameters,
     return with_rings([=] { return NEXT(io_uring_queue_init_mem)(entries, ring, parameters, memory, bytes); });
 }
 
-// Handles of MPI are integers in one MPI and pointers in another; both arrive in a register and are handed on as they are.
+// Handles of MPI are integers in one MPI and pointers in another; both arrive in a register and are handed on as they
+// are.
 long wrap_MPI_File_open(long a, long b, long c, long d, long e) {
     const InsideMpi inside;
     return NEXT(MPI_File_open)(a, b, c, d, e);

@@ -24,13 +24,13 @@ bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& in
 
 /// As buffer::Around, for the file behind a path.
 class AroundPath {
-   public:
+ public:
     AroundPath(int at, const char* path, bool follow) noexcept;
     ~AroundPath();
     AroundPath(const AroundPath&) = delete;
     AroundPath& operator=(const AroundPath&) = delete;
 
-   private:
+ private:
     alignas(buffer::Around) unsigned char place_[sizeof(buffer::Around)];
     bool made_ = false;
 };

@@ -110,8 +110,18 @@ void start_buffer() noexcept {
     for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
         chosen.rules[i].verbose = true;
     }
-    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor, variable("SONDE_IOBUF_LINES"));
+    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
+                  variable("SONDE_IOBUF_LINES"));
     buffer_standard_output();
+    // Files that were open before us, by the shell for example: known, but never buffered.
+    constexpr int most_inherited = 16;
+    for (int fd = 0; fd < most_inherited; ++fd) {
+        struct stat got {};
+        if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0 && S_ISREG(got.st_mode)) {
+            const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
+            buffer::adopt(fd, static_cast<int>(flags), "", "open before the program began");
+        }
+    }
 }
 
 __attribute__((constructor)) void begin() {
@@ -125,7 +135,8 @@ __attribute__((constructor)) void begin() {
         start_buffer();
     }
     if (trace::on() || buffer::table != nullptr) {
-        pthread_atfork(prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
+        pthread_atfork(
+            prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
         at_quick_exit(at_end);
     }
     errno = kept;

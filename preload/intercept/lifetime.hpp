@@ -16,7 +16,8 @@ void* real_vfork() noexcept;
 
 extern std::atomic<bool> vforked;
 bool in_borrowed_memory_slow() noexcept;
-/// True in the child of vfork, which works in the memory of its parent: what it does to descriptors is not the parent's.
+/// True in the child of vfork, which works in the memory of its parent: what it does to descriptors is not the
+/// parent's.
 inline bool in_borrowed_memory() noexcept {
     return vforked.load(std::memory_order_relaxed) && in_borrowed_memory_slow();
 }

@@ -35,11 +35,11 @@ void* look_up(Name name) noexcept {
 }
 
 void look_up_ordinary() noexcept {
-    constexpr Name wanted[] = {Name::call_open,     Name::call_open64,  Name::call_openat,   Name::call_close,
-                               Name::call_read,     Name::call_pread64, Name::call_write,    Name::call_pwrite64,
-                               Name::call_lseek64,  Name::call_dup2,    Name::call_fcntl64,  Name::call_execve,
-                               Name::call__exit,    Name::call_abort,   Name::call_syscall,  Name::call_dup3,
-                               Name::call_close_range, Name::call_fsync, Name::call_fstat64, Name::call_lseek};
+    constexpr Name wanted[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
+                               Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,
+                               Name::call_lseek64,     Name::call_dup2,    Name::call_fcntl64, Name::call_execve,
+                               Name::call__exit,       Name::call_abort,   Name::call_syscall, Name::call_dup3,
+                               Name::call_close_range, Name::call_fsync,   Name::call_fstat64, Name::call_lseek};
     for (const Name name : wanted) {
         if (found[static_cast<unsigned>(name)] == nullptr) {
             look_up(name);

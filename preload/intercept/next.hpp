@@ -10,7 +10,7 @@ enum class Name : unsigned {
 #define SONDE_NAME(result, name, parameters) call_##name,
     SONDE_CALLS(SONDE_NAME)
 #undef SONDE_NAME
-    count
+        count
 };
 
 extern void* found[static_cast<unsigned>(Name::count)];

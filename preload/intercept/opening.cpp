@@ -40,7 +40,7 @@ AroundPath::~AroundPath() {
 }
 
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
-    if (fd < 0 || in_borrowed_memory()) {
+    if (fd < 0 || system::Critical::inside() || in_borrowed_memory()) {
         return fd;
     }
     if (trace::on()) [[unlikely]] {
@@ -50,11 +50,8 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     const int kept = errno;
     if (inside_mpi_io == 0) {
         buffer::adopt(fd, flags, path);
-    } else {  // opened a second time, by MPI-IO: then nobody may buffer it
-        struct stat got {};
-        if (buffer::any() && raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
-            buffer::let_go_of(got.st_dev, got.st_ino, "also opened by MPI-IO");
-        }
+    } else {
+        buffer::adopt(fd, flags, path, "opened by MPI-IO");
     }
     errno = kept;
     return fd;

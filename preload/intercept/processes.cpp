@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that begin and end. A child that shares a descriptor shares its offset, and a process that ends takes with it
-// what was not handed over: in both cases the kernel gets everything first.
+// Processes that begin and end. A child that shares a descriptor shares its offset, and a process that ends takes with
+// it what was not handed over: in both cases the kernel gets everything first.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
 #include "system/memory.hpp"
@@ -106,6 +106,13 @@ int wrap_clone(int (*run)(void*), void* stack, int flags, void* argument, void* 
     return NEXT(clone)(run, stack, flags, argument, a, b, c);
 }
 
+int wrap___clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
+    if ((flags & CLONE_THREAD) == 0) {
+        buffer::before_child(Child::Copy);
+    }
+    return NEXT(__clone)(run, stack, flags, argument, a, b, c);
+}
+
 extern "C" __attribute__((visibility("hidden"))) void* sonde_before_vfork() noexcept {
     buffer::before_child(Child::Copy);
     return intercept::real_vfork();
@@ -119,20 +126,25 @@ asm(".text\n.globl vfork\n.type vfork,@function\nvfork:\n"
     ".globl __vfork\n.type __vfork,@function\n.set __vfork, vfork\n");
 #elif defined(__aarch64__)
 asm(".text\n.globl vfork\n.type vfork,%function\nvfork:\n"
-    "  hint 34\n  stp x29, x30, [sp, #-16]!\n  bl sonde_before_vfork\n  ldp x29, x30, [sp], #16\n  br x0\n.size vfork,.-vfork\n"
+    "  hint 34\n  stp x29, x30, [sp, #-16]!\n  bl sonde_before_vfork\n  ldp x29, x30, [sp], #16\n  br x0\n.size "
+    "vfork,.-vfork\n"
     ".globl __vfork\n.type __vfork,%function\n.set __vfork, vfork\n");
 #endif
 
-int wrap_posix_spawn(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+int wrap_posix_spawn(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
+                     Arguments environment) {
     return spawn(actions, [=] { return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment); });
 }
-int wrap_posix_spawnp(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+int wrap_posix_spawnp(pid_t* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
+                      Arguments environment) {
     return spawn(actions, [=] { return NEXT(posix_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
-int wrap_pidfd_spawn(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+int wrap_pidfd_spawn(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
+                     Arguments environment) {
     return spawn(actions, [=] { return NEXT(pidfd_spawn)(pid, path, actions, attributes, arguments, environment); });
 }
-int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments, Arguments environment) {
+int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attributes, Arguments arguments,
+                      Arguments environment) {
     return spawn(actions, [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_system(const char* command) {

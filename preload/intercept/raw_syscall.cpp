@@ -27,44 +27,96 @@ std::size_t bytes(long value) noexcept {
 bool transfer(long call, long a, long b, long c, long d, long f, long& result) noexcept {
     const int fd = number(a);
     switch (call) {
-        case SYS_read: result = wrap_read(fd, pointer<void>(b), bytes(c)); return true;
-        case SYS_write: result = wrap_write(fd, pointer<void>(b), bytes(c)); return true;
-        case SYS_pread64: result = wrap_pread64(fd, pointer<void>(b), bytes(c), d); return true;
-        case SYS_pwrite64: result = wrap_pwrite64(fd, pointer<void>(b), bytes(c), d); return true;
-        case SYS_readv: result = wrap_readv(fd, pointer<iovec>(b), number(c)); return true;
-        case SYS_writev: result = wrap_writev(fd, pointer<iovec>(b), number(c)); return true;
-        case SYS_preadv: result = wrap_preadv64(fd, pointer<iovec>(b), number(c), d); return true;
-        case SYS_pwritev: result = wrap_pwritev64(fd, pointer<iovec>(b), number(c), d); return true;
-        case SYS_preadv2: result = wrap_preadv64v2(fd, pointer<iovec>(b), number(c), d, number(f)); return true;
-        case SYS_pwritev2: result = wrap_pwritev64v2(fd, pointer<iovec>(b), number(c), d, number(f)); return true;
-        case SYS_lseek: result = wrap_lseek64(fd, b, number(c)); return true;
-        default: return false;
+        case SYS_read:
+            result = wrap_read(fd, pointer<void>(b), bytes(c));
+            return true;
+        case SYS_write:
+            result = wrap_write(fd, pointer<void>(b), bytes(c));
+            return true;
+        case SYS_pread64:
+            result = wrap_pread64(fd, pointer<void>(b), bytes(c), d);
+            return true;
+        case SYS_pwrite64:
+            result = wrap_pwrite64(fd, pointer<void>(b), bytes(c), d);
+            return true;
+        case SYS_readv:
+            result = wrap_readv(fd, pointer<iovec>(b), number(c));
+            return true;
+        case SYS_writev:
+            result = wrap_writev(fd, pointer<iovec>(b), number(c));
+            return true;
+        case SYS_preadv:
+            result = wrap_preadv64(fd, pointer<iovec>(b), number(c), d);
+            return true;
+        case SYS_pwritev:
+            result = wrap_pwritev64(fd, pointer<iovec>(b), number(c), d);
+            return true;
+        case SYS_preadv2:
+            result = wrap_preadv64v2(fd, pointer<iovec>(b), number(c), d, number(f));
+            return true;
+        case SYS_pwritev2:
+            result = wrap_pwritev64v2(fd, pointer<iovec>(b), number(c), d, number(f));
+            return true;
+        case SYS_lseek:
+            result = wrap_lseek64(fd, b, number(c));
+            return true;
+        default:
+            return false;
     }
 }
 
 /// Opening, closing, duplicating, naming.
 bool descriptors(long call, long a, long b, long c, long d, long e, long& result) noexcept {
     switch (call) {
-        case SYS_openat: result = wrap_openat64(number(a), pointer<char>(b), number(c), static_cast<mode_t>(d)); return true;
-        case SYS_openat2: result = wrap_openat2(number(a), pointer<char>(b), pointer<void>(c), bytes(d)); return true;
-        case SYS_close: result = wrap_close(number(a)); return true;
-        case SYS_close_range: result = wrap_close_range(static_cast<unsigned>(a), static_cast<unsigned>(b), number(c)); return true;
-        case SYS_dup: result = wrap_dup(number(a)); return true;
-        case SYS_dup3: result = wrap_dup3(number(a), number(b), number(c)); return true;
-        case SYS_fcntl: result = wrap_fcntl64(number(a), number(b), c); return true;
-        case SYS_ioctl: result = wrap_ioctl(number(a), static_cast<unsigned long>(b), c); return true;
-        case SYS_flock: result = wrap_flock(number(a), number(b)); return true;
-        case SYS_renameat: result = wrap_renameat(number(a), pointer<char>(b), number(c), pointer<char>(d)); return true;
+        case SYS_openat:
+            result = wrap_openat64(number(a), pointer<char>(b), number(c), static_cast<mode_t>(d));
+            return true;
+        case SYS_openat2:
+            result = wrap_openat2(number(a), pointer<char>(b), pointer<void>(c), bytes(d));
+            return true;
+        case SYS_close:
+            result = wrap_close(number(a));
+            return true;
+        case SYS_close_range:
+            result = wrap_close_range(static_cast<unsigned>(a), static_cast<unsigned>(b), number(c));
+            return true;
+        case SYS_dup:
+            result = wrap_dup(number(a));
+            return true;
+        case SYS_dup3:
+            result = wrap_dup3(number(a), number(b), number(c));
+            return true;
+        case SYS_fcntl:
+            result = wrap_fcntl64(number(a), number(b), c);
+            return true;
+        case SYS_ioctl:
+            result = wrap_ioctl(number(a), static_cast<unsigned long>(b), c);
+            return true;
+        case SYS_flock:
+            result = wrap_flock(number(a), number(b));
+            return true;
+        case SYS_renameat:
+            result = wrap_renameat(number(a), pointer<char>(b), number(c), pointer<char>(d));
+            return true;
         case SYS_renameat2:
             result = wrap_renameat2(number(a), pointer<char>(b), number(c), pointer<char>(d), static_cast<unsigned>(e));
             return true;
 #if defined(__x86_64__)
-        case SYS_open: result = wrap_open64(pointer<char>(a), number(b), static_cast<mode_t>(c)); return true;
-        case SYS_creat: result = wrap_creat64(pointer<char>(a), static_cast<mode_t>(b)); return true;
-        case SYS_dup2: result = wrap_dup2(number(a), number(b)); return true;
-        case SYS_rename: result = wrap_rename(pointer<char>(a), pointer<char>(b)); return true;
+        case SYS_open:
+            result = wrap_open64(pointer<char>(a), number(b), static_cast<mode_t>(c));
+            return true;
+        case SYS_creat:
+            result = wrap_creat64(pointer<char>(a), static_cast<mode_t>(b));
+            return true;
+        case SYS_dup2:
+            result = wrap_dup2(number(a), number(b));
+            return true;
+        case SYS_rename:
+            result = wrap_rename(pointer<char>(a), pointer<char>(b));
+            return true;
 #endif
-        default: return false;
+        default:
+            return false;
     }
 }
 
@@ -79,11 +131,20 @@ bool must_see(long call, long a, long b, long c, int& first, int& second) noexce
         case SYS_fdatasync:
         case SYS_sync_file_range:
         case SYS_fadvise64:
-        case SYS_readahead: first = number(a); return true;
+        case SYS_readahead:
+            first = number(a);
+            return true;
         case SYS_copy_file_range:
-        case SYS_splice: first = number(a); second = number(c); return true;
-        case SYS_sendfile: first = number(a); second = number(b); return true;
-        default: return false;
+        case SYS_splice:
+            first = number(a);
+            second = number(c);
+            return true;
+        case SYS_sendfile:
+            first = number(a);
+            second = number(b);
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -93,13 +154,19 @@ bool named(long call, long a, long b, int& at, const char*& path) noexcept {
     path = pointer<char>(a);
     switch (call) {
         case SYS_statx:
-        case SYS_newfstatat: at = number(a); path = pointer<char>(b); return true;
-        case SYS_truncate: return true;
+        case SYS_newfstatat:
+            at = number(a);
+            path = pointer<char>(b);
+            return true;
+        case SYS_truncate:
+            return true;
 #if defined(__x86_64__)
         case SYS_stat:
-        case SYS_lstat: return true;
+        case SYS_lstat:
+            return true;
 #endif
-        default: return false;
+        default:
+            return false;
     }
 }
 
@@ -109,8 +176,12 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_io_uring_setup:
         case SYS_io_uring_enter:
         case SYS_io_setup:
-        case SYS_io_submit: buffer::retire("the program uses I/O rings, which work without calls that could be seen"); break;
-        case SYS_exit_group: intercept::at_end(); break;
+        case SYS_io_submit:
+            buffer::retire("the program uses I/O rings, which work without calls that could be seen");
+            break;
+        case SYS_exit_group:
+            intercept::at_end();
+            break;
         case SYS_execve:
         case SYS_execveat:
             buffer::before_child(buffer::Child::Vanishing);
@@ -125,10 +196,15 @@ void ends_or_splits(long call, long a) noexcept {
         }
 #if defined(__x86_64__)
         case SYS_fork:
-        case SYS_vfork: buffer::before_child(buffer::Child::Copy); break;
+        case SYS_vfork:
+            buffer::before_child(buffer::Child::Copy);
+            break;
 #endif
-        case SYS_clone3: buffer::before_child(buffer::Child::Copy); break;
-        default: break;
+        case SYS_clone3:
+            buffer::before_child(buffer::Child::Copy);
+            break;
+        default:
+            break;
     }
 }
 

@@ -14,7 +14,8 @@ ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, 
     if (buffer::watched(fd)) [[unlikely]] {
         pthread_testcancel();
         const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
-        const buffer::Answer answer = kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
+        const buffer::Answer answer =
+            kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
         if (answer.done) {
             return intercept::result(answer.value);
         }
@@ -66,7 +67,8 @@ ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at
     if (trace::watched(fd) && count > 0) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
-        trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at, got < 0 ? nullptr : parts[0].iov_base, began);
+        trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at, got < 0 ? nullptr : parts[0].iov_base,
+                           began);
         return got;
     }
     return real();
@@ -122,8 +124,9 @@ ssize_t wrap___read(int fd, void* data, size_t bytes) {
 }
 ssize_t wrap___read_chk(int fd, void* data, size_t bytes, size_t room) {
     // More than fits: libc ends the program, and says so.
-    return bytes > room ? NEXT(__read_chk)(fd, data, bytes, room)
-                        : move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
+    return bytes > room
+               ? NEXT(__read_chk)(fd, data, bytes, room)
+               : move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
 }
 ssize_t wrap_pread(int fd, void* data, size_t bytes, off64_t at) {
     return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(pread)(fd, data, bytes, at); });
@@ -157,7 +160,8 @@ ssize_t wrap_preadv2(int fd, Vectors parts, int count, off64_t at, int flags) {
     return move_flagged(fd, Read, parts, count, at, flags, [=] { return NEXT(preadv2)(fd, parts, count, at, flags); });
 }
 ssize_t wrap_preadv64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Read, parts, count, at, flags, [=] { return NEXT(preadv64v2)(fd, parts, count, at, flags); });
+    return move_flagged(fd, Read, parts, count, at, flags,
+                        [=] { return NEXT(preadv64v2)(fd, parts, count, at, flags); });
 }
 
 // --- write ---
@@ -186,10 +190,12 @@ ssize_t wrap_pwritev64(int fd, Vectors parts, int count, off64_t at) {
     return move_many_at(fd, Write, parts, count, at, 0, [=] { return NEXT(pwritev64)(fd, parts, count, at); });
 }
 ssize_t wrap_pwritev2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Write, parts, count, at, flags, [=] { return NEXT(pwritev2)(fd, parts, count, at, flags); });
+    return move_flagged(fd, Write, parts, count, at, flags,
+                        [=] { return NEXT(pwritev2)(fd, parts, count, at, flags); });
 }
 ssize_t wrap_pwritev64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Write, parts, count, at, flags, [=] { return NEXT(pwritev64v2)(fd, parts, count, at, flags); });
+    return move_flagged(fd, Write, parts, count, at, flags,
+                        [=] { return NEXT(pwritev64v2)(fd, parts, count, at, flags); });
 }
 
 // --- lseek ---

@@ -7,7 +7,8 @@ namespace sonde::settings {
 
 namespace {
 
-/// Reads the set that starts after '['. Returns the place after ']', or nullptr when there is none ('[' is a sign then).
+/// Reads the set that starts after '['. Returns the place after ']', or nullptr when there is none ('[' is a sign
+/// then).
 const char* read_set(const char* at, char sign, bool& inside) noexcept {
     const bool negated = *at == '!' || *at == '^';
     at += negated ? 1 : 0;
@@ -82,9 +83,9 @@ bool pattern_covers(const char* pattern, const char* given, const char* absolute
 }
 
 bool is_system_path(const char* absolute) noexcept {
-    static constexpr const char* roots[] = {"/bin/",  "/boot/",  "/dev/",      "/etc/",       "/lib/",      "/lib32/",
-                                            "/lib64/", "/proc/", "/run/",      "/sbin/",      "/sys/",      "/usr/",
-                                            "/opt/cray/", "/var/cache/", "/var/lib/", "/var/log/", "/var/run/"};
+    static constexpr const char* roots[] = {
+        "/bin/",  "/boot/", "/dev/", "/etc/",      "/lib/",       "/lib32/",   "/lib64/",   "/proc/",   "/run/",
+        "/sbin/", "/sys/",  "/usr/", "/opt/cray/", "/var/cache/", "/var/lib/", "/var/log/", "/var/run/"};
     if (std::strncmp(absolute, "/dev/shm/", 9) == 0) {
         return false;  // where people put scratch data
     }

@@ -51,7 +51,7 @@ const char* find_sign(const char* at, const char* end, char sign) noexcept {
 
 struct Number {
     const char* name;
-    std::uint32_t Rule::* member;
+    std::uint32_t Rule::*member;
     std::uint32_t least;
     std::uint32_t most;
 };
@@ -61,11 +61,12 @@ constexpr Number numbers[] = {{"size", &Rule::size, 512, 1U << 30U},
                               {"preflush", &Rule::preflush, 0, 256}};
 struct Flag {
     const char* name;
-    bool Rule::* member;
+    bool Rule::*member;
 };
-constexpr Flag flags[] = {{"direct", &Rule::direct},         {"verbose", &Rule::verbose},
-                          {"ignoreflush", &Rule::ignore_flush}, {"lazyclose", &Rule::lazy_close},
-                          {"off", &Rule::off},               {"auto", &Rule::automatic}};
+constexpr Flag flags[] = {
+    {"direct", &Rule::direct},        {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
+    {"lazyclose", &Rule::lazy_close}, {"eager", &Rule::eager},     {"off", &Rule::off},
+    {"auto", &Rule::automatic}};
 
 /// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
 bool without_effect(Piece name) noexcept {
@@ -79,12 +80,15 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
         }
         std::uint64_t given = 0;
         if (!read_size(value.at, value.length, given)) {
-            say(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ", {name.at, name.length + 1 + value.length}, ".");
+            say(warn,
+                "IOBUF_PARAMS: this value is not a number and is ignored: ", {name.at, name.length + 1 + value.length},
+                ".");
             return true;
         }
         const std::uint64_t kept = given < number.least ? number.least : given > number.most ? number.most : given;
         if (kept != given) {
-            say(warn, "IOBUF_PARAMS: the value of ", name, " is outside of what is possible; the nearest possible one is taken.");
+            say(warn, "IOBUF_PARAMS: the value of ", name,
+                " is outside of what is possible; the nearest possible one is taken.");
         }
         rule.*number.member = static_cast<std::uint32_t>(kept);
         return true;
@@ -107,7 +111,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         }
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, auto and off.");
+        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, eager, auto and off.");
 }
 
 void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
@@ -145,7 +149,8 @@ void read_entry(const char* at, const char* end, Settings& into, Warn warn) noex
     const bool process = pattern.is("%process");
     if (!process && read_size(pattern.at, pattern.length, bytes)) {
         say(warn, "IOBUF_PARAMS: the pattern \"", pattern,
-            "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all files.");
+            "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all "
+            "files.");
     }
     Rule rule;
     const bool fits = pattern.length < sizeof(rule.pattern);
@@ -225,7 +230,7 @@ Rule* rule_for(Settings& settings, const char* given, const char* absolute) noex
     for (std::size_t i = 0; i < settings.count; ++i) {
         Rule& rule = settings.rules[i];
         if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, given, absolute)) {
-            ++rule.matched;
+            __atomic_fetch_add(&rule.matched, 1, __ATOMIC_RELAXED);
             return rule.off ? nullptr : &rule;
         }
     }

@@ -19,7 +19,8 @@ struct Rule {
     bool verbose = false;
     bool ignore_flush = false;
     bool lazy_close = false;
-    bool off = false;  ///< matched files are left alone
+    bool eager = false;      ///< whole pages for every access, whether it seems to pay or not, as older libraries did
+    bool off = false;        ///< matched files are left alone
     bool automatic = false;  ///< size and count are chosen from the file system when a file is opened
     std::uint32_t matched = 0;
 };

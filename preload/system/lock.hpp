@@ -25,7 +25,7 @@ inline void futex_wake(const std::atomic<std::uint32_t>& word, int waiters) {
 
 /// 0 free, 1 held, 2 held and somebody may wait.
 class Lock {
-   public:
+ public:
     void lock() noexcept {
         std::uint32_t seen = 0;
         if (!state_.compare_exchange_strong(seen, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
@@ -51,11 +51,9 @@ class Lock {
         }
     }
     /// In the child of a fork, where no other thread is left to release it.
-    void reset() noexcept {
-        state_.store(0, std::memory_order_relaxed);
-    }
+    void reset() noexcept { state_.store(0, std::memory_order_relaxed); }
 
-   private:
+ private:
     static constexpr std::int64_t step_ns = 1'000'000;
     void wait() noexcept {
         for (int spin = 0; spin < 100; ++spin) {
@@ -74,7 +72,7 @@ class Lock {
 
 /// Something changed that others may wait for. Waiting gives the lock back for the time of the wait.
 class Event {
-   public:
+ public:
     void wait(Lock& held, std::int64_t limit_ns = -1) noexcept {
         const std::uint32_t seen = count_.load(std::memory_order_relaxed);
         waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -90,27 +88,21 @@ class Event {
             futex_wake(count_, 1 << 30);
         }
     }
-    void reset() noexcept {
-        waiting_.store(0, std::memory_order_relaxed);
-    }
+    void reset() noexcept { waiting_.store(0, std::memory_order_relaxed); }
 
-   private:
+ private:
     std::atomic<std::uint32_t> count_{0};
     std::atomic<std::uint32_t> waiting_{0};
 };
 
 class Hold {
-   public:
-    explicit Hold(Lock& lock) noexcept : lock_(lock) {
-        lock_.lock();
-    }
-    ~Hold() {
-        lock_.unlock();
-    }
+ public:
+    explicit Hold(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+    ~Hold() { lock_.unlock(); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
-   private:
+ private:
     Lock& lock_;
 };
 

@@ -25,7 +25,7 @@ inline void unmap_bytes(void* where, std::size_t bytes) noexcept {
 /// a race can look and see that it lost. Reused in the order last freed, first taken.
 template <class T>
 class Slab {
-   public:
+ public:
     /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
     T* take() noexcept {
         Hold hold(lock_);
@@ -43,11 +43,9 @@ class Slab {
         back->next_free = free_;
         free_ = back;
     }
-    void reset_lock() noexcept {
-        lock_.reset();
-    }
+    void reset_lock() noexcept { lock_.reset(); }
 
-   private:
+ private:
     void grow() noexcept {
         constexpr std::size_t bytes = sizeof(T) * 16 > 65536 ? sizeof(T) * 16 : 65536;
         auto* place = static_cast<char*>(map_bytes(bytes));

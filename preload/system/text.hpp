@@ -12,14 +12,10 @@ namespace sonde::system {
 
 /// Cuts off what does not fit; never overflows. With `fd` set, a full buffer is written out instead.
 class Text {
-   public:
+ public:
     explicit Text(int fd = -1) noexcept : fd_(fd) {}
-    Text& operator<<(const char* text) noexcept {
-        return add(text, std::strlen(text));
-    }
-    Text& operator<<(char sign) noexcept {
-        return add(&sign, 1);
-    }
+    Text& operator<<(const char* text) noexcept { return add(text, std::strlen(text)); }
+    Text& operator<<(char sign) noexcept { return add(&sign, 1); }
     Text& operator<<(std::uint64_t value) noexcept {
         char digits[24];
         std::size_t at = sizeof(digits);
@@ -36,9 +32,7 @@ class Text {
         }
         return *this << static_cast<std::uint64_t>(value);
     }
-    Text& operator<<(int value) noexcept {
-        return *this << static_cast<std::int64_t>(value);
-    }
+    Text& operator<<(int value) noexcept { return *this << static_cast<std::int64_t>(value); }
     /// `thousandths` / 1000 with three decimals.
     Text& decimal(std::uint64_t thousandths) noexcept {
         const auto rest = static_cast<unsigned>(thousandths % 1000);
@@ -74,15 +68,9 @@ class Text {
         }
         return *this;
     }
-    const char* data() const noexcept {
-        return data_;
-    }
-    std::size_t length() const noexcept {
-        return length_;
-    }
-    void clear() noexcept {
-        length_ = 0;
-    }
+    const char* data() const noexcept { return data_; }
+    std::size_t length() const noexcept { return length_; }
+    void clear() noexcept { length_ = 0; }
     /// Writes what is held to `fd`. False when there is no descriptor or it takes no more.
     bool flush() noexcept {
         std::size_t done = 0;
@@ -104,7 +92,7 @@ class Text {
         return good;
     }
 
-   private:
+ private:
     int fd_;
     std::size_t length_ = 0;
     char data_[4096];

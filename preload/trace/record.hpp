@@ -9,7 +9,7 @@ namespace sonde::trace {
 
 /// The most frequent values of something, with counts that are exact while there are no more than `places` values.
 class Frequent {
-   public:
+ public:
     static constexpr unsigned places = 8;
     void add(std::int64_t value) noexcept {
         if (value == values_[last_] && counts_[last_] > 0) {  // the ordinary case
@@ -18,14 +18,10 @@ class Frequent {
         }
         add_other(value);
     }
-    std::int64_t value(unsigned i) const noexcept {
-        return values_[i];
-    }
-    std::uint64_t count(unsigned i) const noexcept {
-        return counts_[i];
-    }
+    std::int64_t value(unsigned i) const noexcept { return values_[i]; }
+    std::uint64_t count(unsigned i) const noexcept { return counts_[i]; }
 
-   private:
+ private:
     void add_other(std::int64_t value) noexcept {
         unsigned least = 0;
         for (unsigned i = 0; i < places; ++i) {
@@ -54,8 +50,8 @@ struct Direction {
     std::uint64_t consecutive = 0;  ///< began where the one before ended
     std::uint64_t sequential = 0;   ///< began at or after the end of the one before
     std::uint64_t errors = 0;
-    std::uint64_t shorter = 0;  ///< returned less than was asked for
-    std::int64_t highest = -1;  ///< last byte touched
+    std::uint64_t shorter = 0;          ///< returned less than was asked for
+    std::int64_t highest = -1;          ///< last byte touched
     std::uint64_t first = 0, last = 0;  ///< ticks: begin of the first, end of the last
     std::uint64_t sizes[10] = {};
 };

@@ -31,7 +31,8 @@ std::uint64_t hash_of(const char* path) noexcept {
 void name_of(int fd, const char* given, char* into, std::size_t room) noexcept {
     system::Text link;
     link << "/proc/self/fd/" << fd << '\0';
-    const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::number(link.data()), raw::number(into), static_cast<long>(room - 1));
+    const long length =
+        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(link.data()), raw::number(into), static_cast<long>(room - 1));
     if (length > 0) {
         into[length] = 0;
         return;
@@ -83,7 +84,8 @@ Record* record_for(int fd, const char* given) noexcept {
     return make_record(path, hash);
 }
 
-void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t at, std::int64_t bytes) noexcept {
+void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t at,
+                std::int64_t bytes) noexcept {
     if (state.most_events == 0) {
         return;
     }
@@ -133,7 +135,9 @@ void start(const char* folder, std::size_t events) noexcept {
     state.by_name = static_cast<Record**>(system::map_bytes(State::buckets * sizeof(Record*)));
     state.all = static_cast<Record**>(system::map_bytes(State::most_records * sizeof(Record*), true));
     state.most_events = std::min<std::size_t>(events, 1U << 24U);
-    state.events = state.most_events > 0 ? static_cast<Event*>(system::map_bytes(state.most_events * sizeof(Event), true)) : nullptr;
+    state.events = state.most_events > 0
+                       ? static_cast<Event*>(system::map_bytes(state.most_events * sizeof(Event), true))
+                       : nullptr;
     state.most_events = state.events != nullptr ? state.most_events : 0;
     state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
     state.began_ns = system::now_ns();
@@ -145,6 +149,7 @@ void start(const char* folder, std::size_t events) noexcept {
 }
 
 void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
+    const system::Critical critical;
     struct stat got {};
     const int kept = errno;
     if (static_cast<unsigned>(fd) >= most_descriptors || (flags & O_PATH) != 0 ||
@@ -176,6 +181,7 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
 }
 
 void closed(int fd, std::uint64_t began) noexcept {
+    const system::Critical critical;
     Handle* handle = table[fd].exchange(nullptr, std::memory_order_acq_rel);
     if (handle == nullptr) {
         return;
@@ -194,6 +200,7 @@ void closed(int fd, std::uint64_t began) noexcept {
 }
 
 void duplicated(int fd, int made) noexcept {
+    const system::Critical critical;
     Handle* handle = handle_of(fd);
     if (handle != nullptr && static_cast<unsigned>(made) < most_descriptors) {
         system::Hold hold(handle->record->lock);
@@ -205,7 +212,9 @@ void duplicated(int fd, int made) noexcept {
     }
 }
 
-void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory, std::uint64_t began) noexcept {
+void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory,
+                 std::uint64_t began) noexcept {
+    const system::Critical critical;
     const std::uint64_t ended = system::ticks();
     Handle* handle = handle_of(fd);
     if (handle == nullptr) {
@@ -249,6 +258,7 @@ void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t
 }
 
 void sought(int fd, std::int64_t result, std::uint64_t began) noexcept {
+    const system::Critical critical;
     const std::uint64_t ended = system::ticks();
     if (Handle* handle = handle_of(fd)) {
         Record& record = *handle->record;
@@ -261,6 +271,7 @@ void sought(int fd, std::int64_t result, std::uint64_t began) noexcept {
 }
 
 void called(int fd, Kind kind, std::uint64_t began) noexcept {
+    const system::Critical critical;
     const std::uint64_t ended = system::ticks();
     if (Handle* handle = handle_of(fd)) {
         Record& record = *handle->record;

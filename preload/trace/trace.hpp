@@ -3,6 +3,7 @@
 #pragma once
 
 #include "system/clock.hpp"
+#include "system/critical.hpp"
 
 #include <sys/types.h>
 #include <atomic>
@@ -20,7 +21,7 @@ extern std::atomic<Handle*>* table;  ///< nullptr while nothing is traced
 
 inline bool watched(int fd) noexcept {
     return table != nullptr && static_cast<unsigned>(fd) < most_descriptors &&
-           table[fd].load(std::memory_order_relaxed) != nullptr;
+           table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::inside();
 }
 int highest_descriptor() noexcept;
 inline bool on() noexcept {
@@ -34,7 +35,8 @@ void closed(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
 void duplicated(int fd, int made) noexcept;
 inline constexpr std::int64_t here = -1;
 /// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
-void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory, std::uint64_t began) noexcept;
+void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory,
+                 std::uint64_t began) noexcept;
 void sought(int fd, std::int64_t result, std::uint64_t began) noexcept;
 /// Any other call on a descriptor.
 void called(int fd, Kind kind, std::uint64_t began) noexcept;

@@ -14,7 +14,8 @@ namespace {
 
 using system::Text;
 
-constexpr const char* kind_names[] = {"open", "read", "write", "seek", "stat", "sync", "truncate", "map", "close", "name", "other"};
+constexpr const char* kind_names[] = {"open",     "read", "write", "seek", "stat", "sync",
+                                      "truncate", "map",  "close", "name", "other"};
 static_assert(std::size(kind_names) == static_cast<unsigned>(Kind::count));
 
 /// ns per tick as 32.32 fixed point, from the whole life of the process.
@@ -90,11 +91,13 @@ void process_line(Text& text, const Scale& scale) noexcept {
     command_line(text);
     text << ",\"started_unix_s\":";
     text.seconds(state.began_wall_ns) << ",\"seconds\":";
-    text.seconds(system::now_ns() - state.began_ns) << ",\"tick_ps\":" << ((scale.multiplier * 1000) >> 32U) << ",\"files\":"
-        << std::uint64_t{state.records.load(std::memory_order_acquire)} << ",\"files_left_out\":" << state.overflow;
+    text.seconds(system::now_ns() - state.began_ns)
+        << ",\"tick_ps\":" << ((scale.multiplier * 1000) >> 32U)
+        << ",\"files\":" << std::uint64_t{state.records.load(std::memory_order_acquire)}
+        << ",\"files_left_out\":" << state.overflow;
     const std::uint64_t seen = state.events_seen.load(std::memory_order_relaxed);
-    text << ",\"events\":" << std::min<std::uint64_t>(seen, state.most_events) << ",\"events_left_out\":"
-         << (seen > state.most_events ? seen - state.most_events : 0);
+    text << ",\"events\":" << std::min<std::uint64_t>(seen, state.most_events)
+         << ",\"events_left_out\":" << (seen > state.most_events ? seen - state.most_events : 0);
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
     if (kernel_counts(reads, writes)) {
@@ -104,8 +107,8 @@ void process_line(Text& text, const Scale& scale) noexcept {
     const char* comma = "";
     for (const Kind kind : {Kind::Stat, Kind::Name}) {
         const Names& one = state.names[static_cast<unsigned>(kind)];
-        text << comma << "\"" << kind_names[static_cast<unsigned>(kind)] << "\":{\"calls\":" << one.calls.load(std::memory_order_relaxed)
-             << ",\"s\":";
+        text << comma << "\"" << kind_names[static_cast<unsigned>(kind)]
+             << "\":{\"calls\":" << one.calls.load(std::memory_order_relaxed) << ",\"s\":";
         text.seconds(scale.ns(one.ticks.load(std::memory_order_relaxed))) << "}";
         comma = ",";
     }
@@ -115,8 +118,10 @@ void process_line(Text& text, const Scale& scale) noexcept {
 void direction(Text& text, const char* name, const Direction& one, const Scale& scale) noexcept {
     text << ",\"" << name << "\":{\"calls\":" << one.calls << ",\"bytes\":" << one.bytes << ",\"s\":";
     text.seconds(scale.ns(one.ticks)) << ",\"slowest_s\":";
-    text.seconds(scale.ns(one.slowest)) << ",\"consecutive\":" << one.consecutive << ",\"sequential\":" << one.sequential
-        << ",\"errors\":" << one.errors << ",\"short\":" << one.shorter << ",\"highest\":" << one.highest << ",\"first_s\":";
+    text.seconds(scale.ns(one.slowest)) << ",\"consecutive\":" << one.consecutive
+                                        << ",\"sequential\":" << one.sequential << ",\"errors\":" << one.errors
+                                        << ",\"short\":" << one.shorter << ",\"highest\":" << one.highest
+                                        << ",\"first_s\":";
     text.seconds(scale.ns(one.first - std::min(one.first, state.began_ticks))) << ",\"last_s\":";
     text.seconds(scale.ns(one.last - std::min(one.last, state.began_ticks))) << ",\"sizes\":[";
     for (unsigned i = 0; i < 10; ++i) {
@@ -147,19 +152,22 @@ void file_line(Text& text, Record& record, const Scale& scale) noexcept {
         return;
     }
     text << "{\"type\":\"file\",\"number\":" << std::uint64_t{record.number} << ",\"path\":";
-    text.json(record.path) << ",\"size_bytes\":" << record.largest_open << ",\"block_bytes\":" << std::uint64_t{record.block}
-        << ",\"calls\":{";
+    text.json(record.path) << ",\"size_bytes\":" << record.largest_open
+                           << ",\"block_bytes\":" << std::uint64_t{record.block} << ",\"calls\":{";
     const char* comma = "";
     for (unsigned i = 0; i < static_cast<unsigned>(Kind::count); ++i) {
         const auto kind = static_cast<Kind>(i);
-        const std::uint64_t calls = kind == Kind::Read ? record.read.calls : kind == Kind::Write ? record.write.calls : record.calls[i];
+        const std::uint64_t calls = kind == Kind::Read    ? record.read.calls
+                                    : kind == Kind::Write ? record.write.calls
+                                                          : record.calls[i];
         if (calls > 0) {
             text << comma << "\"" << kind_names[i] << "\":" << calls;
             comma = ",";
         }
     }
     text << "},\"meta_s\":";
-    text.seconds(scale.ns(record.meta_ticks)) << ",\"switches\":" << record.switches << ",\"file_unaligned\":" << record.file_unaligned
+    text.seconds(scale.ns(record.meta_ticks))
+        << ",\"switches\":" << record.switches << ",\"file_unaligned\":" << record.file_unaligned
         << ",\"memory_unaligned\":" << record.memory_unaligned;
     direction(text, "read", record.read, scale);
     direction(text, "write", record.write, scale);
@@ -171,15 +179,16 @@ void file_line(Text& text, Record& record, const Scale& scale) noexcept {
 
 /// Arrays, not objects: a million of these fit into a file that people still open.
 void event_lines(Text& text, const Scale& scale) noexcept {
-    const std::uint64_t kept = std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
+    const std::uint64_t kept =
+        std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
     constexpr std::uint64_t on_a_line = 512;
     for (std::uint64_t at = 0; at < kept; at += on_a_line) {
         text << "{\"type\":\"events\",\"columns\":[\"t_ns\",\"ns\",\"file\",\"op\",\"offset\",\"bytes\"],\"rows\":[";
         for (std::uint64_t i = at; i < std::min(at + on_a_line, kept); ++i) {
             const Event& event = state.events[i];
             text << (i > at ? ",[" : "[") << scale.ns(event.began - std::min(event.began, state.began_ticks)) << ","
-                 << scale.ns(event.ticks) << "," << std::uint64_t{event.file} << ",\"" << kind_names[event.kind] << "\"," << event.at
-                 << "," << event.bytes << "]";
+                 << scale.ns(event.ticks) << "," << std::uint64_t{event.file} << ",\"" << kind_names[event.kind]
+                 << "\"," << event.at << "," << event.bytes << "]";
         }
         text << "]}\n";
     }
@@ -198,7 +207,8 @@ void write_out() noexcept {
     name << "-" << state.began_wall_ns / 1000;
     whole.add(name.data(), name.length()) << ".ndjson" << '\0';
     name << ".part" << '\0';
-    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const long fd =
+        raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {
         return;
     }

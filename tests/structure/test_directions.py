@@ -36,6 +36,15 @@ NARROW = {
 }
 MPI_FILES = re.compile(r"engine/(ranks/|backends/mpi)")
 
+# The same for the preload library.
+PRELOAD: dict[str, set[str]] = {
+    "system": set(),
+    "settings": {"system"},
+    "buffer": {"system", "settings"},
+    "trace": {"system"},
+    "intercept": {"system", "settings", "buffer", "trace"},
+}
+
 # Folder of the lab -> folders it may import, besides itself.
 FOUNDATION = {"model"}
 SERVICES = FOUNDATION | {"launch", "store", "sources", "stats"}
@@ -51,10 +60,10 @@ LAB: dict[str, set[str]] = {
 }
 
 
-def engine_includes() -> Iterator[tuple[str, str, str]]:
-    """(file, folder it is in, header it includes) for every include of our own headers in the engine."""
-    for path in sorted((ROOT / "engine").rglob("*.[ch]pp")):
-        folder = path.relative_to(ROOT / "engine").parts[0]
+def own_includes(part: str) -> Iterator[tuple[str, str, str]]:
+    """(file, folder it is in, header it includes) for every include of our own headers in the engine or in preload."""
+    for path in sorted((ROOT / part).rglob("*.[ch]pp")):
+        folder = path.relative_to(ROOT / part).parts[0]
         for header in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
             yield path.relative_to(ROOT).as_posix(), folder, header
 
@@ -87,7 +96,7 @@ def test_every_folder_of_the_engine_has_its_place() -> None:
 
 def test_engine_includes_follow_the_directions() -> None:
     wrong, seen = [], 0
-    for file, folder, header in engine_includes():
+    for file, folder, header in own_includes("engine"):
         target = header.split("/")[0]
         assert "/" in header, f'{file} includes "{header}"; name the folder too, "{folder}/{header}"'
         seen += 1
@@ -99,7 +108,20 @@ def test_engine_includes_follow_the_directions() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("graph", [ENGINE, LAB], ids=["engine", "lab"])
+def test_preload_includes_follow_the_directions() -> None:
+    folders = {path.name for path in (ROOT / "preload").iterdir() if path.is_dir()}
+    assert folders == set(PRELOAD)
+    wrong, seen = [], 0
+    for file, folder, header in own_includes("preload"):
+        target = header.split("/")[0]
+        seen += 1
+        if target != folder and target not in PRELOAD[folder]:
+            wrong.append(f'{file} includes "{header}"')
+    assert seen > 30
+    assert wrong == []
+
+
+@pytest.mark.parametrize("graph", [ENGINE, PRELOAD, LAB], ids=["engine", "preload", "lab"])
 def test_the_directions_have_no_circle(graph: dict[str, set[str]]) -> None:
     left = {name: set(known) for name, known in graph.items()}
     while left:

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a descriptor: opened, duplicated, closed.
+#include "buffer/inside.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+/// /proc/self/fd/N
+struct DescriptorName {
+    explicit DescriptorName(int fd) noexcept {
+        system::Text made;
+        made << "/proc/self/fd/" << fd << '\0';
+        std::memcpy(text, made.data(), made.length());
+    }
+    char text[32];
+};
+
+void open_direct(File& file, int fd, bool writes) noexcept {
+    const DescriptorName name(fd);
+    const long got =
+        raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), (writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+    if (got < 0) {
+        return;
+    }
+    // High, where a program that counts on the lowest free number does not see it.
+    const long high = raw::call(SYS_fcntl, got, F_DUPFD_CLOEXEC, first_private);
+    file.direct = static_cast<int>(high >= 0 ? high : got);
+    note_private(file.direct, true);
+    if (high >= 0) {
+        raw::call(SYS_close, got);
+    }
+    file.direct_align = 4096;
+}
+
+bool sole_writer(const File& file, const Description& description) noexcept {
+    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
+        if (one != &description && one->writes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void note_descriptor(int fd) noexcept {
+    int most = highest.load(std::memory_order_relaxed);
+    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+}
+
+/// For a description that lost the descriptor it was known by, and has others.
+void find_other_descriptor(Description& description) noexcept {
+    for (int other = 0; other <= highest.load(std::memory_order_relaxed); ++other) {
+        if (table[other].load(std::memory_order_relaxed) == &description) {
+            description.fd = other;
+            return;
+        }
+    }
+}
+
+void remove_description(File& file, Description& description) noexcept {
+    Description** at = &file.descriptions;
+    while (*at != &description) {
+        at = &(*at)->next;
+    }
+    *at = description.next;
+    description.file.store(nullptr, std::memory_order_release);
+    state.description_slab.give(&description);
+}
+
+bool flags_allow(int flags) noexcept {
+    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0 &&
+           !((flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY);
+}
+
+/// The kernel gave out this number anew: whoever had it was closed behind our back, and nothing may be done with it.
+void forget_stale(int fd) noexcept {
+    system::Hold hold(state.files_lock);
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file == nullptr) {
+        return;
+    }
+    close_gate(*file);
+    drop_all(*file);
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        keep_error(*file, EIO);
+    }
+    file->mode.store(Mode::Through, std::memory_order_seq_cst);
+    file->why_through = "a descriptor of it was closed where it could not be seen";
+    open_gate(*file);
+    table[fd].store(nullptr, std::memory_order_release);
+    const bool last = --description->references == 0;
+    if (last) {
+        remove_description(*file, *description);
+    } else if (description->fd == fd) {
+        find_other_descriptor(*description);
+    }
+    choose_descriptors(*file);
+    if (file->descriptions == nullptr) {
+        unmake_file(*file);
+    } else {
+        file->lock.unlock();
+    }
+}
+
+/// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
+settings::Rule* find_rule(int fd, const char* path, char (&absolute)[1024]) noexcept {
+    const DescriptorName name(fd);
+    const long length =
+        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
+    absolute[length > 0 ? length : 0] = 0;
+    return settings::rule_for(*state.settings, path, absolute);
+}
+
+/// Joins a new description to its file, both locked.
+void join(File& file, Description& made, int fd, int flags) noexcept {
+    made.fd = fd;
+    made.references = 1;
+    made.offset = 0;
+    made.reads = (flags & O_ACCMODE) != O_WRONLY;
+    made.writes = (flags & O_ACCMODE) != O_RDONLY;
+    made.offset_busy = false;
+    made.error_seen = file.error_count;
+    made.stream = {};
+    made.next = file.descriptions;
+    file.descriptions = &made;
+    made.file.store(&file, std::memory_order_release);
+    choose_descriptors(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        if (file.direct < 0 && file.rule->direct) {
+            open_direct(file, fd, made.writes);
+        }
+        file.write_through = made.writes ? space_is_low(file) : file.write_through;
+    }
+    note_descriptor(fd);
+    table[fd].store(&made, std::memory_order_release);
+}
+
+}  // namespace
+
+void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
+    const system::Critical critical;
+    if (in_table(fd)) {
+        forget_stale(fd);
+    }
+    const bool retired = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
+    if (state.settings == nullptr || ((retired || state.settings->count == 0) && !any()) || (flags & O_PATH) != 0 ||
+        (flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors) {
+        return;
+    }
+    char absolute[1024] = {};
+    settings::Rule* rule = retired ? nullptr : find_rule(fd, path, absolute);
+    if (rule == nullptr && !any()) {
+        state.strangers.store(true, std::memory_order_relaxed);
+        return;
+    }
+    struct stat got {};
+    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    File* file = known_or_new_file(fd, got, rule, absolute[0] == '/' ? absolute : path);
+    if (file == nullptr) {
+        return;
+    }
+    Description* made = state.description_slab.take();
+    if (made == nullptr || reason != nullptr || !flags_allow(flags) || fd <= 2) {
+        // Known all the same: while this descriptor is open no other one of the file may be buffered.
+        const char* usual = fd <= 2 ? "a standard stream" : "opened with O_APPEND, O_DIRECT or O_SYNC";
+        through_for_good(*file, made == nullptr ? "no memory" : reason != nullptr ? reason : usual);
+    }
+    if (made != nullptr) {
+        file->inherited = path[0] == 0;
+        join(*file, *made, fd, flags);
+    }
+    file->lock.unlock();
+}
+
+namespace {
+
+/// Nothing of a description that goes away may stay here. The gate is open again afterwards.
+void hand_over_last(File& file, Description& description, int fd, bool last) noexcept {
+    close_gate(file);
+    flush_file(file);
+    if (last && description.writes && file.dirty_first != nullptr && sole_writer(file, description)) {
+        drop_all(file);  // storage refused it, the program is told, and nobody can write it any more
+        struct stat now {};
+        file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
+    }
+    if (!last) {
+        raw::call(SYS_lseek, fd, description.offset, SEEK_SET);
+    }
+    open_gate(file);
+}
+
+/// After the last close of a file, which is locked, as is the table of files.
+void end_file(File& file, int fd) noexcept {
+    if (keep_for_reopening(file, fd)) {
+        file.lock.unlock();
+        return;
+    }
+    while (file.passing.load(std::memory_order_seq_cst) > 0) {
+        file.changed.wait(file.lock, 1'000'000);
+    }
+    unmake_file(file);
+}
+
+}  // namespace
+
+int detach(int fd) noexcept {
+    const system::Critical critical;
+    if (!in_table(fd)) {
+        return 0;
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file != nullptr) {  // the long part, while others may open and close
+        flush_file(*file);
+        file->lock.unlock();
+    }
+    // The table of files first: the last close takes the file out of it.
+    system::Hold hold(state.files_lock);
+    file = locked_file(fd, description);
+    if (file == nullptr) {
+        return 0;
+    }
+    const bool last = description->references == 1;
+    int error = 0;
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        hand_over_last(*file, *description, fd, last);
+    }
+    take_error(*file, *description, error);
+    table[fd].store(nullptr, std::memory_order_release);
+    --description->references;
+    if (last) {
+        remove_description(*file, *description);
+    } else if (description->fd == fd) {
+        find_other_descriptor(*description);
+    }
+    choose_descriptors(*file);
+    file->changed.tell();
+    if (file->descriptions == nullptr) {
+        end_file(*file, fd);
+    } else {
+        file->lock.unlock();
+    }
+    return error;
+}
+
+void duplicated(int fd, int made) noexcept {
+    const system::Critical critical;
+    if (static_cast<unsigned>(made) >= most_descriptors || made < 3) {
+        let_go(fd, "duplicated to a standard stream");
+        if (made < 0 || made >= most_descriptors) {
+            return;
+        }
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file == nullptr) {
+        return;
+    }
+    ++description->references;
+    note_descriptor(made);
+    table[made].store(description, std::memory_order_release);
+    file->lock.unlock();
+}
+
+void let_go(int fd, const char* reason) noexcept {
+    const system::Critical critical;
+    if (!in_table(fd)) {
+        return;
+    }
+    Description* description = nullptr;
+    if (File* file = locked_file(fd, description)) {
+        through_for_good(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void flags_change(int fd, int flags) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+        const int access = description->writes ? O_RDWR : O_RDONLY;
+        if (!flags_allow((flags & ~O_ACCMODE) | access)) {
+            through_for_good(*file, "O_APPEND, O_DIRECT or O_SYNC is set");
+        }
+        file->lock.unlock();
+    }
+}
+
+}  // namespace sonde::buffer

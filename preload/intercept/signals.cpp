@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handlers of the program never run while we hold a lock: ours stands in front, and sends the signal once more when it
+// comes at such a moment, with everything blocked until we are through. Signals that a fault of the thread itself
+// raised cannot wait, and do not.
+#include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+#include "system/critical.hpp"
+
+#include <sys/ucontext.h>
+#include <cstring>
+
+namespace {
+
+using namespace sonde;
+
+constexpr int most_signals = 65;
+constexpr std::size_t kernel_mask_bytes = 8;
+
+/// What the program asked for.
+struct Wanted {
+    std::atomic<void*> handler{nullptr};
+    std::atomic<bool> once{false};     ///< SA_RESETHAND
+    std::atomic<bool> details{false};  ///< SA_SIGINFO
+};
+constinit Wanted wanted[most_signals];
+thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))) = 0;
+
+bool is_fault(int number) noexcept {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
+           number == SIGSYS;
+}
+
+void let_in() {
+    system::thread_state.put_off = false;
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&mask_before), 0, kernel_mask_bytes);
+}
+
+void put_off(int number, bool details, siginfo_t* info, void* context) noexcept {
+    const long pid = raw::call(SYS_getpid);
+    const long thread = raw::call(SYS_gettid);
+    if (!details || raw::call(SYS_rt_tgsigqueueinfo, pid, thread, number, raw::number(info)) != 0) {
+        raw::call(SYS_tgkill, pid, thread, number);
+    }
+    auto* interrupted = static_cast<ucontext_t*>(context);
+    if (!system::thread_state.put_off) {
+        std::memcpy(&mask_before, &interrupted->uc_sigmask, kernel_mask_bytes);
+        system::thread_state.put_off = true;
+    }
+    std::memset(&interrupted->uc_sigmask, 0xFF, kernel_mask_bytes);  // in force when this handler returns
+}
+
+void stand_in(int number, siginfo_t* info, void* context) {
+    Wanted& one = wanted[number];
+    if (system::Critical::inside() && !is_fault(number)) {
+        put_off(number, one.details.load(std::memory_order_relaxed), info, context);
+        return;
+    }
+    void* handler = one.handler.load(std::memory_order_acquire);
+    if (one.once.exchange(false)) {
+        struct sigaction usual {};
+        usual.sa_handler = SIG_DFL;
+        NEXT(sigaction)(number, &usual, nullptr);
+    }
+    if (handler != nullptr) {
+        reinterpret_cast<void (*)(int, siginfo_t*, void*)>(handler)(number, info, context);
+    }
+}
+
+bool needed(int number) noexcept {
+    return (buffer::table != nullptr || trace::on()) && number > 0 && number < most_signals;
+}
+
+bool is_handler(const void* one) noexcept {
+    return one != reinterpret_cast<void*>(SIG_DFL) && one != reinterpret_cast<void*>(SIG_IGN) &&
+           one != reinterpret_cast<void*>(SIG_ERR);
+}
+
+void* stand_in_address() noexcept {
+    return reinterpret_cast<void*>(&stand_in);
+}
+
+template <class Real>
+int set_action(int number, const struct sigaction* action, struct sigaction* before, Real real) {
+    if (!needed(number)) {
+        return real(action, before);
+    }
+    system::let_signals_in = let_in;
+    Wanted& one = wanted[number];
+    void* const old_handler = one.handler.load(std::memory_order_acquire);
+    const bool old_once = one.once.load(std::memory_order_relaxed);
+    const bool old_details = one.details.load(std::memory_order_relaxed);
+    struct sigaction changed {};
+    if (action != nullptr) {
+        changed = *action;
+        void* handler = reinterpret_cast<void*>(action->sa_handler);
+        if (is_handler(handler)) {
+            one.details.store((action->sa_flags & SA_SIGINFO) != 0, std::memory_order_relaxed);
+            one.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0, std::memory_order_relaxed);
+            one.handler.store(handler, std::memory_order_release);
+            changed.sa_sigaction = stand_in;
+            changed.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+        }
+    }
+    const int done = real(action != nullptr ? &changed : nullptr, before);
+    if (done == 0 && before != nullptr && reinterpret_cast<void*>(before->sa_handler) == stand_in_address()) {
+        before->sa_handler = reinterpret_cast<void (*)(int)>(old_handler);
+        before->sa_flags |= old_once ? static_cast<int>(SA_RESETHAND) : 0;
+    }
+    if (done != 0 && action != nullptr) {
+        one.handler.store(old_handler, std::memory_order_release);
+        one.once.store(old_once, std::memory_order_relaxed);
+        one.details.store(old_details, std::memory_order_relaxed);
+    }
+    return done;
+}
+
+/// signal() and its relatives: libc decides about the flags, also whether the handler stays.
+template <class Real>
+Handler set_handler(int number, Handler handler, bool once, Real real) {
+    if (!needed(number)) {
+        return real(handler);
+    }
+    system::let_signals_in = let_in;
+    Wanted& one = wanted[number];
+    void* const old_handler = one.handler.load(std::memory_order_acquire);
+    const bool ours = is_handler(reinterpret_cast<void*>(handler));
+    if (ours) {
+        one.details.store(false, std::memory_order_relaxed);
+        one.once.store(once, std::memory_order_relaxed);
+        one.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
+    }
+    const Handler before = real(ours ? reinterpret_cast<Handler>(stand_in_address()) : handler);
+    if (before == SIG_ERR && ours) {
+        one.handler.store(old_handler, std::memory_order_release);
+    }
+    if (once && ours && before != SIG_ERR) {
+        // The kernel would forget our stand-in with the first signal, also with one that is put off.
+        struct sigaction now {};
+        if (NEXT(sigaction)(number, nullptr, &now) == 0) {
+            now.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+            NEXT(sigaction)(number, &now, nullptr);
+        }
+    }
+    return reinterpret_cast<void*>(before) == stand_in_address() ? reinterpret_cast<Handler>(old_handler) : before;
+}
+
+}  // namespace
+
+int wrap_sigaction(int number, const struct sigaction* action, struct sigaction* before) {
+    return set_action(number, action, before, [=](auto* a, auto* b) { return NEXT(sigaction)(number, a, b); });
+}
+int wrap___sigaction(int number, const struct sigaction* action, struct sigaction* before) {
+    return set_action(number, action, before, [=](auto* a, auto* b) { return NEXT(__sigaction)(number, a, b); });
+}
+Handler wrap_signal(int number, Handler handler) {
+    return set_handler(number, handler, false, [=](Handler one) { return NEXT(signal)(number, one); });
+}
+Handler wrap_bsd_signal(int number, Handler handler) {
+    return set_handler(number, handler, false, [=](Handler one) { return NEXT(bsd_signal)(number, one); });
+}
+Handler wrap_ssignal(int number, Handler handler) {
+    return set_handler(number, handler, false, [=](Handler one) { return NEXT(ssignal)(number, one); });
+}
+Handler wrap_sysv_signal(int number, Handler handler) {
+    return set_handler(number, handler, true, [=](Handler one) { return NEXT(sysv_signal)(number, one); });
+}
+Handler wrap___sysv_signal(int number, Handler handler) {
+    return set_handler(number, handler, true, [=](Handler one) { return NEXT(__sysv_signal)(number, one); });
+}
+Handler wrap_sigset(int number, Handler handler) {
+    return set_handler(number, handler, false, [=](Handler one) { return NEXT(sigset)(number, one); });
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/critical.hpp"
+
+namespace sonde::system {
+
+constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+namespace {
+void nothing() {
+}
+}  // namespace
+
+void (*let_signals_in)() = nothing;
+
+}  // namespace sonde::system

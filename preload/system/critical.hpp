@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of our work that must not be interrupted by a handler of the program: it may call write() on the very file
+// whose lock we hold, or leave by longjmp. Blocking signals would cost two system calls each time; instead a signal
+// that arrives here is put off (intercept/signals.cpp) until the outermost Critical of the thread ends.
+#pragma once
+
+namespace sonde::system {
+
+struct ThreadState {
+    int depth = 0;
+    bool put_off = false;
+};
+extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+/// Lets signals in that were put off. Set by whoever puts them off.
+extern void (*let_signals_in)();
+
+class Critical {
+ public:
+    Critical() noexcept {
+        ++thread_state.depth;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    }
+    ~Critical() {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (--thread_state.depth == 0 && thread_state.put_off) [[unlikely]] {
+            let_signals_in();
+        }
+    }
+    Critical(const Critical&) = delete;
+    Critical& operator=(const Critical&) = delete;
+    /// True when this thread is inside already: a call from below us, or from a handler that could not be put off.
+    static bool inside() noexcept { return thread_state.depth > 0; }
+};
+
+}  // namespace sonde::system

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library, and the programs that it is tried on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from preload_under_test import Preload, find_library  # noqa: E402  (found through the path above)
+
+
+@pytest.fixture(scope="session")
+def preload() -> Preload:
+    """The library under test."""
+    library = find_library()
+    if library is None:
+        pytest.skip("the preload library is not built: cmake --preset dev && cmake --build --preset dev")
+    return Preload(library)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder where syncing costs nothing, if there is one."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="sonde-preload-", dir=shared) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compiles programs/NAME.c once and returns the program."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compiled(name: str) -> Path:
+        made = folder / name
+        if not made.exists():
+            source = HERE / "programs" / f"{name}.c"
+            subprocess.run([compiler, "-O1", "-g", "-w", "-pthread", "-o", str(made), str(source)], check=True)
+        return made
+
+    return compiled

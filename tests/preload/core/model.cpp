@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffer against a plain file: the same operations on both, and everything that can be seen must be the same.
+#include "buffer/buffer.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace sonde;
+
+namespace {
+
+std::atomic<int> failing_writes{0};  ///< that many writes below fail with ENOSPC
+
+ssize_t write_below(int fd, const void* data, std::size_t bytes, off64_t at) {
+    int left = failing_writes.load();
+    while (left > 0 && !failing_writes.compare_exchange_weak(left, left - 1)) {
+    }
+    if (left > 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return pwrite64(fd, data, bytes, at);
+}
+
+settings::Settings& use(const char* params) {
+    static std::vector<std::unique_ptr<settings::Settings>> kept;  // files may outlive a test
+    kept.push_back(std::make_unique<settings::Settings>());
+    settings::read_params(params, *kept.back(), [](const char*) {});
+    buffer::start({.pread = pread64, .pwrite = write_below}, *kept.back(), -1, nullptr);
+    return *kept.back();
+}
+
+struct Folder {
+    std::string path = [] {
+        char made[] = "/tmp/sonde-buffer-XXXXXX";
+        return std::string(mkdtemp(made));
+    }();
+    ~Folder() {
+        const int ignored = std::system(("rm -rf " + path).c_str());
+        static_cast<void>(ignored);
+    }
+};
+
+int open_buffered(const std::string& path, int flags) {
+    const int fd = open(path.c_str(), flags, 0644);
+    buffer::adopt(fd, flags, path.c_str());
+    REQUIRE(buffer::watched(fd));
+    return fd;
+}
+
+int close_buffered(int fd) {
+    const int error = buffer::detach(fd);
+    close(fd);
+    return error;
+}
+
+ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
+             std::size_t bytes, off64_t at) {
+    if (answer.done) {
+        return answer.value;
+    }
+    return buffer::pass(answer, [&] { return real(fd, data, bytes, at); });
+}
+
+ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    const buffer::Vector part{data, bytes};
+    return done(buffer::read(fd, &part, 1, at), pread64, fd, data, bytes, at);
+}
+
+ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    const buffer::Vector part{data, bytes};
+    return done(
+        buffer::write(fd, &part, 1, at),
+        [](int to, void* from, std::size_t count, off64_t where) { return pwrite64(to, from, count, where); }, fd, data,
+        bytes, at);
+}
+
+std::string contents(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY);
+    std::string all(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
+    REQUIRE(pread(fd, all.data(), all.size(), 0) == static_cast<ssize_t>(all.size()));
+    close(fd);
+    return all;
+}
+
+constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1:eager", "*:size=4k:count=5:prefetch=2",
+                                 "*:size=64k:count=3:preflush=2", "*:size=1M:count=4",
+                                 "*:size=8k:count=4:eager,%process:threads=0"};
+
+}  // namespace
+
+TEST_CASE("random reads, writes and truncations leave what they leave on a plain file") {
+    const Folder folder;
+    for (const char* params : kinds) {
+        CAPTURE(params);
+        use(params);
+        for (unsigned seed = 1; seed <= 6; ++seed) {
+            std::mt19937 random(seed);
+            const std::string path = folder.path + "/" + std::to_string(seed) + params[7];
+            std::string truth;
+            int fd[3];
+            for (int& one : fd) {
+                one = open_buffered(path, O_RDWR | O_CREAT);
+            }
+            std::vector<char> data(1U << 17U);
+            for (int step = 0; step < 1500; ++step) {
+                int& one = fd[random() % 3];
+                const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 70000 : 900);
+                const std::size_t at = random() % 200000;
+                const auto kind = random() % 100;
+                if (kind < 45) {
+                    for (std::size_t i = 0; i < bytes; ++i) {
+                        data[i] = static_cast<char>(random());
+                    }
+                    REQUIRE(write_at(one, data.data(), bytes, static_cast<off64_t>(at)) == static_cast<ssize_t>(bytes));
+                    truth.resize(std::max(truth.size(), at + bytes));
+                    truth.replace(at, bytes, data.data(), bytes);
+                } else if (kind < 90) {
+                    const std::size_t there = at < truth.size() ? std::min(bytes, truth.size() - at) : 0;
+                    REQUIRE(read_at(one, data.data(), bytes, static_cast<off64_t>(at)) == static_cast<ssize_t>(there));
+                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(at, truth.size()), there) == 0);
+                } else if (kind < 94) {
+                    const buffer::Around around(one);
+                    REQUIRE(ftruncate(one, static_cast<off_t>(at)) == 0);
+                    truth.resize(at);
+                } else if (kind < 97) {
+                    bool quiet = false;
+                    REQUIRE(buffer::flush(one, quiet) == 0);
+                    REQUIRE((contents(path) == truth));
+                } else {
+                    REQUIRE(close_buffered(one) == 0);
+                    one = open_buffered(path, O_RDWR);
+                }
+            }
+            for (const int one : fd) {
+                REQUIRE(close_buffered(one) == 0);
+            }
+            REQUIRE((contents(path) == truth));
+        }
+    }
+    CHECK_FALSE(buffer::any());
+}
+
+TEST_CASE("threads that read and write their own parts of one file see their own data") {
+    const Folder folder;
+    for (const char* params : kinds) {
+        use(params);
+        const std::string path = folder.path + "/shared" + params[7];
+        const int fd = open_buffered(path, O_RDWR | O_CREAT);
+        std::vector<std::thread> threads;
+        std::atomic<int> wrong{0};
+        for (int number = 0; number < 4; ++number) {
+            threads.emplace_back([&, number] {
+                std::mt19937 random(static_cast<unsigned>(number));
+                std::vector<char> mine(300);
+                std::vector<char> seen(300);
+                for (int i = 0; i < 400; ++i) {
+                    const off64_t at = (random() % 200 * 4 + static_cast<unsigned>(number)) * 300LL;
+                    std::memset(mine.data(), 'a' + i % 26, mine.size());
+                    wrong += write_at(fd, mine.data(), mine.size(), at) != 300 ? 1 : 0;
+                    wrong += read_at(fd, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                    if (i % 97 == 0) {
+                        const buffer::Around around(fd);
+                        wrong += pread(fd, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                    }
+                    if (i % 50 == 0) {
+                        const int other = open(path.c_str(), O_RDONLY);
+                        buffer::adopt(other, O_RDONLY, path.c_str());
+                        wrong += read_at(other, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                        wrong += close_buffered(other);
+                    }
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        CHECK(wrong == 0);
+        CHECK(close_buffered(fd) == 0);
+    }
+}
+
+TEST_CASE("an error of a delayed write is reported once to each who must know, and the data is kept for another try") {
+    const Folder folder;
+    use("*:size=4k:count=4,%process:threads=0");
+    const std::string path = folder.path + "/full";
+    const int fd = open_buffered(path, O_RDWR | O_CREAT);
+    const int other = open_buffered(path, O_RDWR);
+    std::vector<char> data(1000, 'x');
+    REQUIRE(write_at(fd, data.data(), data.size(), 0) == 1000);
+    bool quiet = false;
+    failing_writes = 1;
+    CHECK(buffer::flush(fd, quiet) == ENOSPC);
+    CHECK(write_at(other, data.data(), data.size(), 1000) == -ENOSPC);  // the other description learns of it too, once
+    CHECK(write_at(other, data.data(), data.size(), 1000) == 1000);
+    CHECK(buffer::flush(fd, quiet) == 0);  // there is space again: nothing was lost
+    CHECK((contents(path) == std::string(2000, 'x')));
+    CHECK(close_buffered(other) == 0);
+    CHECK(write_at(fd, data.data(), data.size(), 2000) == 1000);
+    failing_writes = 1000;
+    CHECK(close_buffered(fd) == ENOSPC);
+    failing_writes = 0;
+    CHECK((contents(path) == std::string(2000, 'x')));
+}
+
+TEST_CASE("small records become few calls, and reading ahead starts only for streams") {
+    const Folder folder;
+    settings::Settings& settings = use("*:size=64k:count=4:prefetch=2");
+    const std::string path = folder.path + "/stream";
+    int fd = open_buffered(path, O_RDWR | O_CREAT);
+    std::vector<char> record(1000, 'r');
+    for (int i = 0; i < 2000; ++i) {
+        REQUIRE(write_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
+    }
+    const buffer::File* file = buffer::table[fd].load()->file.load();
+    CHECK(file->statistics.write.asked == 2000);
+    CHECK(file->statistics.write.below <= 2000000 / 65536 + 2);
+    CHECK(close_buffered(fd) == 0);
+    fd = open_buffered(path, O_RDONLY);
+    file = buffer::table[fd].load()->file.load();
+    for (int i = 1999; i >= 0; --i) {  // backward, as direct-access programs do
+        REQUIRE(read_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
+    }
+    CHECK(file->statistics.read.below <= 2 * 2000000 / 65536);
+    CHECK(file->statistics.ahead_started > 10);
+    CHECK(close_buffered(fd) == 0);
+    fd = open_buffered(path, O_RDONLY);
+    file = buffer::table[fd].load()->file.load();
+    std::mt19937 random(5);
+    for (int i = 0; i < 100; ++i) {
+        REQUIRE(read_at(fd, record.data(), 100, static_cast<off64_t>(random() % 1990000)) == 100);
+    }
+    CHECK(file->statistics.ahead_started == 0);
+    CHECK(file->statistics.read.below_bytes < 100 * 100 + 5 * 65536);
+    CHECK(close_buffered(fd) == 0);
+    CHECK(settings.rules[0].matched == 3);
+}
+
+TEST_CASE("scattered accesses end with the buffer out of the way, and a stream brings it back") {
+    const Folder folder;
+    use("*:size=64k:count=4:prefetch=2");
+    const std::string path = folder.path + "/scattered";
+    REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
+    const int fd = open_buffered(path, O_RDWR);
+    const buffer::File* file = buffer::table[fd].load()->file.load();
+    std::mt19937_64 random(9);
+    std::vector<char> data(1000);
+    for (int i = 0; i < 600; ++i) {
+        REQUIRE(read_at(fd, data.data(), 1000, static_cast<off64_t>(random() % ((1ULL << 32U) - 1000))) == 1000);
+    }
+    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    for (int i = 0; i < 6000; ++i) {
+        REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
+    }
+    CHECK(file->mode.load() == buffer::Mode::Active);
+    CHECK(file->statistics.read.hits > 2000);
+    CHECK(close_buffered(fd) == 0);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/glob.hpp"
+#include "settings/params.hpp"
+
+#include <doctest/doctest.h>
+#include <fnmatch.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace sonde::settings;
+
+namespace {
+
+std::vector<std::string> warnings;
+
+std::unique_ptr<Settings> parse(const std::string& text) {
+    warnings.clear();
+    auto made = std::make_unique<Settings>();
+    read_params(text.c_str(), *made, [](const char* sentence) { warnings.emplace_back(sentence); });
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("patterns match as the shell's do") {
+    std::mt19937 random(11);
+    const std::string signs = "ab*?[]!-/.\\";
+    int matched = 0;
+    for (int round = 0; round < 200000; ++round) {
+        std::string pattern;
+        std::string name;
+        for (unsigned i = 0; i < random() % 7; ++i) {
+            pattern += signs[random() % signs.size()];
+        }
+        for (unsigned i = 0; i < random() % 6; ++i) {
+            name += "ab/.-"[random() % 5];
+        }
+        // Where a pattern is not well formed POSIX lets everybody do as they like.
+        if (pattern.find('[') != std::string::npos || (!pattern.empty() && pattern.back() == '\\')) {
+            continue;
+        }
+        const bool truth = fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+        CAPTURE(pattern);
+        CAPTURE(name);
+        REQUIRE(glob_matches(pattern.c_str(), name.c_str()) == truth);
+        matched += truth ? 1 : 0;
+    }
+    CHECK(matched > 1000);
+    for (const char* pattern : {"[ab]x", "[!a]x", "[a-c]x", "*[0-9]", "a[]]b", "[^x]y", "data.[ch]"}) {
+        for (const char* name : {"ax", "bx", "zx", "run7", "a]b", "zy", "data.c", "data.d", ""}) {
+            CAPTURE(pattern);
+            CAPTURE(name);
+            CHECK(glob_matches(pattern, name) == (fnmatch(pattern, name, 0) == 0));
+        }
+    }
+}
+
+TEST_CASE("a pattern without a slash is also tried on the last part of the path") {
+    CHECK(pattern_covers("GRIBFILE.*", "./GRIBFILE.AAA", nullptr));
+    CHECK(pattern_covers("*nemsio", "/scratch/run/sfc.nemsio", nullptr));
+    CHECK(pattern_covers("/scratch/*", "x", "/scratch/x"));
+    CHECK_FALSE(pattern_covers("run/*", "/scratch/x", "/scratch/x"));
+}
+
+TEST_CASE("settings of production job scripts mean what they say") {
+    SUBCASE("weather") {
+        const auto settings = parse("*nemsio:verbose:size=4M,*:verbose:size=4M");
+        REQUIRE(settings->count == 2);
+        CHECK(std::string(settings->rules[0].pattern) == "*nemsio");
+        CHECK(settings->rules[0].size == 4U << 20U);
+        CHECK(settings->rules[0].count == 4);
+        CHECK(settings->rules[1].verbose);
+    }
+    SUBCASE("many large buffers") {
+        const auto settings = parse("*IOR_POSIX*:count=32:size=1g:prefetch=8:preflush=8");
+        CHECK(settings->rules[0].size == 1U << 30U);
+        CHECK(settings->rules[0].count == 32);
+        CHECK(settings->rules[0].prefetch == 8);
+        CHECK(settings->rules[0].preflush == 8);
+    }
+    SUBCASE("earthquakes, with the standard streams") {
+        const auto settings = parse("*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*.e:size=2M,%stdout,%stderr");
+        REQUIRE(settings->count == 2);
+        CHECK(settings->rules[0].ignore_flush);
+        CHECK(settings->rules[0].lazy_close);
+        CHECK_FALSE(settings->rules[1].lazy_close);
+        CHECK(settings->standard_output_bytes == 1U << 20U);
+    }
+    SUBCASE("blanks after an equals sign, an old member") {
+        const auto settings = parse("*:size= 1M:count=4:vbuffer_count=4096:prefetch=1");
+        CHECK(settings->rules[0].size == 1U << 20U);
+        CHECK(settings->rules[0].prefetch == 1);
+    }
+    CHECK(warnings.empty());
+}
+
+TEST_CASE("what cannot be meant is said, and the rest is used") {
+    CHECK(parse("12M:verbose")->count == 1);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("looks like a size") != std::string::npos);
+    CHECK(parse("*:sice=4M:count=7")->rules[0].count == 7);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("sice=4M") != std::string::npos);
+    CHECK(parse("*:size=lots")->rules[0].size == 1U << 20U);
+    CHECK(warnings.size() == 1);
+    CHECK(parse("*:size=1")->rules[0].size == 512);
+    CHECK(warnings.size() == 1);
+    CHECK(parse(":size=4M,*.dat")->count == 1);
+    CHECK(warnings.size() == 1);
+    CHECK(parse("")->count == 0);
+    CHECK(parse(",,\n ,")->count == 0);
+    CHECK(warnings.empty());
+    CHECK(parse("%process:threads=1:maxmem=64M:age=9")->limits.threads == 1);
+    CHECK(warnings.empty());
+    CHECK(parse("%process:thread=1")->count == 0);
+    CHECK(warnings.size() == 1);
+}
+
+TEST_CASE("a settings file has one entry a line, and comments") {
+    const auto settings = parse("# ours\n*.dat:size=2M\n\n  # off for these\n*.log:off\nname#1\n");
+    REQUIRE(settings->count == 3);
+    CHECK(std::string(settings->rules[2].pattern) == "name#1");
+    CHECK(rule_for(*settings, "run.log", "/scratch/run.log") == nullptr);
+    CHECK(rule_for(*settings, "run.dat", "/scratch/run.dat") == &settings->rules[0]);
+}
+
+TEST_CASE("system paths are covered only by a pattern that names them") {
+    const auto settings = parse("*");
+    CHECK(rule_for(*settings, "/etc/hosts", "/etc/hosts") == nullptr);
+    CHECK(rule_for(*settings, "shm", "/dev/shm/x") != nullptr);
+    CHECK(rule_for(*parse("/etc/*"), "/etc/hosts", "/etc/hosts") != nullptr);
+}
+
+TEST_CASE("no text makes the parser stumble") {
+    std::mt19937 random(3);
+    const std::string signs = "*:=,%#\n 0129kMgsizecountverbose\\[]";
+    for (int round = 0; round < 50000; ++round) {
+        std::string text;
+        for (unsigned i = 0; i < random() % 40; ++i) {
+            text += signs[random() % signs.size()];
+        }
+        const auto settings = parse(text);
+        REQUIRE(settings->count <= Settings::most_rules);
+        for (std::size_t i = 0; i < settings->count; ++i) {
+            REQUIRE(settings->rules[i].size >= 512);
+            REQUIRE(settings->rules[i].count >= 1);
+        }
+    }
+}

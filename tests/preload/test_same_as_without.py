@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program cannot tell: results, errors, offsets, sizes and files are those of a run without the library."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+Program = Callable[[str], Path]
+
+# From pages smaller than a record to one page for everything; with and without guessing what pays.
+PARAMS = {
+    "tiny": "*:size=512:count=3:eager",
+    "small": "*:size=4k:count=4",
+    "ahead": "*:size=64k:count=2:prefetch=1:eager",
+    "usual": "*",
+    "many": "*:size=16k:count=32:prefetch=4:preflush=4:eager",
+    "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
+    "no threads": "*:size=8k:count=8:eager,%process:threads=0",
+}
+SCENARIOS = [
+    "left_open",
+    "fast_exit",
+    "quick",
+    "raw_exit",
+    "aborts",
+    "at_exit_handler",
+    "in_destructor",
+    "forks",
+    "borrows",
+    "spawns",
+    "asks_shell",
+    "replaces_itself",
+    "sends_descriptor",
+    "closes_all",
+    "to_stdout",
+    "streams_too",
+    "opens_again",
+    "appends",
+    "replaces_file",
+    "maps",
+    "refuses",
+    "limited",
+    "threads",
+    "threads_one_offset",
+    "cancels",
+    "interrupted",
+    "locks",
+    "closed_stderr",
+]
+
+
+@pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 104])
+def test_a_random_list_of_calls(preload: Preload, program: Program, memory: Path, params: str, seed: int) -> None:
+    command = [program("operations"), ".", str(seed), "2000", "20000"]
+    without = preload.outcome(command, memory / "without")
+    assert without.code == 0
+    assert len(without.out.splitlines()) > 3000
+    assert preload.outcome(command, memory / "with", IOBUF_PARAMS=params) == without
+
+
+def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
+    command = [program("operations"), ".", "5", "700", "20000"]
+    without = preload.outcome(command, tmp_path / "without")
+    assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=PARAMS["direct"]) == without
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("mode", ["small", "usual", "trace"])
+def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
+    command = [program("hazards"), scenario]
+    without = preload.outcome(command, tmp_path / "without")
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    variables = {"SONDE_TRACE": str(traces)} if mode == "trace" else {"IOBUF_PARAMS": PARAMS[mode]}
+    assert preload.outcome(command, tmp_path / "with", **variables) == without
+
+
+def test_all_scenarios_are_run(program: Program) -> None:
+    listed = subprocess.run([program("hazards"), "--list"], capture_output=True, text=True, check=True).stdout
+    assert listed.split() == SCENARIOS

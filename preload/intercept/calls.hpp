@@ -26,7 +26,6 @@ using Actions = const posix_spawn_file_actions_t*;
 using Attributes = const posix_spawnattr_t*;
 }  // namespace sonde
 
-// X(result, name, (types), (types with names))
 #define SONDE_CALLS_OPENING(X)                                                    \
     X(int, open, (sonde::Path path, int flags, mode_t mode))                      \
     X(int, open64, (sonde::Path path, int flags, mode_t mode))                    \

@@ -124,6 +124,7 @@ def synthesize(folder: Path, month: str, count: int, number: np.random.Generator
         "measured": np.ones(count * times, bool),
         "done": np.ones(count * times, bool),
         "stopped_by": ["volume"] * (count * times),
+        "definition": ["sonde total"] * (count * times),
         "bytes": np.full(count * times, 2**40),
         "ops": np.full(count * times, 2**20),
         "failed": np.zeros(count * times, int),

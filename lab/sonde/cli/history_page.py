@@ -12,6 +12,7 @@ from sonde.cli.comparison_words import percent
 from sonde.cli.trend_words import change_size, name_of, promise, told, value_of
 from sonde.report.history_chart import History, Mark, Stretch, history_chart
 from sonde.report.plot import table
+from sonde.report.strip_chart import strip_chart
 from sonde.report.study import Section, Study
 from sonde.trends.changes import Change, Event
 from sonde.trends.series import moment
@@ -19,6 +20,8 @@ from sonde.trends.survey import Standing, Survey
 
 # Series with a picture; of more than these, those without a change are only in the table.
 _MOST_PICTURES = 60
+# Series whose spread by date is drawn.
+_MOST_SPREADS = 12
 # Series that an event must have changed to be marked in the pictures of the others.
 _MANY = 3
 # Events that stand in the open.
@@ -41,7 +44,7 @@ def history_study(found: Survey, measure: str) -> Study:
         lead=promise(found),
         facts=facts,
         alarms=[f"Slower within the last ten runs: {names}{more}."] if slower else [],
-        sections=[_events(found), _pictures(found, begin, end), _standings(found)],
+        sections=[_events(found), _pictures(found, begin, end), *_by_date(found), _standings(found)],
     )
 
 
@@ -120,8 +123,9 @@ def _history(one: Standing, found: Survey) -> History:
         for event in found.events
         if len(event.changes) >= _MANY and not mine & {change.first_after for change in event.changes}
     ]
-    unit = "op/s" if one.series.unit == "op/s" else "B/s"
-    return History(_name(one, found), _words(one), unit, times.tolist(), values.tolist(), stretches, [*own, *others])
+    return History(
+        _name(one, found), _words(one), _unit(one), times.tolist(), values.tolist(), stretches, [*own, *others]
+    )
 
 
 def _words(one: Standing) -> str:
@@ -137,6 +141,27 @@ def _words(one: Standing) -> str:
     else:
         words.append("No change; too few runs to say what would show.")
     return " ".join(words)
+
+
+def _by_date(found: Survey) -> list[Section]:
+    """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
+    ordered = sorted(found.standings, key=lambda one: (not one.slower, -len(one.changes), -one.noise))
+    charts = [
+        chart.render()
+        for one in ordered[:_MOST_SPREADS]
+        if (chart := strip_chart(_name(one, found), _unit(one), one.series.times, one.series.values)) is not None
+    ]
+    left = len(found.standings) - len(charts)
+    words = ["Two shapes one above the other are two kinds of days; a long tail downwards is other people's work."]
+    return (
+        [Section("Spread by date", [*words, *([f"{left} more series are not drawn."] * (left > 0))], charts)]
+        if charts
+        else []
+    )
+
+
+def _unit(one: Standing) -> str:
+    return "op/s" if one.series.unit == "op/s" else "B/s"
 
 
 def _standings(found: Survey) -> Section:

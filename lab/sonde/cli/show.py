@@ -18,6 +18,7 @@ from sonde.model.record import RecordReader, read_record
 from sonde.store.archive import RECORD, Archive
 from sonde.store.durable import read_json
 from sonde.store.summary import NAME as SUMMARY
+from sonde.store.tags import read_tags
 
 
 @click.command("show")
@@ -66,6 +67,7 @@ def _read(folder: Path) -> RecordReader:
 
 def _document(folder: Path, record: RecordReader | None) -> dict[str, Any]:
     summary = read_json(folder / SUMMARY) or {}
+    summary |= {"tags": read_tags(folder)}
     if record is None:
         return {**summary, "folder": str(folder)}
     phases = []

@@ -64,7 +64,7 @@ def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
         cache=text("cache") or "unknown",
     )
     named = {name for names in columns.columns.values() for name in names}
-    name = "-".join([*experiment.values(), op])
+    name = "-".join(value for value in experiment.values() if value) or op
     return ImportedRun(
         tool=columns.tool,
         name=name,

@@ -64,6 +64,7 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "measured": "bool",
     "done": "bool",
     "stopped_by": "text",
+    "definition": "text",  # whose number it is
     "bytes": "int",
     "ops": "int",
     "failed": "int",
@@ -133,7 +134,7 @@ def _phase_rows(run: Summary) -> list[Row]:
     started_s = epoch_seconds(run.started)
     for position, phase in enumerate(run.phases):
         row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
-        row |= {name: _text(phase.get(name)) for name in ("phase", "op", "backend", "stopped_by")}
+        row |= {name: _text(phase.get(name)) for name in ("phase", "op", "backend", "stopped_by", "definition")}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}
         row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES, OPERATIONS)}

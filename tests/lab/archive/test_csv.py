@@ -53,14 +53,14 @@ def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: 
     assert answer.code == 0, answer.err
     assert "7 runs came into the archive" in answer.out
     series = all_series(Archive(archive))
-    found = {(one.key.system, one.key.file_system, one.plan, len(one)): one for one in series}
+    found = {(one.key.system, one.key.file_system, one.plan, one.key.op, len(one)) for one in series}
     assert set(found) == {
-        ("knl", "scratch", "ior-shared-write", 2),
-        ("knl", "scratch", "ior-per_task-write", 1),
-        ("knl", "unknown", "ior-shared-write", 1),
-        ("hsw", "scratch", "ior-shared-write", 1),
-        ("knl", "scratch", "ior-shared-read", 1),
-        ("knl", "scratch", "ior-shared-write", 1),
+        ("knl", "scratch", "ior-shared", "write", 2),
+        ("knl", "scratch", "ior-per_task", "write", 1),
+        ("knl", "unknown", "ior-shared", "write", 1),
+        ("hsw", "scratch", "ior-shared", "write", 1),
+        ("knl", "scratch", "ior-shared", "read", 1),
+        ("knl", "scratch", "ior-shared", "write", 1),
     }
     assert len(series) == 6, "4,096 tasks and 1,024 are two"
     (daily,) = [one for one in series if len(one) == 2]

@@ -40,6 +40,7 @@ def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
     assert sonde("tag", "--json").json == {"accepted": 1, "v2": 2}
     assert sonde("tag", "--tag", "v2", "--remove", "v2", "--json").json == {A: ["accepted"], C: []}
     assert sonde("tag", A).out.split() == [A, "accepted"]
+    assert sonde("query", "SELECT DISTINCT definition FROM phases", "--json").json == [{"definition": "sonde total"}]
 
 
 @pytest.mark.parametrize(

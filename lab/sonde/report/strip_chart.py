@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A series by date: for each day, week, month or year every run as a dot, the shape they make, median and middle half.
+
+A level says what was usual; this says how it was spread: two shapes one above the other are two kinds of day.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sonde.report import quantities
+from sonde.report.axes import Axis, Tick, amount_axis
+from sonde.report.plot import Chart, Panel, Tip, fixed, table
+from sonde.stats.density import log_density
+from sonde.stats.spread import variation
+
+_HEIGHT = 170
+_MOST_PERIODS = 26
+# Fewer values than this have no shape; they stay dots.
+_FEWEST_FOR_SHAPE = 8
+_STEPS = 48
+# Half of the width that a period takes, as a share of its place.
+_HALF = 0.42
+_GRID = 2.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Period:
+    """The runs of one stretch of the calendar."""
+
+    name: str
+    values: Floats
+
+
+def periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
+    """The word for the length of a period, and the periods that hold runs, the oldest first. The shortest length with
+    at most 26 of them is taken. `times` are seconds since 1970."""
+    for word, name in _LENGTHS:
+        names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in times])
+        distinct = sorted(set(names.tolist()))
+        if len(distinct) <= _MOST_PERIODS or word == _LENGTHS[-1][0]:
+            return word, [Period(one, values[names == one]) for one in distinct]
+    raise AssertionError("the last length always fits")
+
+
+def _week(moment: datetime) -> str:
+    return f"{moment - timedelta(days=moment.weekday()):%Y-%m-%d}"
+
+
+def _quarter(moment: datetime) -> str:
+    return f"{moment.year}-Q{(moment.month + 2) // 3}"
+
+
+_LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
+    ("day", lambda moment: f"{moment:%Y-%m-%d}"),
+    ("week", _week),
+    ("month", lambda moment: f"{moment:%Y-%m}"),
+    ("quarter", _quarter),
+    ("year", lambda moment: f"{moment:%Y}"),
+)
+
+
+def strip_chart(title: str, unit: str, times: Floats, values: Floats) -> Chart | None:
+    """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
+    word, found = periods(times, values)
+    if len(found) < 2:
+        return None
+    highest = float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
+    scale = amount_axis(highest, unit)
+    panel = Panel(Axis(0.0, float(len(found)), _ticks(found)), scale, _HEIGHT, scale.unit)
+    for at, one in enumerate(found):
+        _draw(panel, at, one)
+    panel.tips = [
+        Tip(at / len(found), (at + 1) / len(found), "\n".join(_words(one, unit))) for at, one in enumerate(found)
+    ]
+    medians = [float(np.median(one.values)) for one in found]
+    words = (
+        f"{title} by {word}: {quantities.plural(len(values), 'run')} in {quantities.plural(len(found), word)};"
+        f" medians from {_rate(min(medians), unit)} to {_rate(max(medians), unit)}"
+    )
+    cut = int((values > scale.high).sum())
+    above = f" {quantities.plural(cut, 'run')} above the scale." if cut else ""
+    caption = f"One {word} a column. Every run is a dot; line: median, bar: the middle half.{above}"
+    return Chart(
+        kind="strips",
+        title=title,
+        words=words,
+        panels=[panel],
+        caption=Markup("<span>{}</span>").format(caption),
+        table=_table(word, found, unit),
+    )
+
+
+def _ticks(found: Sequence[Period]) -> tuple[Tick, ...]:
+    """Every name while there is room for it, else every second, third, …"""
+    every = math.ceil(len(found) / 7)
+    return tuple(
+        Tick((at + 0.5) / len(found), one.name, minor=(at // every) % 2 == 1)
+        for at, one in enumerate(found)
+        if at % every == 0
+    )
+
+
+def _draw(panel: Panel, at: int, one: Period) -> None:
+    """One period: the shape, the dots in it, the middle half and the median."""
+    center = at + 0.5
+    inside = np.sort(one.values[one.values <= panel.y.high])
+    if inside.size == 0:
+        return
+    shaped = inside.size >= _FEWEST_FOR_SHAPE and inside[-1] > inside[0] * 1.001 and inside[0] > 0
+    widths = np.full(inside.size, 0.25)
+    if shaped:
+        places = np.geomspace(inside[0], inside[-1], _STEPS)
+        density = log_density(inside, places)
+        reach = density / density.max() * _HALF
+        panel.path("band all", _outline(panel, center, places, reach))
+        widths = np.interp(inside, places, reach)
+    panel.path("dots small", _dots(panel, center, inside, widths))
+    if inside.size >= _FEWEST_FOR_SHAPE:
+        lower, upper = np.quantile(inside, [0.25, 0.75])
+        panel.box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
+    panel.horizontal("level", float(np.median(one.values)), center - 0.3, center + 0.3)
+
+
+def _outline(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
+    right = [(panel.px(center + wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
+    left = [(panel.px(center - wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
+    points = [*right, *reversed(left)]
+    return "M" + "L".join(f"{fixed(x)} {fixed(y)}" for x, y in points) + "Z"
+
+
+def _dots(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
+    """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
+    sequence in base 2 spreads neighbors evenly."""
+    aside = np.array([_corput(number + 1) for number in range(values.size)]) * 2 - 1
+    spots = dict.fromkeys(
+        (
+            round(_GRID * panel.px(center + move * wide * 0.9)) / _GRID,
+            round(_GRID * panel.py(float(value))) / _GRID,
+        )
+        for value, move, wide in zip(values, aside.tolist(), widths.tolist(), strict=True)
+    )
+    return "".join(f"M{fixed(x)} {fixed(y)}h0" for x, y in spots)
+
+
+def _corput(number: int) -> float:
+    found, part = 0.0, 0.5
+    while number:
+        found += part * (number & 1)
+        number, part = number >> 1, part / 2
+    return found
+
+
+def _words(one: Period, unit: str) -> list[str]:
+    words = [one.name, quantities.plural(one.values.size, "run"), f"median {_rate(float(np.median(one.values)), unit)}"]
+    if one.values.size >= _FEWEST_FOR_SHAPE:
+        low, high = (_rate(float(value), unit) for value in np.quantile(one.values, [0.1, 0.9]))
+        words.append(f"eight of ten {low} to {high}")
+    return words
+
+
+def _table(word: str, found: Sequence[Period], unit: str) -> Markup:
+    rows = [
+        (
+            one.name,
+            f"{one.values.size:,}",
+            *(_rate(float(value), unit) for value in np.quantile(one.values, [0.0, 0.25, 0.5, 0.75, 1.0])),
+            _variation(one.values),
+        )
+        for one in found
+    ]
+    columns = [word.capitalize(), "Runs", "Lowest", "Lower quarter", "Median", "Upper quarter", "Highest", "COV"]
+    return table(columns, rows, f"Runs of each {word}")
+
+
+def _variation(values: Floats) -> str:
+    """Standard deviation over mean, with its interval where there are values enough for one."""
+    if values.size < 2 or values.mean() <= 0:
+        return "-"
+    found = variation(values)
+    interval = f" ({100 * found.low:.0f}–{100 * found.high:.0f})" if found.low is not None and found.high else ""
+    return f"{100 * found.value:.1f}{interval} %"
+
+
+def _rate(value: float, unit: str) -> str:
+    return str(quantities.operation_rate(value) if unit == "op/s" else quantities.byte_rate(value))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages over many runs: the spread by date says what the runs say, and ten thousand of them open at once."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sonde.report.strip_chart import periods, strip_chart
+from sonde.stats.density import log_density
+
+DAY = 86400.0
+BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("days", "word", "first"),
+    [
+        (10, "day", "2026-01-01"),
+        (90, "week", "2025-12-29"),
+        (365, "month", "2026-01"),
+        (365 * 4, "quarter", "2026-Q1"),
+        (365 * 20, "year", "2026"),
+    ],
+)
+def test_a_period_is_the_shortest_that_fits(days: int, word: str, first: str) -> None:
+    times = BEGIN + DAY * np.arange(days)
+    found_word, found = periods(times, np.ones(days))
+    assert found_word == word
+    assert found[0].name == first
+    assert 2 <= len(found) <= 26
+    assert sum(one.values.size for one in found) == days
+
+
+def test_every_run_is_in_its_month() -> None:
+    times = np.array(
+        [datetime(2026, month, day, tzinfo=UTC).timestamp() for month in range(1, 13) for day in (1, 14, 28)]
+    )
+    word, found = periods(times, np.repeat(np.arange(1.0, 13.0), 3) * 1e9)
+    assert word == "month"
+    assert {one.name: set(one.values) for one in found}["2026-07"] == {7e9}
+    assert [one.values.size for one in found] == [3] * 12
+
+
+def plain(chart: Any) -> str:
+    """The page of a chart with ordinary blanks."""
+    return str(chart.render()).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+def test_the_chart_says_its_figures() -> None:
+    times = BEGIN + DAY * np.arange(60)
+    values = np.where(np.arange(60) < 31, 2e9, 1e9) * np.tile([0.9, 1.0, 1.1], 20)
+    chart = strip_chart("daily · read", "B/s", times, values)
+    assert chart is not None
+    page = plain(chart)
+    assert "60 runs in 9 weeks" in page
+    assert "medians from 1.00 GB/s to 2.00 GB/s" in page
+    assert page.count('class="band all"') == 0, "seven values have no shape"
+    assert page.count('class="level"') == 9
+    assert "<script" not in page
+
+
+def test_values_far_above_all_others_do_not_flatten_the_rest() -> None:
+    values = np.full(100, 1e9)
+    values[50] = 1e12
+    chart = strip_chart("x", "B/s", BEGIN + DAY * np.arange(100), values)
+    assert chart is not None
+    assert "1 run above the scale" in plain(chart)
+
+
+def test_one_period_is_no_chart() -> None:
+    assert strip_chart("x", "B/s", np.array([BEGIN, BEGIN + 1]), np.array([1.0, 2.0])) is None
+
+
+def test_a_density_is_one() -> None:
+    ranks = (np.arange(500) + 0.5) / 500
+    values = 1e9 * np.exp([NormalDist(0, 0.2).inv_cdf(float(rank)) for rank in ranks])
+    places = np.exp(np.linspace(np.log(1e9) - 2, np.log(1e9) + 2, 2001))
+    density = log_density(values, places)
+    assert np.trapezoid(density, np.log(places)) == pytest.approx(1.0, abs=1e-6)
+    assert places[density.argmax()] == pytest.approx(1e9, rel=0.1)
+    # The density of a normal distribution with this deviation, at its middle; the kernel flattens it a little.
+    assert density.max() == pytest.approx(1 / (0.2 * np.sqrt(2 * np.pi)), rel=0.1)
+    assert log_density(7 * values, 7 * places) == pytest.approx(density), "a factor moves it and changes nothing"
+    assert log_density(np.ones(5), np.array([1.0])).size == 1, "equal values are no error"
+    for wrong in (np.array([]), np.array([0.0]), np.array([-1.0])):
+        with pytest.raises(ValueError, match="above zero"):
+            log_density(wrong, places)
+
+
+def browser() -> Any:
+    """The browser of the tests of reports."""
+    path = Path(__file__).parents[1] / "report" / "browser.py"
+    spec = importlib.util.spec_from_file_location("browser_of_reports", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """10,000 runs in 40 series over a year, one of which fell by half in summer, as the page of `sonde trend`."""
+    from sonde.cli.main import main
+
+    pick = random.Random(3)
+    folder = tmp_path_factory.mktemp("many")
+    with (folder / "runs.csv").open("w") as file:
+        file.write("time,test,op,system,rate\n")
+        for number in range(10_000):
+            series = number % 40
+            at = datetime(2025, 11, 1, tzinfo=UTC) + timedelta(minutes=52 * number)
+            rate = 10 * (1 + series % 7) * pick.lognormvariate(0, 0.05) * (0.5 if series == 3 and number > 6000 else 1)
+            op = "write" if series % 2 else "read"
+            file.write(f"{at.isoformat()},test{series // 8},{op},s{series % 8},{rate:.4f}\n")
+    words = ("time=time", "experiment=test", "op=op", "system=system", "rate=rate GB/s")
+    options = [part for word in words for part in ("--map", word)]
+    archive = ["--archive", str(folder / "archive")]
+    assert main(["import", str(folder / "runs.csv"), *options, *archive]) == 0
+    assert main(["trend", *archive, "-o", str(folder / "trend.html")]) == 0
+    return folder / "trend.html"
+
+
+def test_ten_thousand_runs_are_a_small_page_without_script(history_of_many: Path) -> None:
+    text = history_of_many.read_text(encoding="utf-8")
+    assert len(text.encode()) < 5 << 20
+    assert "<script" not in text
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    assert "Spread by date" in text
+
+
+@pytest.mark.browser
+def test_ten_thousand_runs_open_within_a_second(history_of_many: Path) -> None:
+    chromium = browser()
+    if chromium.installed() is None:
+        pytest.skip("there is no Chromium here")
+    with chromium.browser() as tab:
+        tab.open(history_of_many)  # the first page pays for starting the browser
+        assert min(tab.open(history_of_many) for _ in range(3)) < 1.0
+        assert tab.messages == []
+        for width in (360, 1280):
+            tab.open(history_of_many, width=width)
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.evaluate("document.querySelectorAll('[data-chart=strips]').length") == 12

@@ -7,9 +7,10 @@
 namespace sonde::dialects {
 
 extern const Dialect ior_dialect;
+extern const Dialect mdtest_dialect;
 
 std::span<const Dialect* const> list() {
-    static const std::vector<const Dialect*> all{&ior_dialect};
+    static const std::vector<const Dialect*> all{&ior_dialect, &mdtest_dialect};
     return all;
 }
 

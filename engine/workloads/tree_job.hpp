@@ -48,11 +48,14 @@ struct TreeJob {
         }
         return sum;
     }
+    /// The item under whose name the content of this one was written.
+    static std::uint64_t written_as(const TreePart& part, std::uint64_t item) {
+        const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
+        return item < ring ? (item + part.rotation) % ring : item;
+    }
     /// Identity of the content of a task's item.
     std::uint64_t file_number(const TreePart& part, std::uint64_t item) const {
-        const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
-        const std::uint64_t moved = item < ring ? (item + part.rotation) % ring : item;
-        return static_cast<std::uint64_t>(part.owner) * shape.items() + moved;
+        return static_cast<std::uint64_t>(part.owner) * shape.items() + written_as(part, item);
     }
 };
 

@@ -68,6 +68,37 @@ bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kin
     return true;
 }
 
+/// IOR's content for a file: made for its task once, and marked with its number.
+template <class Time>
+std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
+    const TreePart& part = items_.part();
+    const plan::Payload& settings = this->job_.phase->data.payload;
+    const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
+                                    static_cast<std::uint32_t>(part.owner)};
+    if (packet_of_ != part.owner) {
+        packet_.resize(length_);
+        payload::prepare(packet, packet_.data(), length_);
+        packet_of_ = part.owner;
+    }
+    const std::uint64_t written_as = TreeJob::written_as(part, items_.item(k));
+    payload::mark(packet, packet_.data(), length_, tree_.shape.place(written_as).number);
+    return packet_;
+}
+
+/// What is written to the k-th file of the batch.
+template <class Time>
+std::span<const std::byte> TreeStream<Time>::content(std::size_t k) {
+    if (length_ == 0) {
+        return {};
+    }
+    if (payload::tells_itself(this->job_.phase->data.payload.kind)) {
+        return packet(k);
+    }
+    payload::Image& image = buffers_->image(0);
+    image.set_origin({tree_.file_number(items_.part(), items_.item(k)), items_.part().generation});
+    return {image.at(0, length_), length_};
+}
+
 template <class Time>
 bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
     const auto path = [this](std::size_t k) { return items_.path(k); };
@@ -87,12 +118,7 @@ bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
     return each(
         next, count, meters::kind_create, "create",
         [this, &how](std::size_t k) -> std::int64_t {
-            if (length_ > 0) {
-                const std::uint64_t number = tree_.file_number(items_.part(), items_.item(k));
-                payload::Image& image = buffers_->image(0);
-                image.set_origin({number, items_.part().generation});
-                how.content = {image.at(0, length_), length_};
-            }
+            how.content = content(k);
             const int result = names_.make_file(items_.at(), items_.name(k), how);
             return how.node && result == -EEXIST && !how.exclusive ? 0 : result;
         },
@@ -265,23 +291,40 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
     return true;
 }
 
+/// What is wrong with the k-th file, and where; empty when nothing is.
+template <class Time>
+std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint64_t& offset) {
+    const std::byte* found = buffers_->read_buffer(0);
+    const TreePart& part = items_.part();
+    if (payload::tells_itself(this->job_.phase->data.payload.kind)) {
+        const std::span<const std::byte> right = packet(k);
+        const auto first = std::mismatch(right.begin(), right.begin() + got, found).first;
+        offset = static_cast<std::uint64_t>(first - right.begin());
+        return offset == length_ ? std::string()
+               : got < length_ && offset == static_cast<std::uint64_t>(got)
+                   ? "nothing: the file ends there, at " + std::to_string(got) + " B of " + std::to_string(length_)
+                   : std::string("other bytes than IOR's content for this file");
+    }
+    payload::Image& expected = buffers_->expected();
+    expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
+    const auto wrong = payload::compare(expected, found, 0, length_, static_cast<std::uint64_t>(got));
+    offset = wrong ? wrong->offset : 0;
+    return wrong ? std::string(payload::text(wrong->kind)) + " data: " + wrong->text : std::string();
+}
+
 template <class Time>
 void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
-    const TreePart& part = items_.part();
-    if (part.generation == 0) {
+    if (items_.part().generation == 0 && !payload::tells_itself(this->job_.phase->data.payload.kind)) {
         return;
     }
     const std::uint64_t from = this->time_.raw();
-    payload::Image& expected = buffers_->expected();
-    expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
     this->meter_.checked_bytes += length_;
-    const auto wrong =
-        payload::compare(expected, buffers_->read_buffer(0), 0, length_, static_cast<std::uint64_t>(got));
-    if (wrong) {
+    std::uint64_t offset = 0;
+    const std::string wrong = compare(k, got, offset);
+    if (!wrong.empty()) {
         ++this->meter_.mismatches;
-        this->report(items_.path(k), "verify", 0, wrong->offset,
-                     std::string(payload::text(wrong->kind)) + " data, written by task " + std::to_string(part.owner) +
-                         ": " + wrong->text);
+        this->report(items_.path(k), "verify", 0, offset,
+                     wrong + " (written by task " + std::to_string(items_.part().owner) + ")");
     }
     const std::uint64_t spent = this->time_.raw() - from;
     this->paused_ += spent;

@@ -3,6 +3,7 @@
 // batches before.
 #pragma once
 
+#include "payload/ior_pattern.hpp"
 #include "workloads/buffers.hpp"
 #include "workloads/item_names.hpp"
 #include "workloads/timed_stream.hpp"
@@ -31,6 +32,9 @@ class TreeStream final : public TimedStream<Time> {
     bool read(std::uint64_t& next, std::size_t count);
     bool rename(std::uint64_t& next, std::size_t count);
     void check(std::size_t k, std::int64_t got);
+    std::span<const std::byte> content(std::size_t k);
+    std::span<const std::byte> packet(std::size_t k);
+    std::string compare(std::size_t k, std::int64_t got, std::uint64_t& offset);
     void sync();
     std::int64_t list(const char* path);
     void directory_name(std::uint64_t n, std::string& path) const;
@@ -45,6 +49,8 @@ class TreeStream final : public TimedStream<Time> {
     std::uint32_t length_ = 0;  ///< bytes of each operation
     std::array<std::string, 64> directories_;
     std::vector<std::byte> listing_;        ///< readdir
+    std::vector<std::byte> packet_;         ///< IOR's content: what the files of one task have in common, marked
+    int packet_of_ = -1;                    ///< that task
     std::string ring_start_, ring_before_;  ///< rename: the name that is kept aside, and the one before
 };
 

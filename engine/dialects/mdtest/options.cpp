@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of options.
+#include "dialects/mdtest/settings.hpp"
+#include "plan/parse.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <map>
+
+namespace sonde::dialects::mdtest {
+namespace {
+
+using plan::PlanError;
+
+/// A whole number, with mdtest's k, m, g, t, p (powers of 1024) where it takes sizes.
+std::int64_t number(const std::string& text, bool sizes, std::int64_t least, std::int64_t most) {
+    char* end = nullptr;
+    errno = 0;
+    const long long value = std::strtoll(text.c_str(), &end, 10);
+    std::string unit = end;
+    unsigned shift = 0;
+    if (sizes && unit.size() == 1) {
+        const std::size_t place = std::string("kmgtp").find(static_cast<char>(unit[0] | 0x20));
+        shift = place == std::string::npos ? 0 : 10 * (static_cast<unsigned>(place) + 1);
+        unit = shift > 0 ? "" : unit;
+    }
+    if (text.empty() || end == text.c_str() || !unit.empty() || errno != 0) {
+        throw PlanError("is \"" + text + "\", but must be a whole number" +
+                        (sizes ? ", which may end in k, m, g, t or p" : ""));
+    }
+    if (value < least || value > (most >> shift)) {
+        throw PlanError("is " + text + ", but must be from " + std::to_string(least) + " to " + std::to_string(most));
+    }
+    return value << shift;
+}
+
+int small(const std::string& text, int least, int most) {
+    return static_cast<int>(number(text, false, least, most));
+}
+
+std::uint64_t size(const std::string& text) {
+    constexpr std::int64_t most = 1LL << 40U;
+    return static_cast<std::uint64_t>(number(text, true, 0, most));
+}
+
+std::string packet_type(const std::string& text) {
+    static const std::map<std::string, std::string> known{{"t", "t"},      {"timestamp", "t"}, {"o", "o"},
+                                                          {"offset", "o"}, {"i", "i"},         {"incompressible", "i"},
+                                                          {"r", "r"},      {"random", "r"}};
+    const auto found = known.find(text);
+    if (found == known.end()) {
+        throw PlanError("is \"" + text +
+                        "\", but must be one of timestamp, offset, incompressible, random, t, o, i, r");
+    }
+    return found->second;
+}
+
+using S = Settings;
+using V = const std::string&;
+constexpr int many = 1 << 28;
+
+}  // namespace
+
+const std::vector<Option>& options() {
+    static const std::vector<Option> all{
+        {'C', "", false, "only create files and directories", [](S& s, V) { s.create = true; }},
+        {'T', "", false, "only stat files and directories", [](S& s, V) { s.stat = true; }},
+        {'E', "", false, "only read files", [](S& s, V) { s.read = true; }},
+        {'r', "", false, "only remove files and directories that earlier runs left", [](S& s, V) { s.remove = true; }},
+        {'U', "", false, "rename directories", [](S& s, V) { s.rename = true; }},
+        {'D', "", false, "directories only", [](S& s, V) { s.directories = true; }},
+        {'F', "", false, "files only", [](S& s, V) { s.files = true; }},
+        {'k', "", false, "make files with mknod", [](S& s, V) { s.make_node = true; }},
+        {'L', "", false, "items in the leaves of the tree only", [](S& s, V) { s.leaf_only = true; }},
+        {'P', "", false, "print rate and time", [](S& s, V) { s.print_both = true; }},
+        {0, "print-all-procs", false, "print the results of each task", [](S& s, V) { s.print_all = true; }},
+        {'R', "", false, "stat and read in random order", [](S& s, V) { s.random = true; }},
+        {'S', "", false, "all tasks use the same files", [](S& s, V) { s.shared_file = true; }},
+        {'c', "", false, "task 0 makes and removes everything", [](S& s, V) { s.by_first = true; }},
+        {'t', "", false, "time the overhead of unique directories (there is none here)",
+         [](S& s, V) { s.time_unique_overhead = true; }},
+        {'u', "", false, "a tree of its own for each task", [](S& s, V) { s.unique = true; }},
+        {'v', "", false, "say more; may be given several times", [](S& s, V) { ++s.verbose; }},
+        {'X', "verify-read", false, "verify what is read", [](S& s, V) { s.verify_read = true; }},
+        {0, "verify-write", false, "verify what was written by reading it back",
+         [](S& s, V) { s.verify_write = true; }},
+        {'y', "", false, "fsync each file after writing", [](S& s, V) { s.fsync = true; }},
+        {'Y', "", false, "sync the file system after each phase, timed", [](S& s, V) { s.sync = true; }},
+        {'Z', "", false, "print time instead of rate", [](S& s, V) { s.print_time = true; }},
+        {0, "warningAsErrors", false, "a warning ends the run", [](S& s, V) { s.warnings_are_errors = true; }},
+        {0, "showRankStatistics", false, "statistics over tasks too", [](S& s, V) { s.rank_statistics = true; }},
+        {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
+        {'b', "", true, "branching factor of the tree (1)", [](S& s, V v) { s.branching = small(v, 1, many); }},
+        {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
+        {'B', "", true, "no barriers between phases: refused unless 0",
+         [](S& s, V v) { s.no_barriers = small(v, 0, 1); }},
+        {'e', "", true, "bytes to read from each file (0: open and close)", [](S& s, V v) { s.read_bytes = size(v); }},
+        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = small(v, 1, many); }},
+        {'G', "", true, "signature of the content",
+         [](S& s, V v) {
+             const std::int64_t value = number(v, false, INT32_MIN, UINT32_MAX);
+             s.signature = value == -1 ? std::nullopt : std::optional(value);
+         }},
+        {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = small(v, 1, 100'000); }},
+        {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = size(v); }},
+        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = small(v, 0, many); }},
+        {'n', "", true, "items of each task", [](S& s, V v) { s.items = size(v); }},
+        {'N', "", true, "stat the items of the N-th next task, read those of the 2 N-th, remove those of the 3 N-th",
+         [](S& s, V v) { s.shift = small(v, 0, many / 8); }},
+        {'p', "", true, "seconds to wait before the directory and the file tests",
+         [](S& s, V v) { s.delay_s = small(v, 0, many); }},
+        {0, "random-seed", true, "seed for -R", [](S& s, V v) { s.random_seed = number(v, false, 0, INT32_MAX); }},
+        {'s', "", true, "step of the number of tasks (1)", [](S& s, V v) { s.step = small(v, 1, many); }},
+        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, 10); }},
+        {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = size(v); }},
+        {'W', "", true, "stonewall of file creation in seconds; then all go on to the count of the fastest",
+         [](S& s, V v) { s.stonewall_s = small(v, 0, many); }},
+        {'x', "", true, "file that holds how many items were created before the stonewall",
+         [](S& s, V v) { s.status_file = v; }},
+        {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = small(v, 0, 100'000); }},
+        {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
+         [](S& s, V v) { s.packets = packet_type(v); }},
+        {0, "run-cmd-before-phase", true, "shell command before each phase, untimed, once on each node",
+         [](S& s, V v) { s.before_phase = v; }},
+        {0, "saveRankPerformanceDetails", true, "CSV file with rate and time of each task",
+         [](S& s, V v) { s.rank_details = v; }},
+    };
+    return all;
+}
+
+std::string why_refused(const std::string& name) {
+    static const std::map<std::string, const char*> refused{
+        {"run-cmd-after-phase",
+         "is refused: a command inside the timed part would be measured as storage; use --run-cmd-before-phase, which "
+         "runs before the next phase"},
+        {"savePerOpDataCSV",
+         "is refused: a line for each operation and task would disturb what is measured; the record holds the latency "
+         "histogram and the rate over time of every phase (--sonde-record FILE)"},
+        {"g",
+         "is refused: the default layout of Lustre directories needs liblustreapi, which this engine does not use; "
+         "set it with `lfs setdirstripe -D` before the run"},
+        {"posix.odirect",
+         "is refused: direct I/O of whole small files is not offered here; use a plan with data.io.direct"},
+        {"posix.rangelocks", "is refused: byte-range locks are not used here"},
+        {"allocateBufferOnGPU", "is refused: buffers in GPU memory are not built into this engine"},
+        {"GPUid", "is refused: buffers in GPU memory are not built into this engine"},
+        {"gpuDirect", "is refused: buffers in GPU memory are not built into this engine"},
+    };
+    const auto found = refused.find(name);
+    if (found != refused.end()) {
+        return found->second;
+    }
+    for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs.", "dummy.", "mpiio.", "mmap.", "aio."}) {
+        if (name.starts_with(module)) {
+            return "is refused: options of interfaces are not read for names; set layouts on the directory before the "
+                   "run";
+        }
+    }
+    return {};
+}
+
+std::string help_text() {
+    std::string text =
+        "sonde-engine mdtest: mdtest's command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
+    for (const bool values : {false, true}) {
+        text += values ? "\nWith a value (-n 10, -n=10 or -n10):\n" : "\nFlags, which may be joined (-FCu):\n";
+        for (const Option& option : options()) {
+            if (option.takes_value != values) {
+                continue;
+            }
+            std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
+            if (*option.word != '\0') {
+                names += (names.empty() ? "" : ", ") + std::string("--") + option.word;
+            }
+            names.resize(std::max<std::size_t>(names.size() + 1, 30), ' ');
+            text += "  " + names + option.help + "\n";
+        }
+    }
+    text.pop_back();
+    return text;
+}
+
+}  // namespace sonde::dialects::mdtest

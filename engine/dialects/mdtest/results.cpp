@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mdtest/results.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sonde::dialects::mdtest {
+namespace {
+
+using nlohmann::ordered_json;
+
+void take_rows(Measured& test, const ordered_json& table, int tasks) {
+    const auto& columns = table.at("columns");
+    const auto column = [&columns](const char* name) {
+        return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+    };
+    const std::size_t task = column("task");
+    const std::size_t ops = column("ops");
+    const std::size_t end = column("end_s");
+    test.items.resize(static_cast<std::size_t>(tasks), 0);
+    test.ends.resize(static_cast<std::size_t>(tasks), 0);
+    for (const auto& row : table.at("rows")) {
+        const auto number = row.at(task).get<std::size_t>();
+        if (number < test.items.size()) {
+            test.items[number] += row.at(ops).get<double>();
+            test.ends[number] += row.at(end).get<double>();
+        }
+    }
+}
+
+void take_end(Measured& test, const ordered_json& end) {
+    const double done = end.at("ops").at("done");
+    test.operations += done;
+    test.entries = end.value("entries", 0.0);
+    if (end.at("rates").contains("total")) {
+        test.ops_per_s = end.at("rates").at("total").at("ops_per_s");
+    }
+    for (const auto& [kind, latency] : end.at("latency").items()) {
+        if (kind != "fsync") {
+            test.median_ns = latency.at("p50_ns");
+            test.p99_ns = latency.at("p99_ns");
+        }
+    }
+    test.done = true;
+}
+
+}  // namespace
+
+void Results::line(std::string_view type, const ordered_json& content, int tasks) {
+    if (type == "finding" && content.at("severity") != "info") {
+        findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
+    }
+    const auto name = content.contains("phase") ? phase_named(content.at("phase").get<std::string>()) : std::nullopt;
+    if (!name || static_cast<std::size_t>(name->iteration) >= iteration.size()) {
+        return;
+    }
+    Measured& test = iteration[static_cast<std::size_t>(name->iteration)][static_cast<std::size_t>(name->test)];
+    if (type == "phase_end") {
+        take_end(test, content);
+        if (content.contains("verify")) {
+            mismatches += content.at("verify").at("mismatches").get<std::uint64_t>();
+        }
+        if (name->test == file_create && content.at("rates").contains("stonewall") &&
+            content.at("stopped_by") == "stonewall") {
+            stonewall_s = content.at("rates").at("stonewall").at("seconds");
+            stonewall_items = content.at("rates").at("stonewall").at("ops");
+        }
+    } else if (type == "verification") {
+        mismatches += content.at("mismatches").get<std::uint64_t>();
+    } else if (type == "tasks") {
+        take_rows(test, content, tasks);
+        const auto last = std::max_element(test.ends.begin(), test.ends.end());
+        test.time = last == test.ends.end() ? 0 : *last;
+        if (name->test == file_create && !test.items.empty()) {
+            most_created = static_cast<std::uint64_t>(*std::max_element(test.items.begin(), test.items.end()));
+        }
+    }
+}
+
+void Results::share_out(int tasks, const Settings& settings) {
+    for (auto& all : iteration) {
+        for (int i = 0; i < tests; ++i) {
+            Measured& test = all[static_cast<std::size_t>(i)];
+            const bool by_one = settings.by_first || (settings.shared_file && i == file_remove);
+            if (!test.done || !by_one || i == tree_create || i == tree_remove) {
+                continue;
+            }
+            const double sum = std::accumulate(test.items.begin(), test.items.end(), 0.0);
+            // With -c files are made by the first and opened by all: mdtest counts them once.
+            const double times = settings.by_first && i == file_create ? 2.0 : 1.0;
+            const double each = settings.shared_file ? sum : sum / tasks / times;
+            std::fill(test.items.begin(), test.items.end(), each);
+            std::fill(test.ends.begin(), test.ends.end(), test.time);
+        }
+    }
+}
+
+Row row_of(const std::vector<double>& values) {
+    if (values.empty()) {
+        return {};
+    }
+    const auto count = static_cast<double>(values.size());
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    Row row{*most, *least, std::accumulate(values.begin(), values.end(), 0.0) / count, 0};
+    for (const double value : values) {
+        row.deviation += (value - row.mean) * (value - row.mean);
+    }
+    row.deviation = values.size() > 1 ? std::sqrt(row.deviation / (count - 1)) : 0;
+    return row;
+}
+
+}  // namespace sonde::dialects::mdtest

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the record says about each test of each iteration, and mdtest's arithmetic on it.
+#pragma once
+
+#include "dialects/mdtest/translate.hpp"
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace sonde::dialects::mdtest {
+
+/// One test of one iteration.
+struct Measured {
+    bool done = false;
+    std::vector<double> items;  ///< by task
+    std::vector<double> ends;   ///< by task: seconds from the common start to the end of its own work
+    double time = 0;            ///< seconds from the common start to the end of the last task
+    double operations = 0;      ///< really done by all
+    double ops_per_s = 0;       ///< ours: operations / (first start to last end)
+    double median_ns = 0, p99_ns = 0;
+    double entries = 0;
+};
+
+struct Results {
+    explicit Results(int iterations = 0) : iteration(static_cast<std::size_t>(iterations)) {}
+
+    std::vector<std::array<Measured, tests>> iteration;
+    std::uint64_t mismatches = 0;
+    double stonewall_s = 0, stonewall_items = 0;  ///< file creation: when it came, and how much all had done
+    std::uint64_t most_created = 0;               ///< files of the task that created most
+    std::vector<std::string> findings;            ///< warnings of the record, one sentence each
+
+    void line(std::string_view type, const nlohmann::ordered_json& content, int tasks);
+    /// -c and -S leave work to the first task; mdtest counts as if each had done its own.
+    void share_out(int tasks, const Settings& settings);
+};
+
+/// A row of mdtest's table over iterations: max, min, mean and sample standard deviation.
+struct Row {
+    double most = 0, least = 0, mean = 0, deviation = 0;
+};
+Row row_of(const std::vector<double>& values);
+
+}  // namespace sonde::dialects::mdtest

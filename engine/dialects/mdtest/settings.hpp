@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an mdtest command line says, before it is known who takes part.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sonde::dialects::mdtest {
+
+struct Settings {
+    std::string api = "POSIX";
+    std::string directory = "./out";
+    int branching = 1, depth = 0;
+    std::uint64_t items = 0, items_per_dir = 0;
+    bool create = false, stat = false, read = false, remove = false, rename = false;  ///< -C -T -E -r -U
+    bool files = false, directories = false;                                          ///< -F -D
+    bool leaf_only = false, unique = false, shared_file = false, by_first = false;    ///< -L -u -S -c
+    bool make_node = false;                                                           ///< -k
+    int no_barriers = 0;                                                              ///< -B
+    int first = 1, last = 0, step = 1;                                                ///< -f -l -s: numbers of tasks
+    int iterations = 1, shift = 0, delay_s = 0, stonewall_s = 0;                      ///< -i -N -p -W
+    std::string status_file;                                                          ///< -x
+    std::uint64_t write_bytes = 0, read_bytes = 0;                                    ///< -w -e
+    bool fsync = false, sync = false;                                                 ///< -y -Y
+    bool verify_read = false, verify_write = false;                                   ///< -X, --verify-write
+    std::optional<std::int64_t> signature;                                            ///< -G
+    std::string packets = "t";                                                        ///< --dataPacketType
+    bool random = false;                                                              ///< -R
+    std::int64_t random_seed = 0;
+    bool print_time = false, print_both = false, print_all = false, rank_statistics = false;  ///< -Z -P …
+    bool time_unique_overhead = false;                                                        ///< -t
+    int verbose = 0;
+    bool warnings_are_errors = false;
+    std::string before_phase;  ///< --run-cmd-before-phase
+    std::string rank_details;  ///< --saveRankPerformanceDetails
+    std::vector<std::string> warnings;
+
+    bool all_phases() const { return !create && !stat && !read && !remove && !rename; }
+    /// Loops over directories of their own, when both -n and -I are given.
+    std::uint64_t loops() const { return items > 0 && items_per_dir > 0 && !unique ? items / items_per_dir : 1; }
+};
+
+/// One option. `value` is empty for flags.
+struct Option {
+    char letter = 0;        ///< 0: a word only
+    const char* word = "";  ///< "": a letter only
+    bool takes_value = false;
+    const char* help = "";
+    void (*apply)(Settings& settings, const std::string& value) = nullptr;
+};
+
+/// Options of mdtest 4.1 that are read, in the order of its help.
+const std::vector<Option>& options();
+/// Why an option that mdtest has is not read; empty when mdtest does not have it either.
+std::string why_refused(const std::string& name);
+std::string help_text();
+
+/// From the words to settings that go together. Throws plan::PlanError with one sentence, or Help.
+Settings read_words(const std::vector<std::string>& words);
+
+}  // namespace sonde::dialects::mdtest

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mdtest/table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <numeric>
+
+namespace sonde::dialects::mdtest {
+namespace {
+
+template <class... Values>
+std::string worded(const char* format, Values... values) {
+    std::array<char, 512> text{};
+    std::snprintf(text.data(), text.size(), format, values...);
+    return text.data();
+}
+
+/// Over iterations, what `value` says of one test; only iterations that have it.
+std::vector<double> over(const Results& results, Test test, const std::function<double(const Measured&)>& value) {
+    std::vector<double> values;
+    for (const auto& all : results.iteration) {
+        const Measured& measured = all[static_cast<std::size_t>(test)];
+        values.push_back(measured.done ? value(measured) : 0.0);
+    }
+    return values;
+}
+
+double quotient(double items, double seconds) {
+    return items > 0 && seconds > 0 ? items / seconds : 0.0;
+}
+
+/// mdtest's rate of an iteration: the slowest task's, times the tasks. All tasks wait for the last, so that is what
+/// they have in common.
+double rate_of(const Measured& test) {
+    double least = 0;
+    for (std::size_t k = 0; k < test.items.size(); ++k) {
+        const double rate = quotient(test.items[k], test.time);
+        least = k == 0 ? rate : std::min(least, rate);
+    }
+    return least * static_cast<double>(test.items.size());
+}
+
+std::vector<Test> rows_of(const Settings& s) {
+    std::vector<Test> rows;
+    for (int i = s.directories ? 0 : static_cast<int>(file_create);
+         i < (s.files ? static_cast<int>(tree_create) : static_cast<int>(file_create)); ++i) {
+        rows.push_back(static_cast<Test>(i));
+    }
+    return rows;
+}
+
+void print_columns(std::ostream& out, const Row& row) {
+    out << worded("%14.3f %14.3f %14.3f ", row.most, row.least, row.mean);
+}
+
+/// Over all tasks of all iterations: rate or time of their own work, without waiting for others.
+Row of_tasks(const Results& results, Test test, bool times) {
+    std::vector<double> values;
+    for (const auto& all : results.iteration) {
+        const Measured& m = all[static_cast<std::size_t>(test)];
+        for (std::size_t k = 0; k < m.items.size(); ++k) {
+            values.push_back(times ? m.ends[k] : quotient(m.items[k], m.ends[k]));
+        }
+    }
+    return row_of(values);
+}
+
+void print_processes(std::ostream& out, const Results& results, const Settings& s, int tasks, bool times) {
+    out << "\nPer process result (" << (times ? "time" : "rate") << "):\n";
+    std::vector<Test> rows = rows_of(s);
+    rows.insert(rows.end(), {tree_create, tree_remove});
+    for (std::size_t j = 0; j < results.iteration.size(); ++j) {
+        out << "iteration: " << j << "\n";
+        for (const Test test : rows) {
+            const Measured& m = results.iteration[j][static_cast<std::size_t>(test)];
+            out << "Test " << test_name(test);
+            for (std::size_t k = 0; k < static_cast<std::size_t>(tasks); ++k) {
+                const bool known = k < m.items.size() && test < tree_create;
+                out << (k == 0 ? ' ' : ',')
+                    << worded("%e", !known  ? 0.0
+                                    : times ? m.ends[k]
+                                            : quotient(m.items[k], m.ends[k]));
+            }
+            out << "\n";
+        }
+    }
+}
+
+}  // namespace
+
+void print_summary(std::ostream& out, const Results& results, const Settings& s, const Shape& shape, int tasks,
+                   bool times) {
+    if (s.print_all) {
+        print_processes(out, results, s, tasks, times);
+    }
+    out << "\nSUMMARY " << (times ? "time (in ms/op)" : "rate (in ops/sec)") << ": (of " << results.iteration.size()
+        << " iterations)\n";
+    out << "   Operation     "
+        << (s.rank_statistics ? "per Rank: Max            Min           Mean      per Iteration:" : "               ")
+        << " Max            Min           Mean        Std Dev\n   ---------      "
+        << (s.rank_statistics ? "         ---            ---           ----       " : "")
+        << "               ---            ---           ----        -------\n";
+    for (const Test test : rows_of(s)) {
+        const Row row = row_of(over(results, test, [times](const Measured& m) { return times ? m.time : rate_of(m); }));
+        out << worded("   %-18s ", test_name(test));
+        if (s.rank_statistics) {
+            print_columns(out, of_tasks(results, test, times));
+            out << "    ";
+        }
+        out << "    ";
+        print_columns(out, row);
+        out << worded("%14.3f\n", row.deviation);
+    }
+    for (const Test test : {tree_create, tree_remove}) {
+        // mdtest counts one tree, whatever the number of tasks that make one.
+        const auto directories = static_cast<double>(shape.directories);
+        const Row row = row_of(over(results, test, [times, directories](const Measured& m) {
+            return times ? m.time : quotient(directories, m.time);
+        }));
+        out << worded("   %-22s ", test_name(test));
+        if (s.rank_statistics) {
+            print_columns(out, row);
+            out << "    ";
+        }
+        print_columns(out, row);
+        out << worded("%14.3f\n", row.deviation);
+    }
+}
+
+void print_ours(std::ostream& out, const Results& results, const Settings& s) {
+    out << "\nBy Sonde: all operations that were done / time from the first task's start to the last task's end\n"
+           "   Operation                  done          ops/s      median    99 % below\n";
+    std::vector<Test> rows = rows_of(s);
+    rows.insert(rows.end(), {tree_create, tree_remove});
+    for (const Test test : rows) {
+        const auto mean = [&](const std::function<double(const Measured&)>& value) {
+            return row_of(over(results, test, value)).mean;
+        };
+        if (mean([](const Measured& m) { return m.operations; }) <= 0) {
+            continue;
+        }
+        out << worded("   %-18s %12.0f %14.1f %8.2f us %10.2f us\n", test_name(test),
+                      mean([](const Measured& m) { return m.operations; }),
+                      mean([](const Measured& m) { return m.ops_per_s; }),
+                      mean([](const Measured& m) { return m.median_ns; }) / 1e3,
+                      mean([](const Measured& m) { return m.p99_ns; }) / 1e3);
+    }
+    if (results.stonewall_s > 0) {
+        out << worded("   File creation: %.0f files when the stonewall came after %.3f s\n", results.stonewall_items,
+                      results.stonewall_s);
+    }
+    if (s.print_time || s.print_both) {
+        out << "   (mdtest heads its table of times \"ms/op\"; the numbers in it are seconds of a phase)\n";
+    }
+    for (const std::string& finding : results.findings) {
+        out << "   ! " << finding << "\n";
+    }
+}
+
+bool begin_details(const std::string& path) {
+    std::ofstream file(path, std::ios::trunc);
+    file << "rank,items";
+    for (int i = 0; i < tests; ++i) {
+        file << ",rate-" << test_name(static_cast<Test>(i)) << ",time-" << test_name(static_cast<Test>(i));
+        if (i == dir_stat) {
+            file << ",rate-Directory read,time-Directory read";
+        }
+    }
+    file << "\n";
+    return static_cast<bool>(file.flush());
+}
+
+bool append_details(const std::string& path, const Results& results, const Shape& shape, int tasks) {
+    std::ofstream file(path, std::ios::app);
+    const auto cell = [](double items, double seconds) {
+        return items > 0 && seconds > 0 ? worded(",%.10e,%.10e", items / seconds, seconds) : std::string(",,");
+    };
+    const auto directories = static_cast<double>(shape.directories);
+    file << "all," << shape.items;
+    for (int i = 0; i < tests; ++i) {
+        const Measured& m = results.iteration.front()[static_cast<std::size_t>(i)];
+        const bool tree = i == tree_create || i == tree_remove;
+        const double items = tree ? directories : std::accumulate(m.items.begin(), m.items.end(), 0.0);
+        file << (m.done ? cell(items, m.time) : ",,") << (i == dir_stat ? ",," : "");
+    }
+    file << "\n";
+    for (const auto& all : results.iteration) {
+        for (int k = 0; k < tasks; ++k) {
+            file << k << ",";
+            for (int i = 0; i < tree_create; ++i) {
+                const Measured& m = all[static_cast<std::size_t>(i)];
+                const auto task = static_cast<std::size_t>(k);
+                file << (m.done && task < m.items.size() ? cell(m.items[task], m.ends[task]) : ",,")
+                     << (i == dir_stat ? ",," : "");
+            }
+            file << "\n";
+        }
+    }
+    return static_cast<bool>(file.flush());
+}
+
+}  // namespace sonde::dialects::mdtest

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mdtest prints of its results, and what Sonde adds.
+#pragma once
+
+#include "dialects/mdtest/results.hpp"
+
+#include <ostream>
+#include <string>
+
+namespace sonde::dialects::mdtest {
+
+/// The summary table, and with the options for it the results of each task. `directories`: of one tree.
+void print_summary(std::ostream& out, const Results& results, const Settings& settings, const Shape& shape, int tasks,
+                   bool times);
+/// The same by our definition: everything that was done, from the first start to the last end, with latencies.
+void print_ours(std::ostream& out, const Results& results, const Settings& settings);
+/// Appends the lines for these iterations to the CSV file of --saveRankPerformanceDetails. False: it cannot be written.
+bool append_details(const std::string& path, const Results& results, const Shape& shape, int tasks);
+/// Its first line.
+bool begin_details(const std::string& path);
+
+}  // namespace sonde::dialects::mdtest

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mdtest/translate.hpp"
+
+#include "plan/meta.hpp"
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+namespace sonde::dialects::mdtest {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array<const char*, tests> names{
+    "Directory creation", "Directory stat", "Directory rename", "Directory removal", "File creation",
+    "File stat",          "File read",      "File removal",     "Tree creation",     "Tree removal"};
+constexpr std::array<const char*, tests> ids{"dir-create", "dir-stat",  "dir-rename",  "dir-remove",  "file-create",
+                                             "file-stat",  "file-read", "file-remove", "tree-create", "tree-remove"};
+
+const char* packet_kind(const std::string& letter) {
+    return letter == "o"   ? "ior_offset"
+           : letter == "i" ? "ior_incompressible"
+           : letter == "r" ? "ior_random"
+                           : "ior_timestamp";
+}
+
+/// Phases of one iteration.
+class Iteration {
+ public:
+    Iteration(const Settings& settings, int number, int shift, std::optional<std::uint64_t> expected)
+        : s_(settings), number_(number), shift_(shift), expected_(expected) {}
+
+    void add_to(ordered_json& phases) {
+        phases_ = &phases;
+        if (s_.create) {
+            add(tree_create, "mktree", "directories");
+        }
+        if (s_.directories) {
+            delay_ = s_.delay_s;
+            directories();
+        }
+        if (s_.files) {
+            delay_ = s_.delay_s;
+            files();
+        }
+        if (s_.remove) {
+            add(tree_remove, "rmtree", "directories");
+        }
+    }
+
+ private:
+    void directories() {
+        if (s_.create) {
+            add(dir_create, "create", "directories");
+        }
+        if (s_.stat) {
+            choose_at_random(shifted(add(dir_stat, "stat", "directories"), 1));
+        }
+        if (s_.rename) {
+            shifted(add(dir_rename, "rename", "directories"), 1);
+        }
+        if (s_.remove) {
+            shifted(add(dir_remove, "remove", "directories"), 3);
+        }
+    }
+
+    void files() {
+        if (s_.create) {
+            if (s_.by_first) {
+                add(file_create, "create", "files", true);
+            }
+            ordered_json& create = add(file_create, "create", "files");
+            create["meta"]["by_first"] = false;  // with -c all open what the first has made, and write
+            if (s_.stonewall_s > 0) {
+                create["stop"] = {{"stonewall", std::to_string(s_.stonewall_s) + "s"}, {"wearout", true}};
+            }
+            if (s_.verify_write && s_.write_bytes > 0 && !s_.shared_file) {
+                create["verify"] = "readback";
+            }
+        }
+        if (s_.stat) {
+            limit(choose_at_random(shifted(add(file_stat, "stat", "files"), 1)));
+        }
+        if (s_.read) {
+            ordered_json& read = limit(choose_at_random(shifted(add(file_read, "read", "files"), 2)));
+            if (s_.verify_read && !s_.shared_file) {
+                read["verify"] = "on_read";
+            }
+        }
+        if (s_.remove) {
+            limit(shifted(add(file_remove, "remove", "files"), 3));
+        }
+    }
+
+    ordered_json& add(Test test, const char* op, const char* objects, bool first = false) {
+        ordered_json phase{{"id", phase_id(number_, test, first)}, {"op", op}};
+        phase["meta"] = {{"tree", {{"top", "test-dir." + std::to_string(number_)}}}, {"objects", objects}};
+        if (first) {
+            phase["meta"]["file"] = {{"write", 0}, {"fsync", false}};
+        }
+        const bool on_tree = test == tree_create || test == tree_remove;
+        if (on_tree) {
+            phase["meta"]["sync"] = false;
+        } else if (!s_.before_phase.empty()) {
+            phase["before"].push_back({{"kind", "command"}, {"command", s_.before_phase}});
+        }
+        if (!on_tree && delay_ > 0) {
+            phase["before"].push_back({{"kind", "sleep"}, {"time", std::to_string(delay_) + "s"}});
+            delay_ = 0;
+        }
+        phases_->push_back(std::move(phase));
+        return phases_->back();
+    }
+    ordered_json& shifted(ordered_json& phase, int times) const {
+        if (shift_ != 0) {
+            phase["shift"] = {{"by", "tasks"}, {"n", times * shift_}};
+        }
+        return phase;
+    }
+    ordered_json& choose_at_random(ordered_json& phase) const {
+        if (s_.random || s_.random_seed > 0) {
+            phase["meta"]["select"] = {{"order", "permute"}};
+        }
+        return phase;
+    }
+    /// Items that an earlier run says it has created, from its status file.
+    ordered_json& limit(ordered_json& phase) const {
+        if (expected_ && !s_.create) {
+            phase["stop"] = {{"items", *expected_}};
+        }
+        return phase;
+    }
+
+    const Settings& s_;
+    int number_;
+    int shift_;
+    std::optional<std::uint64_t> expected_;
+    int delay_ = 0;
+    ordered_json* phases_ = nullptr;
+};
+
+}  // namespace
+
+const char* test_name(Test test) {
+    return names[static_cast<std::size_t>(test)];
+}
+
+std::string phase_id(int iteration, Test test, bool by_first) {
+    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (by_first ? "-by-first" : "");
+}
+
+std::optional<PhaseName> phase_named(const std::string& id) {
+    const std::size_t dash = id.find('-');
+    std::string rest = dash == std::string::npos ? std::string() : id.substr(dash + 1);
+    if (rest.ends_with("-by-first")) {
+        rest.resize(rest.size() - std::strlen("-by-first"));
+    }
+    const auto found = std::find(ids.begin(), ids.end(), rest);
+    if (found == ids.end()) {
+        return std::nullopt;
+    }
+    return PhaseName{std::stoi(id), static_cast<Test>(found - ids.begin())};
+}
+
+Shape shape_of(const Settings& s, std::optional<std::uint64_t> expected) {
+    plan::Tree tree;
+    tree.depth = s.depth;
+    tree.branching = s.branching;
+    tree.leaf_only = s.leaf_only;
+    Shape shape;
+    shape.directories = plan::directories_of(tree);
+    if (shape.directories == 0) {
+        throw plan::PlanError("-b " + std::to_string(s.branching) + " -z " + std::to_string(s.depth) +
+                              " makes more than " + std::to_string(plan::most_directories) + " directories");
+    }
+    shape.holders = s.leaf_only ? plan::leaves_of(tree) : shape.directories;
+    shape.loops = s.loops();
+    shape.items_per_dir = s.items_per_dir > 0 ? s.items_per_dir : s.items / shape.holders;
+    if (shape.items_per_dir == 0) {
+        throw plan::PlanError("-n " + std::to_string(s.items) + " is less than the " + std::to_string(shape.holders) +
+                              " directories that are to hold items: give each task at least one for each");
+    }
+    if (expected && !s.create && shape.holders == 1 && shape.loops == 1) {
+        shape.items_per_dir = std::max(shape.items_per_dir, *expected);
+    }
+    shape.items = shape.items_per_dir * shape.holders * shape.loops;
+    return shape;
+}
+
+int shift_of(const Settings& s, const Setting& setting) {
+    const auto& nodes = setting.node_of;
+    const bool block_wise = nodes.size() > 1 && nodes[0] == nodes[1];
+    if (s.shift == 0 || setting.nodes == 1 || !block_wise) {
+        return s.shift;
+    }
+    return s.shift * static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
+}
+
+ordered_json plan_of(const Settings& s, const Setting& setting, int tasks, const Shape& shape,
+                     std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
+    namespace fs = std::filesystem;
+    std::error_code failure;
+    fs::path place = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
+    if (!place.has_filename()) {
+        place = place.parent_path();
+    }
+    if (failure || place == place.root_path()) {
+        throw plan::PlanError("-d " + s.directory + " must name a directory below the root");
+    }
+    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
+    plan["target"] = {{"path", place.parent_path().string()},
+                      {"directory", place.filename().string()},
+                      {"keep", !s.remove},
+                      {"keep_manifest", s.remove},
+                      {"use_existing", exists},
+                      {"min_free", 0}};
+    if (tasks < setting.tasks) {
+        plan["tasks"] = {{"used", tasks}};
+    }
+    const int shift = tasks > 0 ? shift_of(s, setting) % tasks : 0;
+    ordered_json tree{{"copies", shape.loops},
+                      {"depth", s.depth},
+                      {"branching", s.branching},
+                      {"leaf_only", s.leaf_only},
+                      {"items_per_dir", shape.items_per_dir}};
+    tree["scope"] = s.unique ? "per_task" : "shared";
+    if (s.unique) {
+        tree["home_shift"] = shift;
+    }
+    ordered_json meta{{"backend", s.api == "DUMMY" ? "null" : "posix"}, {"tree", tree}};
+    meta["names"] = {{"branch", "mdtest_tree"}, {"file", "file.mdtest"}, {"directory", "dir.mdtest"}};
+    meta["file"] = {{"write", s.write_bytes},
+                    {"read", s.read_bytes},
+                    {"fsync", s.fsync && s.write_bytes > 0},
+                    {"create", s.make_node ? "mknod" : "open"},
+                    {"shared_single", s.shared_file},
+                    {"exclusive", false}};
+    meta["lookup"] = {{"stat", "stat"}, {"paths", "full"}};
+    meta["select"] = {{"seed", s.random_seed > 0 ? s.random_seed : now}};
+    meta["sync"] = s.sync;
+    meta["by_first"] = s.by_first;
+    meta["payload"] = {{"kind", packet_kind(s.packets)},
+                       {"seed", static_cast<std::uint32_t>(s.signature.value_or(now & INT32_MAX))}};
+    plan["meta"] = meta;
+    plan["phases"] = ordered_json::array();
+    for (int iteration = 0; iteration < s.iterations; ++iteration) {
+        Iteration(s, iteration, shift, expected).add_to(plan["phases"]);
+    }
+    return plan;
+}
+
+}  // namespace sonde::dialects::mdtest

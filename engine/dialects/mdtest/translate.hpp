@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// From settings to a plan, once it is known who takes part.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "dialects/mdtest/settings.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace sonde::dialects::mdtest {
+
+/// The rows of mdtest's table, in its order.
+enum Test : int {
+    dir_create,
+    dir_stat,
+    dir_rename,
+    dir_remove,
+    file_create,
+    file_stat,
+    file_read,
+    file_remove,
+    tree_create,
+    tree_remove,
+    tests
+};
+const char* test_name(Test test);
+
+/// The tree of one iteration, as mdtest counts it.
+struct Shape {
+    std::uint64_t directories = 1;    ///< of one tree
+    std::uint64_t holders = 1;        ///< of those, with items
+    std::uint64_t items_per_dir = 0;  ///< of each task
+    std::uint64_t loops = 1;
+    std::uint64_t items = 0;  ///< of each task, all loops
+};
+/// Throws plan::PlanError when there are fewer items than directories. `expected`: items that a run before has created.
+Shape shape_of(const Settings& settings, std::optional<std::uint64_t> expected);
+
+/// How far -N shifts: by whole nodes where ranks are laid out node by node, as mdtest does.
+int shift_of(const Settings& settings, const Setting& setting);
+
+/// The id of a phase, and back.
+std::string phase_id(int iteration, Test test, bool by_first = false);
+struct PhaseName {
+    int iteration = 0;
+    Test test = tests;
+};
+std::optional<PhaseName> phase_named(const std::string& id);
+
+/// The plan for the first `tasks` tasks. `exists`: the directory is there already; `now`: seconds since 1970, for seeds
+/// that mdtest takes from the clock.
+nlohmann::ordered_json plan_of(const Settings& settings, const Setting& setting, int tasks, const Shape& shape,
+                               std::optional<std::uint64_t> expected, bool exists, std::int64_t now);
+
+}  // namespace sonde::dialects::mdtest

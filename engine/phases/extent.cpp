@@ -93,7 +93,8 @@ Footprint footprint_of_trees(const plan::Plan& plan, const TaskMap& tasks) {
             const auto all = static_cast<std::uint64_t>(tasks.tasks());
             const patterns::TreeShape shape(meta.tree);
             const uint128 of_task = std::min(shape.items(), phase.stop.items.value_or(shape.items()));
-            const uint128 items = of_task * (meta.shared_single ? 1 : all);
+            // What comes before a stonewall is not known; then the number of items is only a limit that is never met.
+            const uint128 items = phase.stop.stonewall ? 0 : of_task * (meta.shared_single ? 1 : all);
             live[key] = {items * meta.write, items};
         } else if (phase.op == plan::Op::remove_items) {
             live.erase(key);

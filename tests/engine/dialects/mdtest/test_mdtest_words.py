@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words that `sonde-engine mdtest` cannot run are refused in one sentence, with exit code 2 and nothing on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from engine_under_test import BAD_PLAN, DONE, FAILED, MISMATCH, parse_record
+from mdtest_cases import run
+
+# The words, and what the sentence must say.
+REFUSED = {
+    "-n": "needs a value",
+    "-n abc": "whole number",
+    "-n 1.5": "whole number",
+    "-n -3": "must be from 0",
+    "-n 99999999999999999999": "whole number",
+    "-q": "no option of mdtest",
+    "--nonsense=3 -n 1": "no option of mdtest",
+    "-C=1 -n 3": "no option of mdtest",
+    "--verify-write=1 -n 3": "takes no value",
+    "here -n 1": "where an option was expected",
+    "-F": "how many items",
+    "-a HDF5 -n 3": "use -a POSIX",
+    "-a FOO -n 3": "must be POSIX or DUMMY",
+    "-B 1 -n 3": "no barriers",
+    "-W 3 -b 3 -z 1 -n 40": "branching factor of 1",
+    "-n 3 -z 2 -b 3": "13 directories",
+    "-b 1000 -z 9 -I 1": "more than 1000000000 directories",
+    "--savePerOpDataCSV=x -n 3": "latency histogram",
+    "--run-cmd-after-phase=true -n 3": "measured as storage",
+    "--posix.odirect -n 3": "is refused",
+    "--posix.lustre.stripecount=2 -n 3": "is refused",
+    "-g -n 3": "lfs setdirstripe",
+    "--gpuDirect -n 3": "GPU",
+    "-d a@b -u -n 3": "several directories",
+    "-n 10 -I 3": "multiple of -I",
+    "-n 10 -I 5 -u": "exclude each other",
+    "-S -c -n 3": "-c does not go with -S",
+    "-S -u -n 3": "-u does not go with -S",
+    "-k -w 10 -n 3": "-k does not go with -w",
+    "-X -n 3": "needs -e",
+    "-n 3 -w 4 -e 8": "-e must not be more than -w",
+    "-n 3 -f 3 -l 2": "-f is more than -l",
+    "-n 3 -l 2": "more than the 1 tasks",
+    "-n 3 -d /": "below the root",
+    "-n 3 -d deep/er": "No such file or directory",
+    "-n 3 --dataPacketType=z": "must be one of timestamp",
+    "-n 3 -E --warningAsErrors": "open/close",
+    "-n 3 --sonde-bogus 1": "there is no option --sonde-bogus",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_run_is_refused_in_one_sentence(words: str, engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "mdtest", *words.split()], tmp_path)
+    assert result.returncode == BAD_PLAN
+    assert result.stderr.count("\n") == 1
+    assert REFUSED[words] in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_names_every_option(engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "mdtest", "-h"], tmp_path)
+    assert result.returncode == DONE
+    for letter in "abBcCdDeEfFGiIklLnNpPrRsStTuUvVwWxXyYzZ":
+        assert f"  -{letter} " in result.stdout or f"  -{letter}, " in result.stdout, letter
+
+
+def test_items_that_are_not_there_are_an_error_and_no_rate(engine_path: Path, tmp_path: Path) -> None:
+    """mdtest counts them as done and ends with 0."""
+    (tmp_path / "d" / "test-dir.0-0" / "mdtest_tree.0").mkdir(parents=True)
+    result = run([str(engine_path), *["mdtest", "-n", "10", "-F", "-T", "-d", "d"]], tmp_path)
+    assert result.returncode == FAILED
+    assert "file.mdtest.0.0 failed: No such file or directory (ENOENT)" in result.stderr
+    assert "File stat                   0.000" in " ".join(result.stdout.split()).replace(
+        "File stat 0.000", "File stat                   0.000"
+    )
+
+
+def test_a_changed_byte_is_found_and_named(engine_path: Path, tmp_path: Path) -> None:
+    words = "-n 8 -F -w 100 -e 100 -G 5 -d d"
+    assert run([str(engine_path), "mdtest", *words.split(), "-C"], tmp_path).returncode == DONE
+    wrong = tmp_path / "d" / "test-dir.0-0" / "mdtest_tree.0" / "file.mdtest.0.3"
+    content = bytearray(wrong.read_bytes())
+    content[57] ^= 1
+    wrong.write_bytes(content)
+    result = run([str(engine_path), "mdtest", *words.split(), "-E", "-X", "--sonde-record=r"], tmp_path)
+    assert result.returncode == MISMATCH
+    errors = [line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "error"]
+    assert [(Path(line["path"]).name, line["offset"]) for line in errors] == [("file.mdtest.0.3", 57)]
+    assert "(1 errors)" in result.stdout
+
+
+def test_the_plan_is_shown_and_can_be_run_by_itself(engine_path: Path, tmp_path: Path) -> None:
+    words = "mdtest -n 6 -z 1 -b 2 -C -F -w 10 -d d --sonde-plan"
+    shown = run([str(engine_path), *words.split()], tmp_path)
+    assert shown.returncode == DONE
+    plan = json.loads(shown.stdout)
+    assert plan["meta"]["tree"]["items_per_dir"] == 2
+    (tmp_path / "plan.json").write_text(shown.stdout)
+    assert run([str(engine_path), "run", "plan.json"], tmp_path).returncode == DONE
+    assert sum(path.is_file() for path in (tmp_path / "d").rglob("*")) == 6
+
+
+def test_details_of_ranks_have_mdtests_columns(engine_path: Path, tmp_path: Path) -> None:
+    words = "mdtest -n 6 -i 2 -d d --saveRankPerformanceDetails=details.csv --sonde-processes=2"
+    assert run([str(engine_path), *words.split()], tmp_path).returncode == DONE
+    head, *rows = [line.split(",") for line in (tmp_path / "details.csv").read_text().splitlines()]
+    assert head[:4] == ["rank", "items", "rate-Directory creation", "time-Directory creation"]
+    assert len(head) == 2 + 2 * 11
+    assert [row[0] for row in rows] == ["all", "0", "1", "0", "1"]
+    create = head.index("rate-File creation")
+    assert float(rows[0][create]) == pytest.approx(12 / float(rows[0][create + 1]))
+
+
+def test_a_stonewall_ends_creation_and_all_have_made_the_same(engine_path: Path, tmp_path: Path) -> None:
+    words = "mdtest -n 100000000 -F -C -T -r -W 1 -x status -d d --sonde-processes=2 --sonde-record=r"
+    result = run([str(engine_path), *words.split()], tmp_path)
+    assert result.returncode == DONE, result.stderr
+    made = int((tmp_path / "status").read_text())
+    ends = {line["phase"]: line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"}
+    assert 0 < made < 100000000
+    assert ends["0-file-create"]["stopped_by"] == "stonewall"
+    assert [ends[f"0-file-{test}"]["ops"]["done"] for test in ("create", "stat", "remove")] == [2 * made] * 3
+    assert not (tmp_path / "d").exists()

@@ -11,14 +11,17 @@ from markupsafe import Markup
 from sonde.cli.comparison_words import change_words, percent, value_text
 from sonde.report.amount_bars import Amount, amount_bars
 from sonde.report.change_bars import ChangeRow, change_bars
+from sonde.report.heat import HeatMap, heat_map
 from sonde.report.matrix import Field, matrix
 from sonde.report.plot import table
 from sonde.report.profile_chart import Overlay, profile_chart
 from sonde.report.study import Section, Study
+from sonde.stats.imbalance import blame_words
 from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median
-from sonde.trends.curves import Profiles, Records, late_words, profiles, shape_words
+from sonde.trends.curves import Profiles, Records, profiles, shape_words
 from sonde.trends.environment import Difference
+from sonde.trends.nodes import node_rates, slow_words
 from sonde.trends.sides import Side
 
 _TONES = {
@@ -34,7 +37,14 @@ _MOST_CURVES = 8
 
 def comparison_study(found: Comparison, around: Sequence[Difference], units: Mapping[str, float]) -> Study:
     """The page. `units` are pieces of hardware by file system, for rates by unit."""
-    sections = [_changes(found), *_matrix(found), *_curves(found), _scatter(found), *_by_unit(found, units)]
+    sections = [
+        _changes(found),
+        *_matrix(found),
+        *_curves(found),
+        *_nodes(found),
+        _scatter(found),
+        *_by_unit(found, units),
+    ]
     slower = [cell for cell in found.cells if cell.verdict == "slower"]
     return Study(
         title=f"{found.after.name} against {found.before.name}",
@@ -64,7 +74,8 @@ def _lead(found: Comparison) -> str:
     changed, few = found.changed, [cell for cell in found.cells if cell.verdict == "too few runs"]
     if changed:
         same = len(found.cells) - len(changed) - len(few)
-        words = f"{len(changed)} of {len(found.cells)} numbers changed by more than chance; {same} did not."
+        words = f"{len(changed)} of {len(found.cells)} numbers changed by more than chance"
+        words += f"; {same} did not." if same else "."
     elif len(few) == len(found.cells):
         words = "No number has enough runs on both sides for a verdict."
     else:
@@ -147,6 +158,24 @@ def _curves(found: Comparison) -> list[Section]:
     return [Section("Rate over the time of the phase", [], parts)] if parts else []
 
 
+def _nodes(found: Comparison) -> list[Section]:
+    """Nodes by runs of the cell that changed most, where runs had nodes to compare."""
+    cell = max(found.cells, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
+    parts, words = [], []
+    for name, side in (("Before", found.before), ("After", found.after)):
+        own = [run for run in side.runs if _of_cell(run.plan, run.document, ("", cell.plan, ""))]
+        rates = node_rates(Records(own).phases(cell.key.phase))
+        if rates is None:
+            continue
+        said = slow_words(rates) or "No node was slower than the others again and again."
+        ends = [(0.0, "oldest run"), (0.9, "latest")] if len(rates.runs) > 2 else []
+        marked = [row for row, _ in rates.slow]
+        parts.append(heat_map(HeatMap(f"{name}: {_label(cell)}", said, rates.hosts, rates.shares, ends, marked)))
+    if parts:
+        words = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
+    return [Section("Nodes", words, parts)] if parts else []
+
+
 def _of_cell(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
     shared = document.get("series")
     storage = shared.get("file_system") if isinstance(shared, Mapping) else None
@@ -169,7 +198,7 @@ def _profile_words(compared: Profiles) -> str:
     if compared.shape is not None and differs is not False:
         words.append(f"It shows {shape_words(compared.shape, compared.seconds)}.")
     if compared.late is not None:
-        words.append(late_words(compared.late, compared.blamed))
+        words.append(blame_words(compared.late, compared.blamed))
     return " ".join(words)
 
 

@@ -56,6 +56,21 @@ class PhaseRecord:
         """The series over all tasks."""
         return next((one for one in self.series if one.scope == "all"), None)
 
+    @property
+    def task_times(self) -> tuple[list[float], list[int]]:
+        """Seconds from start to end of each task that did something, and its node; empty when not recorded."""
+        seconds: list[float] = []
+        nodes: list[int] = []
+        for table in self.tasks:
+            if not {"start_s", "end_s", "node"} <= set(table.columns):
+                return [], []
+            start, end, node = (table.columns.index(name) for name in ("start_s", "end_s", "node"))
+            for row in table.rows:
+                if row[start] is not None and row[end] is not None and float(row[end]) > float(row[start]):
+                    seconds.append(float(row[end]) - float(row[start]))
+                    nodes.append(int(row[node] or 0))
+        return seconds, nodes
+
 
 class RecordReader:
     """Takes the bytes of a record as they come and keeps what they mean. Feed it pieces of any size."""

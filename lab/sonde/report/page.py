@@ -14,7 +14,8 @@ from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import Four
-from sonde.report.members import nodes_of, tasks_of
+from sonde.report.members import late_words, nodes_of, tasks_of
+from sonde.report.node_heat import node_heat
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
 from sonde.report.reading import Run
 from sonde.report.standing import Standing, error_words, unfinished
@@ -278,7 +279,10 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         slowest=figures.slowest(run, phase),
         treatments=tuple(figures.treatment(line) for line in phase.treatments),
         errors=tuple(error_words(line) for line in phase.errors[:20]),
-        findings=tuple((one.severity, sentence(one_line(one.text or one.id, 600))) for one in phase.findings),
+        findings=(
+            *((one.severity, sentence(one_line(one.text or one.id, 600))) for one in phase.findings),
+            *(("info", words) for words in [late_words(run, phase)] if words),
+        ),
         lanes=lanes,
         lane_words=lane_words,
         latencies=figures.latencies(phase),
@@ -299,6 +303,8 @@ def _charts(run: Run, one: Judged) -> tuple[tuple[Markup, ...], ...]:
     wide = [over_time] if over_time else []
     if len(nodes) > 1:
         wide.append(spread_chart("nodes", "Rate of each node", nodes, one.operations, css))
+    heat = node_heat(run, one.phase, one.operations)
     if len(tasks) > 1:
         first.append(spread_chart("tasks", "Rate of each task", tasks, one.operations, css))
-    return tuple(tuple(chart.render() for chart in charts) for charts in (wide, first, rest))
+    left, right, below = ([chart.render() for chart in charts] for charts in (wide, first, rest))
+    return (*left, *([heat] if heat else [])), tuple(right), tuple(below)

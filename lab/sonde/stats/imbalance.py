@@ -113,6 +113,15 @@ def attribute(seconds: ArrayLike, nodes: Sequence[int]) -> Attribution | None:
     return Attribution(False, by_task) if by_task else None
 
 
+def blame_words(found: Attribution, names: Sequence[str]) -> str:
+    """Without node nid0123 the run would have been 38 % faster. `names` are those of the members, in their order."""
+    kind = "node" if found.of_nodes else "task"
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    plural = "s" if len(names) > 1 else ""
+    faster = f"{100 * found.blame.faster:.0f} %"
+    return f"Without {kind}{plural} {', '.join(names[:5])}{more} the run would have been {faster} faster."
+
+
 def _times(seconds: ArrayLike) -> Floats:
     times = np.asarray(seconds, dtype=float).ravel()
     if times.size == 0 or not np.all(np.isfinite(times)) or np.any(times <= 0):

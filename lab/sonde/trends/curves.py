@@ -108,15 +108,7 @@ def late_members(phase: PhaseRecord) -> Attribution | None:
     stopped by the clock."""
     if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
         return None
-    seconds, nodes = [], []
-    for table in phase.tasks:
-        if not {"start_s", "end_s", "node"} <= set(table.columns):
-            return None
-        start, end, node = (table.columns.index(name) for name in ("start_s", "end_s", "node"))
-        for row in table.rows:
-            if row[start] is not None and row[end] is not None and float(row[end]) > float(row[start]):
-                seconds.append(float(row[end]) - float(row[start]))
-                nodes.append(int(row[node] or 0))
+    seconds, nodes = phase.task_times
     return attribute(seconds, nodes) if len(seconds) >= 3 else None
 
 
@@ -126,17 +118,7 @@ def _names(reader: RecordReader, late: Attribution | None) -> tuple[str, ...]:
     hosts = {one.node: one.host for one in reader.machines}
     if late.of_nodes:
         return tuple(hosts.get(node) or f"node {node}" for node in late.blame.members)
-    return tuple(f"task {task}" for task in late.blame.members)
-
-
-def late_words(late: Attribution, names: Sequence[str]) -> str:
-    """Without node nid0123 the run would have been 38 % faster."""
-    kind = "node" if late.of_nodes else "task"
-    shown = [name.removeprefix(f"{kind} ") for name in names[:5]]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    plural = "s" if len(names) > 1 else ""
-    faster = f"{100 * late.blame.faster:.0f} %"
-    return f"Without {kind}{plural} {', '.join(shown)}{more} the run would have been {faster} faster."
+    return tuple(str(task) for task in late.blame.members)
 
 
 def shape_words(shape: Shape, seconds: float) -> str:

@@ -34,6 +34,7 @@ def add_run(archive: Path) -> AddRun:
         node: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
         slices: Mapping[str, Sequence[float]] | None = None,
+        hosts: Mapping[str, float] | None = None,
     ) -> Path:
         started = FIRST + timedelta(days=day)
         run_id = f"{started:%Y%m%dT%H%M%SZ}-{plan}-{next(numbers):04x}"
@@ -62,7 +63,9 @@ def add_run(archive: Path) -> AddRun:
         }
         (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
         (folder / "plan.json").write_text("{}", encoding="utf-8")
-        (folder / "record.ndjson").write_text(_record(node or {}, engine or {}, slices or {}), encoding="utf-8")
+        (folder / "record.ndjson").write_text(
+            _record(node or {}, engine or {}, slices or {}, hosts or {}), encoding="utf-8"
+        )
         return folder
 
     return add
@@ -88,7 +91,12 @@ def _phase(phase: str, op: str, rate: float) -> dict[str, Any]:
     }
 
 
-def _record(node: Mapping[str, Any], engine: Mapping[str, Any], slices: Mapping[str, Sequence[float]]) -> str:
+def _record(
+    node: Mapping[str, Any],
+    engine: Mapping[str, Any],
+    slices: Mapping[str, Sequence[float]],
+    hosts: Mapping[str, float],
+) -> str:
     lines: list[dict[str, Any]] = [
         {
             "type": "run",
@@ -109,9 +117,26 @@ def _record(node: Mapping[str, Any], engine: Mapping[str, Any], slices: Mapping[
             **node,
         },
     ]
+    lines += [{**lines[1], "node": number, "host": host} for number, host in enumerate(hosts) if number]
+    if hosts:
+        lines[1]["host"] = next(iter(hosts))
     for index, (phase, rates) in enumerate(slices.items()):
         begin = {"type": "phase_begin", "t": 1.0, "phase": phase, "index": index, "op": phase, "tasks": 4}
         series = {"type": "series", "t": 2.0, "phase": phase, "index": index, "op": phase, "scope": "all"}
         series |= {"slice_s": 0.1, "bytes": [int(rate / 10) for rate in rates], "ops": [1] * len(rates)}
-        lines += [begin, series | {"active": [4] * len(rates)}]
+        lines += [begin, *_end(phase, index, hosts), series | {"active": [4] * len(rates)}]
     return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def _end(phase: str, index: int, hosts: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The end of a phase in which each host moved 1 GB at its rate, with two tasks."""
+    shared = {"t": 2.0, "phase": phase, "index": index, "op": phase}
+    end = {"type": "phase_end", **shared, "stopped_by": "volume", "bytes": {"moved": 1}, "ops": {"done": 1}}
+    nodes = [[number, host, 2, 10**9, 100, 1e9 / rate, rate] for number, (host, rate) in enumerate(hosts.items())]
+    tasks = [[2 * row[0] + task, row[0], 0.0, row[5]] for row in nodes for task in range(2)]
+    names = ["node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s"]
+    return [
+        end,
+        {"type": "nodes", **shared, "columns": names, "rows": nodes},
+        {"type": "tasks", **shared, "first_task": 0, "columns": ["task", "node", "start_s", "end_s"], "rows": tasks},
+    ]

@@ -81,3 +81,24 @@ def test_a_page_that_cannot_be_written_is_one_sentence(sonde: Sonde, slower: Non
     said = sonde("trend", "-o", tmp_path / "file" / "page.html")
     assert said.code in (2, 3)
     assert len(said.sentences) == 1
+
+
+def test_a_node_that_is_slow_again_and_again_is_named(
+    sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(2)
+    names = [f"nid{number:05d}" for number in range(40)]
+    for day in range(16):
+        hosts = {name: 1e9 * float(np.exp(random.normal(0, 0.03))) for name in names}
+        hosts["nid00007"] /= 1.38 if day >= 8 else 1.0
+        hosts["nid00030"] /= 2.0 if day == 3 else 1.0
+        slices = {"read": curve(random, False)}
+        add_run(day, {("read", "read"): 4e10 * (0.7 if day >= 8 else 1.0)}, hosts=hosts, slices=slices)
+    page = tmp_path / "page.html"
+    assert sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "-o", page).code == 0
+    html = page.read_text(encoding="utf-8")
+    assert html.count('data-chart="heat"') == 2
+    assert re.search(r"Slower than the middle node again and again: nid00007 \(2[78] %, in 8 of 8 runs\)\.", html)
+    assert "No node was slower than the others again and again." in html
+    assert re.search(r"Without node nid00007 the run would have been [34][0-9] % faster", html)
+    assert complete_in_itself(html)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes over many runs: who is slow again and again, and who only was once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.stats.ranks import Floats
+from sonde.stats.spread import robust_sd
+
+# A node counts as slow in a run when it is this much below the middle node, and far outside of the scatter of all.
+SLOW, DEVIATIONS = 0.85, 4.0
+# Runs in which it must be.
+AGAIN = 3
+
+
+@dataclass(frozen=True)
+class NodeRates:
+    """`shares` has a row a node and a column a run: its rate by that of the middle node of the run, which takes away
+    what hit all of them; NaN where the node took no part. `slow` are rows that were slow again and again, with the
+    number of runs in which they were."""
+
+    hosts: tuple[str, ...]
+    runs: tuple[str, ...]
+    shares: Floats
+    slow: tuple[tuple[int, int], ...]
+
+
+def node_rates(phases: Sequence[tuple[RecordReader, PhaseRecord]]) -> NodeRates | None:
+    """The rates of all nodes in these runs; None when no run had three nodes."""
+    columns: list[tuple[str, dict[str, float]]] = []
+    for reader, phase in phases:
+        rates = _rates(reader, phase)
+        if len(rates) >= 3:
+            middle = float(np.median(list(rates.values())))
+            columns.append((reader.run.id if reader.run else "", {host: one / middle for host, one in rates.items()}))
+    if not columns:
+        return None
+    hosts = tuple(sorted({host for _, shares in columns for host in shares}))
+    shares = np.array([[one.get(host, np.nan) for _, one in columns] for host in hosts])
+    return NodeRates(hosts, tuple(run for run, _ in columns), shares, _slow(shares))
+
+
+def _rates(reader: RecordReader, phase: PhaseRecord) -> dict[str, float]:
+    """Host (or number) of each node and its rate, where above 0."""
+    hosts = {one.node: one.host for one in reader.machines}
+    found: dict[str, float] = {}
+    for table in phase.nodes:
+        if not {"node", "bytes_per_s"} <= set(table.columns):
+            continue
+        node, rate = (table.columns.index(name) for name in ("node", "bytes_per_s"))
+        for row in table.rows:
+            if row[rate] is not None and float(row[rate]) > 0:
+                number = int(row[node] or 0)
+                found[hosts.get(number) or f"node {number}"] = float(row[rate])
+    return found
+
+
+def _slow(shares: Floats) -> tuple[tuple[int, int], ...]:
+    low = np.zeros(shares.shape, dtype=bool)
+    for column in range(shares.shape[1]):
+        known = shares[:, column][~np.isnan(shares[:, column])]
+        spread = max(robust_sd(np.log(known)), 0.01)
+        low[:, column] = shares[:, column] < min(SLOW, float(np.exp(-DEVIATIONS * spread)))
+    counts = low.sum(axis=1)
+    order = np.argsort(-counts, kind="stable")
+    return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)
+
+
+def slow_words(found: NodeRates) -> str:
+    """Which nodes are slow again and again; empty when none is."""
+    words = []
+    for row, count in found.slow[:5]:
+        known = found.shares[row][~np.isnan(found.shares[row])]
+        words.append(
+            f"{found.hosts[row]} ({100 * (1 - float(np.median(known))):.0f} %, in {count} of {known.size} runs)"
+        )
+    more = f" and {len(found.slow) - 5} more" if len(found.slow) > 5 else ""
+    return f"Slower than the middle node again and again: {', '.join(words)}{more}." if words else ""

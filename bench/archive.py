@@ -31,6 +31,7 @@ import pyarrow.parquet as parquet
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "lab"))
 
+from sonde.model.sameness import short_hash  # noqa: E402
 from sonde.model.series import SeriesKey  # noqa: E402
 from sonde.store import index  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
@@ -50,7 +51,7 @@ def keys() -> list[SeriesKey]:
     for system in SYSTEMS:
         for target in TARGETS:
             for plan in PLANS:
-                shared = (system, f"lustre:/{target[1:]} probe", f"{hash((plan, 1)) & 0xFFFFFFFFFFFF:012x}")
+                shared = (system, f"lustre:/{target[1:]} probe", short_hash(plan))
                 for phase, op in PHASES:
                     unit = "ops_per_s" if op == "stat" else "bytes_per_s"
                     own = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
@@ -208,6 +209,8 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     words = ("--system", "edison", "--on", "scratch2", "--plan", "daily", "--verdict", "good", "--since", "2024-01-01")
     yield "filter", "sonde list with five filters", timed(command(root, "list", *words), times)
     yield "tag", "sonde list --tag accepted", timed(command(root, "list", "--tag", "accepted"), times)
+    sql = "SELECT plan, op, median(value), count(*) FROM phases GROUP BY ALL"
+    yield "query", "sonde query, medians of four million values", timed(command(root, "query", sql), times)
     yield "open", "opening the catalog", timed(lambda: Catalog(root), times)
     one = keys()[0].id
     followed = timed(lambda: series_in(Catalog(root), ids=[one]), times)

@@ -113,7 +113,9 @@ def chosen_runs(archive: Archive, names: Sequence[str], wanted: Selection, verb:
     a command without any restriction for all runs."""
     if not names and is_open(wanted):
         raise UserError(f"Which runs to {verb}? Name them, or say which with --plan, --tag, --since, ….")
-    folders = list(dict.fromkeys(folder for name in names for folder in archive.find(name)))
+    folders = list(
+        dict.fromkeys(folder for name in names for folder in archive.find(name, calibrations=verb == "remove"))
+    )
     if is_open(wanted):
         return folders
     found = open_catalog(archive.root).runs(["folder"], wanted)["folder"].to_pylist()

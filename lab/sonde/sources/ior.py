@@ -81,8 +81,7 @@ def _counts(clients: str) -> dict[str, str]:
     found = re.fullmatch(r"(\d+) \((\d+) per node\)", clients.strip())
     if found is None:
         return {}
-    nodes = -(-int(found[1]) // max(1, int(found[2])))
-    return {"tasks": found[1], "nodes": str(nodes), "clients per node": found[2]}
+    return {"tasks": found[1], "clients per node": found[2]}
 
 
 def _rows(table: str) -> dict[int, list[Mapping[str, Any]]]:
@@ -126,7 +125,9 @@ def _repetitions(
 ) -> Iterator[ImportedRun]:
     options: Mapping[str, str] = facts["options"]
     command = str(facts.get("Command line", ""))
-    tasks, nodes = (_whole(options.get(name)) for name in ("tasks", "nodes"))
+    tasks, nodes, per_node = (_whole(options.get(name)) for name in ("tasks", "nodes", "clients per node"))
+    if nodes is None and tasks and per_node:  # 3 does not say how many
+        nodes = -(-tasks // per_node)
     experiment = {name: " ".join(value.split()) for name, value in options.items() if name not in _NOT_WORK}
     experiment["arguments"] = work_of(command, _PLACES)
     began = clock_time(str(facts.get("StartTime") or facts.get("Began")))
@@ -138,9 +139,9 @@ def _repetitions(
             title=f"IOR: {options.get('api', '?')}, {options.get('access', '?')}, {options.get('xfersize', '?')}",
             started=about.moment(began),
             experiment=experiment,
-            phases=[_phase(one, minor(str(facts["version"])), options) for one in results],
+            phases=[_phase(one, minor(str(facts["version"])), options) for one in results if _number(one.get("bwMiB"))],
             host=str(facts.get("Machine", "")).split(" ")[-1],
-            target=str(facts.get("Path", "")).rpartition("/")[0],
+            target=options.get("test filename", "").rpartition("/")[0],
             tasks=tasks,
             nodes=nodes,
             seconds=sum(float(one.get("totalTime") or 0.0) for one in results) or None,

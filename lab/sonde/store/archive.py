@@ -212,8 +212,9 @@ class Archive:
         except OSError as reason:
             raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
 
-    def find(self, name: str) -> list[Path]:
-        """Folders of what `name` means: a path, a run, a group of runs, a unique beginning of either, or "last"."""
+    def find(self, name: str, calibrations: bool = False) -> list[Path]:
+        """Folders of what `name` means: a path, a run, a group of runs, a unique beginning of either, or "last". The
+        calibrations of a group are left out unless they are asked for."""
         as_path = Path(name).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
             return [as_path]
@@ -222,7 +223,7 @@ class Archive:
             return [whole]
         from sonde.store.names import find_folders
 
-        return find_folders(self.root, name)
+        return find_folders(self.root, name, calibrations)
 
 
 def _id_of(folder: Path) -> str:

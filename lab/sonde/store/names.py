@@ -14,7 +14,7 @@ from sonde.store.catalog import Catalog
 _NEAR = 1000  # runs whose names are compared with a misspelt one
 
 
-def find_folders(root: Path, name: str) -> list[Path]:
+def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path]:
     """Folders of a run, of a group of runs, of a unique beginning of either, or of "last". Raises UserError."""
     runs = Catalog(root).runs(["run", "folder", "group", "role"])
     if not len(runs):
@@ -22,12 +22,12 @@ def find_folders(root: Path, name: str) -> list[Path]:
     if name == "last":
         last = compute.max(runs["run"]).as_py()
         (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
-        return _members(root, runs, row["group"]) if row["group"] else [root / row["folder"]]
+        return _members(root, runs, row["group"], calibrations) if row["group"] else [root / row["folder"]]
     exact = runs.filter(compute.equal(runs["run"], name))
-    return [root / exact["folder"][0].as_py()] if len(exact) else _by_beginning(root, runs, name)
+    return [root / exact["folder"][0].as_py()] if len(exact) else _by_beginning(root, runs, name, calibrations)
 
 
-def _by_beginning(root: Path, runs: Any, name: str) -> list[Path]:
+def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
     in_group = runs.filter(compute.fill_null(compute.starts_with(runs["group"], name), False))
     singles = runs.filter(compute.starts_with(runs["run"], name))
     groups = set(in_group["group"].unique().to_pylist())
@@ -35,7 +35,7 @@ def _by_beginning(root: Path, runs: Any, name: str) -> list[Path]:
     names = sorted(groups | set(alone.slice(0, 5)["run"].to_pylist()))
     count = len(groups) + len(alone)
     if count == 1:
-        return _members(root, runs, names[0]) if groups else [root / alone["folder"][0].as_py()]
+        return _members(root, runs, names[0], calibrations) if groups else [root / alone["folder"][0].as_py()]
     if not names:
         near = suggestion(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
         raise UserError(f'There is no run "{name}" in the archive {root}; `sonde list` shows them.{near}')
@@ -43,6 +43,8 @@ def _by_beginning(root: Path, runs: Any, name: str) -> list[Path]:
     raise UserError(f'"{name}" could mean {count} runs ({shown}); give more of the name.')
 
 
-def _members(root: Path, runs: Any, group: str) -> list[Path]:
-    wanted = compute.and_(compute.equal(runs["group"], group), compute.not_equal(runs["role"], "calibration"))
+def _members(root: Path, runs: Any, group: str, calibrations: bool) -> list[Path]:
+    wanted = compute.equal(runs["group"], group)
+    if not calibrations:
+        wanted = compute.and_(wanted, compute.not_equal(runs["role"], "calibration"))
     return [root / folder for folder in runs.filter(compute.fill_null(wanted, False))["folder"].to_pylist()]

@@ -77,6 +77,8 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "key": "text",  # the key of the series as JSON
 }
 _CUT_SHORT = ("error", "interrupt", "time_limit")
+# Operations on data, whose number is bytes per second; a file that is created with some bytes in it is one operation.
+_DATA = ("write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "trim")
 _SEVERITIES = {"warning": "doubtful", "invalid": "invalid"}
 
 
@@ -171,7 +173,7 @@ def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] |
     """What a phase adds to which series; None when it was not finished, not measured or cut short."""
     if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
         return None
-    unit = BYTES if phase.get(BYTES) else OPERATIONS
+    unit = BYTES if phase.get(BYTES) and phase.get("op") in _DATA else OPERATIONS
     value = phase.get(unit)
     if not _positive(value):
         return None

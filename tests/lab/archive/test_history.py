@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import made
 import pytest
 
 from sonde.experiments.conduct import Setup, conduct
@@ -104,3 +105,13 @@ def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> Non
 )
 def test_times_are_utc(text: str, seconds: float) -> None:
     assert epoch_seconds(text) == seconds
+
+
+def test_operations_on_names_are_counted_as_operations(archive: Path) -> None:
+    phases = [made.phase("create", 4096.0), made.phase("write", 1e9), made.phase("walk", 0.0, ops_per_s=7.0)]
+    made.put(archive, "20260101T000000Z-tree-0001", phases)
+    assert {phase: (one.key.unit, one.values[0]) for phase, one in by_phase(archive).items()} == {
+        "create": ("ops_per_s", 4096.0 / 2**20),
+        "write": ("bytes_per_s", 1e9),
+        "walk": ("ops_per_s", 7.0),
+    }

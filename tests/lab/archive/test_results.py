@@ -168,7 +168,7 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
         assert first.key() == second.key()
     rates = [run.phases[0].bytes_per_s for run in read("ior-3.0.txt", tmp_path)]
     assert rates == [512 * MIB, 256 * MIB]
-    assert [run.nodes for run in read("ior-3.0.txt", tmp_path)] == [2, 2]
+    assert [(run.nodes, run.target) for run in read("ior-3.0.txt", tmp_path)] == [(2, "/scratch/probe")] * 2
 
 
 def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_removing(sonde: Any, root: Path) -> None:
     assert not list(root.glob(".removed-*"))
 
 
+def test_a_group_goes_with_its_calibrations(sonde: Any, root: Path) -> None:
+    for number, role in enumerate(("run", "run", "calibration")):
+        made.put(root, f"20260505T00000{number}Z-part-000{number}", role=role, group="20260505T000000Z-check-abcd")
+    assert sonde("rm", "20260505T000000Z-check", "--yes").out.strip() == "Removed 3 runs."
+    assert there(root) == [A, B, C]
+
+
 def test_only_runs_of_the_archive_are_removed(sonde: Any, root: Path, tmp_path: Path) -> None:
     elsewhere = made.put(tmp_path / "elsewhere", A)
     answer = sonde("rm", elsewhere, "--yes")

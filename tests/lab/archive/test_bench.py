@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench of the archive still runs, on a small one: what it makes up is an archive that every command accepts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_bench_runs_on_a_small_archive(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "bench" / "archive.py"), "--runs", "2400", "--real", "30", "--times", "1"]
+    done = subprocess.run([*command, "--dir", str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("runs") == 2400
+    assert found.pop("index_bytes") > 0
+    assert {"list", "filter", "one_series", "all_series", "query", "after_a_run"} <= set(found)
+    assert all(seconds >= 0 for seconds in found.values())
+    assert list(tmp_path.iterdir()) == [], "it takes away what it made"

@@ -54,6 +54,8 @@ void duplicated(int fd, int made) noexcept;
 /// Buffering of this file ends for good; the reason is for the report.
 void let_go(int fd, const char* reason) noexcept;
 void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept;
+/// The program locks a part of the file for its process.
+void note_lock(int fd) noexcept;
 /// fcntl(F_SETFL) is about to change the flags.
 void flags_change(int fd, int flags) noexcept;
 

@@ -20,21 +20,21 @@ struct DescriptorName {
     char text[32];
 };
 
-void open_direct(File& file, int fd, bool writes) noexcept {
+/// A descriptor of our own for the file behind `fd`, or -1. Opened anew: the flags of the program's are its own. Stays
+/// open until the program has closed all of its own, because with any close() the locks of the process go away.
+int open_direct(int fd, int access) noexcept {
     const DescriptorName name(fd);
-    const long got =
-        raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), (writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+    const long got = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), access | O_DIRECT | O_CLOEXEC);
     if (got < 0) {
-        return;
+        return -1;
     }
     // High, where a program that counts on the lowest free number does not see it.
     const long high = raw::call(SYS_fcntl, got, F_DUPFD_CLOEXEC, first_private);
-    file.direct = static_cast<int>(high >= 0 ? high : got);
-    note_private(file.direct, true);
+    raw::call(SYS_close, got);
     if (high >= 0) {
-        raw::call(SYS_close, got);
+        note_private(static_cast<int>(high), true);
     }
-    file.direct_align = 4096;
+    return static_cast<int>(high >= 0 ? high : -1);
 }
 
 bool sole_writer(const File& file, const Description& description) noexcept {
@@ -132,8 +132,10 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
     made.file.store(&file, std::memory_order_release);
     choose_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        if (file.direct < 0 && file.rule->direct) {
-            open_direct(file, fd, made.writes);
+        if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
+            file.direct_align = 4096;
+            file.direct = file.direct < 0 && made.reads ? open_direct(fd, O_RDONLY) : file.direct;
+            file.direct_out = file.direct_out < 0 && made.writes ? open_direct(fd, O_WRONLY) : file.direct_out;
         }
         file.write_through = made.writes ? space_is_low(file) : file.write_through;
     }
@@ -279,6 +281,15 @@ void let_go(int fd, const char* reason) noexcept {
     Description* description = nullptr;
     if (File* file = locked_file(fd, description)) {
         through_for_good(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void note_lock(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+        file->locked = true;
         file->lock.unlock();
     }
 }

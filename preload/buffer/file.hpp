@@ -87,7 +87,8 @@ struct File {
     dev_t device = 0;
     ino_t inode = 0;
     Description* descriptions = nullptr;
-    int reader = -1, writer = -1, direct = -1;  ///< descriptors to use
+    int reader = -1, writer = -1;      ///< descriptors of the program to use
+    int direct = -1, direct_out = -1;  ///< ours with O_DIRECT, for reading and for writing
     std::uint32_t direct_align = 0;
 
     std::int64_t size = 0;  ///< as the program must see it
@@ -110,6 +111,7 @@ struct File {
     bool write_through = false;        ///< space is low: errors must be seen at once
     std::atomic<bool> dormant{false};  ///< asleep because it did not pay
     bool in_queue = false;             ///< known to the workers
+    bool locked = false;               ///< the program has taken a POSIX lock
     bool inherited = false;            ///< open before the program began: not worth a word
     bool lazy = false;                 ///< closed; pages kept for the next open
 

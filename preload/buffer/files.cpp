@@ -18,7 +18,7 @@ constinit std::atomic<Description*>* table = nullptr;
 constinit std::atomic<int> highest{0};
 
 namespace {
-constexpr unsigned private_count = 1024;
+constexpr unsigned private_count = 4096;
 constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
 }  // namespace
 
@@ -111,17 +111,19 @@ void unmake_file(File& file) noexcept {
     report_file(file);
     drop_all(file);
     free_buckets(file);
-    if (file.direct >= 0) {
-        note_private(file.direct, false);
-        raw::call(SYS_close, file.direct);
+    for (const int one : {file.direct, file.direct_out}) {
+        if (one >= 0) {
+            note_private(one, false);
+            raw::call(SYS_close, one);
+        }
     }
     file.mode.store(Mode::Gone, std::memory_order_relaxed);
     file.device = 0;
     file.inode = 0;
     file.descriptions = nullptr;
-    file.reader = file.writer = file.direct = -1;
+    file.reader = file.writer = file.direct = file.direct_out = -1;
     file.direct_align = 0;
-    file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
+    file.locked = file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
     file.dormant = false;
     file.error = 0;
     file.error_count = 0;
@@ -180,12 +182,12 @@ File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, co
 }
 
 bool is_private(int fd) noexcept {
-    const auto at = static_cast<unsigned>(fd - first_private);
+    const auto at = static_cast<unsigned>(fd);
     return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
 }
 
 void note_private(int fd, bool open) noexcept {
-    const auto at = static_cast<unsigned>(fd - first_private);
+    const auto at = static_cast<unsigned>(fd);
     if (at < private_count) {
         const std::uint64_t bit = 1ULL << (at % 64);
         open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);

@@ -38,7 +38,7 @@ int write_range(const File& file, int fd, const Page& page, Range range, std::ui
 }
 
 bool suits_direct(const File& file, Range range) noexcept {
-    return file.direct >= 0 && file.direct_align != 0 && range.begin % file.direct_align == 0 &&
+    return file.direct_out >= 0 && file.direct_align != 0 && range.begin % file.direct_align == 0 &&
            range.end % file.direct_align == 0;
 }
 
@@ -88,8 +88,9 @@ int write_oldest(File& file, bool program_waits) noexcept {
         for (; at < ranges.count() && error == 0; ++at) {
             done = 0;
             if (suits_direct(file, ranges[at])) {
-                error = write_range(file, file.direct, page, ranges[at], done);
-                error = error == -EINVAL ? 0 : error;  // this file system has other rules: the ordinary way then
+                // What this way refuses, for whatever reason, the ordinary way may take; its error is the one that
+                // counts.
+                static_cast<void>(write_range(file, file.direct_out, page, ranges[at], done));
             }
             error = error == 0 ? write_range(file, fd, page, ranges[at], done) : error;
             bytes += done;

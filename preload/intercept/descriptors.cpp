@@ -107,6 +107,7 @@ int control(int fd, int command, long argument, Real real) {
     }
     if (buffer::watched(fd)) [[unlikely]] {
         if (is_lock(command)) {
+            buffer::note_lock(fd);
             const auto* lock = reinterpret_cast<const struct flock*>(argument);
             return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
         }
@@ -205,6 +206,7 @@ int wrap_flock(int fd, int operation) {
                                : NEXT(flock)(fd, operation);
 }
 int wrap_lockf(int fd, int command, off64_t bytes) {
+    buffer::note_lock(fd);
     if (buffer::watched(fd)) {  // from the offset of the descriptor on, which the kernel must know
         const buffer::Around around(fd);
         return NEXT(lockf)(fd, command, bytes);
@@ -212,6 +214,7 @@ int wrap_lockf(int fd, int command, off64_t bytes) {
     return NEXT(lockf)(fd, command, bytes);
 }
 int wrap_lockf64(int fd, int command, off64_t bytes) {
+    buffer::note_lock(fd);
     if (buffer::watched(fd)) {
         const buffer::Around around(fd);
         return NEXT(lockf64)(fd, command, bytes);

@@ -151,7 +151,7 @@ __attribute__((destructor)) void finish() {
 }  // namespace
 
 bool is_ours(int fd) noexcept {
-    return fd >= first_own_descriptor && (fd == report_descriptor || buffer::is_private(fd));
+    return fd > 2 && (fd == report_descriptor || buffer::is_private(fd));
 }
 
 void prepare_fork() noexcept {

@@ -49,7 +49,10 @@ def change_bars(rows: Sequence[ChangeRow], words: str) -> Markup:
         for mark in marks
     )
     scale = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(share(place(mark)), _percent(mark)) for mark in marks
+        Markup('<span class="{}" style="left:{}">{}</span>').format(
+            "minor" if round(mark / step) % 2 else "", share(place(mark)), _percent(mark)
+        )
+        for mark in marks
     )
     body = Markup("")
     for group, members in itertools.groupby(rows, key=lambda row: row.group):

@@ -97,7 +97,7 @@ def planned_visible(log_sd: float, before: int, after: int) -> float:
     return float(1 - np.exp(-units * log_sd * np.sqrt(1 / before + 1 / after) / _EFFICIENCY))
 
 
-def simulated_visible(residuals: ArrayLike, before: int, after: int, draws: int = 2000, seed: int = 1) -> float | None:
+def simulated_visible(residuals: ArrayLike, before: int, after: int, draws: int = 1000, seed: int = 1) -> float | None:
     """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
     noise = np.asarray(residuals, dtype=float)
     if noise.size < 20 or 1.0 / _choices(before, after) > _LEVEL:

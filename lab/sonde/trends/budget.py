@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from sonde.stats.change_model import START
 from sonde.stats.ranks import Floats
-from sonde.stats.segments import segments
+from sonde.stats.segments import Segment, segments
 from sonde.trends.lanes import Settings
 from sonde.trends.watch import watch_rows
 
@@ -47,6 +47,7 @@ _GATE = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
 _RESERVE = 0.95
 _GATE_SHARE = 0.7
 _SIMULATED_RUNS = 60_000
+_MOST_NOISES = 300
 # Runs of a fresh history that are only learned from.
 FIRST_ANSWER = START - 1
 
@@ -82,14 +83,14 @@ class Calibration:
     kept: bool = True
 
 
-def residuals(rates: ArrayLike) -> Floats:
-    """The logarithms less the medians of their stretches of constant level.
+def residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Floats:
+    """The logarithms less the medians of their stretches of constant level (`parts`, where they are known already).
 
     A running median would take more away, slow weather too, and a watch that learned from what is left would raise
     twice the false alarms that it promises.
     """
     values: Floats = np.log(np.asarray(rates, dtype=float))
-    for part in segments(rates):
+    for part in segments(rates) if parts is None else parts:
         values[part.first : part.end] -= log(part.level)
     return values
 
@@ -123,6 +124,7 @@ def calibrate(noises: Sequence[Floats], budget: Budget, settings: Settings | Non
     known = sum(noise.size for noise in long)
     if not long:
         return Calibration(settings, None, known, own=False)
+    long = long[:: -(-len(long) // _MOST_NOISES)]
     runs = 200
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
     allowed = budget.per_run * _RESERVE

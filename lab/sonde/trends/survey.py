@@ -82,9 +82,10 @@ def survey(
     pace = float(np.median([one.runs_per_year for one in long])) if long else 365.0
     budget = Budget(alarms_per_year, max(1.0, pace))
     total = 2 * len(long) + 2
-    noises = []
+    stretches, noises = [], []
     for done, one in enumerate(long):
-        noises.append(residuals(one.values[-_MOST_LEARNED:]))
+        stretches.append(tuple(segments(one.values)))
+        noises.append(residuals(one.values, stretches[-1])[-_MOST_LEARNED:])
         step(done + 1, total)
     calibration = calibrate(noises, budget, Settings(smallest_change=smallest))
     step(len(long) + 1, total)
@@ -95,7 +96,7 @@ def survey(
         standings.append(
             Standing(
                 series=one,
-                stretches=tuple(segments(one.values)),
+                stretches=stretches[at],
                 now=float(np.median(one.values[-_LATEST:])),
                 noise=robust_sd(noises[at]),
                 visible=simulated_visible(noises[at], _KNOWN, _NEW),

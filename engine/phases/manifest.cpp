@@ -27,7 +27,7 @@ std::string first_line(const std::string& path) {
     return line;
 }
 
-/// Field 22 of /proc/PID/stat: when the process started, in clock ticks since boot.
+/// When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 when it is not there, or dead.
 std::uint64_t start_of(int pid) {
     const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t name_end = line.rfind(')');
@@ -36,7 +36,11 @@ std::uint64_t start_of(int pid) {
     }
     std::istringstream fields(line.substr(name_end + 1));
     std::string field;
-    for (int i = 3; i <= 22 && fields >> field; ++i) {
+    fields >> field;
+    if (field == "Z" || field == "X") {  // killed, and nobody has asked for its exit code yet: it writes nothing more
+        return 0;
+    }
+    for (int i = 4; i <= 22 && fields >> field; ++i) {
     }
     return std::strtoull(field.c_str(), nullptr, 10);
 }

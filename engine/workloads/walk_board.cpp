@@ -67,11 +67,17 @@ bool WalkStack::take_oldest(std::string& path) noexcept {
     return count > 0;
 }
 
+void WalkStack::clear() noexcept {
+    locked_.store(0);
+    count_.store(0);
+    oldest_ = 0;
+}
+
 void WalkBoard::reset(int count) {
     streams = count;
     outstanding.store(1);
     for (int i = 0; i < count; ++i) {
-        std::memset(static_cast<void*>(&stack(i)), 0, sizeof(WalkStack));
+        stack(i).clear();
     }
 }
 

@@ -22,6 +22,8 @@ class WalkStack {
     bool put(std::string_view path) noexcept;
     bool take_newest(std::string& path) noexcept;
     bool take_oldest(std::string& path) noexcept;
+    /// Forgets everything, a lock whose holder was killed too. Only while nobody else works with it.
+    void clear() noexcept;
 
  private:
     struct Place {

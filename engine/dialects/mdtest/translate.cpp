@@ -145,7 +145,7 @@ class Iteration {
 }  // namespace
 
 const char* test_name(Test test) {
-    return names[static_cast<std::size_t>(test)];
+    return names.at(static_cast<std::size_t>(test));
 }
 
 std::string phase_id(int iteration, Test test, bool by_first) {

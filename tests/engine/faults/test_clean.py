@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,21 @@ def test_a_run_that_is_alive_is_kept(engine: Engine, target: Path) -> None:
         running.process.send_signal(signal.SIGTERM)
         running.result()
     assert tree(target) == []
+
+
+def test_a_killed_run_that_nobody_has_buried_is_not_alive(engine: Engine, target: Path) -> None:
+    """Killed, but its parent, a launcher that hangs say, has not asked for its exit code: a zombie."""
+    plan = write_plan(target, {"id": "long", "op": "write", "stop": {"time": "60s"}}, observe={"progress": "20ms"})
+    with engine.start(plan) as running:
+        running.wait_for_phase("long")
+        running.process.send_signal(signal.SIGKILL)
+        stat = Path(f"/proc/{running.process.pid}/stat")
+        until = time.monotonic() + 10
+        while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert engine.clean(target)[0] == DONE
+        assert tree(target) == []
 
 
 def test_a_reused_process_number_is_no_sign_of_life(engine: Engine, target: Path) -> None:

@@ -26,17 +26,20 @@ Lane = Literal["gate", "trend"]
 # Runs that the gate needs to know a level.
 _REFERENCE = 10
 _IN_A_ROW = 3
+COLLAPSE_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)
 class Settings:
     """What counts as a change. Shares are of the level before; `arl0` is the mean number of runs between false alarms
-    of the trend lane when runs are independent."""
+    of the trend lane when runs are independent. A drop by `collapse` is told also where noise has moved the limit of
+    the gate further out."""
 
     arl0: float = 2000.0
     smallest_change: float = 0.10
     gate_deviations: float = 4.0
     gate_change: float = 0.15
+    collapse: float = 0.70
     least_spread: float = 0.02
 
 
@@ -107,7 +110,8 @@ class Lanes:
         medians, spreads = self._references(looked)
         newest = window.values[looked, -_IN_A_ROW:]
         drops = medians - np.max(newest, axis=1)
-        least = np.maximum(self.settings.gate_deviations * spreads, -log(1 - self.settings.gate_change))
+        enough = np.minimum(self.settings.gate_deviations * spreads, self._collapse(spreads))
+        least = np.maximum(enough, -log(1 - self.settings.gate_change))
         alarms = []
         for at in np.flatnonzero(drops > least):
             series, median = int(looked[at]), float(medians[at])
@@ -116,6 +120,10 @@ class Lanes:
             strength = (after - median) / float(spreads[at])
             alarms.append(Alarm(series, "gate", self._runs - 1, first, median, after, strength))
         return alarms
+
+    def _collapse(self, spreads: Floats) -> Floats:
+        """The drop that is told however dull the gate had to become: a large one, outside of the noise."""
+        return np.maximum(COLLAPSE_DEVIATIONS * spreads, -log(1 - self.settings.collapse))
 
     def _references(self, series: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""

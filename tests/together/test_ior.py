@@ -93,3 +93,34 @@ def test_every_option_is_in_the_documentation() -> None:
     for letter, word, directive in entries:
         for shown in (f"`-{letter[1]}`" if letter != "0" else "", f"`--{word}`" * bool(word), directive):
             assert not shown or (shown if shown != directive else f"`{directive}`") in rows, shown
+
+
+def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(engine: Path, tmp_path: Path) -> None:
+    words = "iozone --quiet -a -n 64 -g 128 -y 16 -q 32 -i 0 -i 1 -i 2 -e -f z"
+    result = sonde(engine, words.split(), tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines() if re.fullmatch(r"[\d\s]+", line) and line.strip()]
+    assert [row[:2] for row in rows] == [["64", "16"], ["64", "32"], ["128", "16"], ["128", "32"]]
+    assert all(len(row) == 8 and all(int(value) > 0 for value in row) for row in rows)
+    kept = runs(tmp_path)
+    assert len(kept) == 4
+    assert len({run["group"] for run in kept}) == 1
+    (page,) = (tmp_path / "sonde-archive" / "reports").glob("*.html")
+    assert page.read_text().count('data-chart="heat"') == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
+
+
+def test_iozone_by_several_children_in_several_folders(engine: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    words = "iozone --quiet -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
+    result = sonde(engine, words.split(), tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert re.findall(r"throughput for  2 ([\w-]+(?: \w+)?) \t", result.stdout)[::2] == [
+        "initial writers",
+        "rewriters",
+        "readers",
+        "re-readers",
+    ]
+    assert result.stdout.count("Child[1] xfer count =    1024.00 kB") == 4
+    assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]

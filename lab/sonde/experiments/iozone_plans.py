@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From IOzone's settings to plans: one for each file size, record size and number of children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.experiments.iozone_words import KIB, Settings
+from sonde.model.plan import Plan
+
+# Test of -i -> its phases: name as in the importer of IOzone's results, operation, order of the accesses.
+_PHASES: dict[int, tuple[tuple[str, str, str], ...]] = {
+    0: (("write", "write", "sequential"), ("rewrite", "rewrite", "sequential")),
+    1: (("read", "read", "sequential"), ("reread", "reread", "sequential")),
+    2: (("random_read", "read", "random_permute"), ("random_write", "rewrite", "random_permute")),
+    3: (("backward_read", "read", "reverse"),),
+    5: (("stride_read", "read", "stride"),),
+    8: (("mixed", "mixed", "random_permute"),),
+    9: (("pwrite", "write", "sequential"), ("repwrite", "rewrite", "sequential")),
+    10: (("pread", "read", "sequential"), ("repread", "reread", "sequential")),
+}
+SECOND = {"rewrite", "reread", "repwrite", "repread"}  # what -+n leaves out
+ALL_TESTS = (0, 1, 2, 3, 5)
+THROUGHPUT_TESTS = (0, 1, 2, 3, 5, 8)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One plan of a command line. Sizes in KiB; `children` 0 = the table's single process."""
+
+    file: int
+    record: int
+    children: int = 0
+
+    @property
+    def name(self) -> str:
+        return (
+            f"iozone-{self.children}x{self.file}k-{self.record}k"
+            if self.children
+            else f"iozone-{self.file}k-{self.record}k"
+        )
+
+
+def plan_of(settings: Settings, cell: Cell) -> Plan:
+    """The plan of one cell, checked."""
+    return Plan.from_document(_document(settings, cell), "iozone")
+
+
+def _document(settings: Settings, cell: Cell) -> dict[str, Any]:
+    tests = settings.tests or (THROUGHPUT_TESTS if cell.children else ALL_TESTS)
+    phases = [
+        _phase(settings, cell, *phase)
+        for test in sorted(set(tests))
+        for phase in _PHASES[test]
+        if not (settings.once and phase[0] in SECOND)
+    ]
+    files = _files(settings)
+    if "paths" in files and not settings.keep:
+        phases.append({"id": "remove", "op": "remove", "measure": False})
+    return {
+        "schema": "sonde-plan/1",
+        "id": cell.name,
+        "title": f"IOzone: {cell.file} KiB in records of {cell.record} KiB",
+        "target": _target(settings),
+        "tasks": {"processes": max(1, cell.children)},
+        "data": {
+            "backend": "mmap" if settings.mapped else "io_uring" if settings.depth > 1 else "posix",
+            "files": files,
+            "access": {"transfer": cell.record * KIB, "block": cell.file * KIB},
+            "io": _io(settings),
+        },
+        "phases": phases,
+    }
+
+
+def _target(settings: Settings) -> dict[str, Any]:
+    folders = {str(Path(name).parent.absolute()) for name in (settings.paths or (settings.path,))}
+    if len(folders) > 1:
+        return {"path": sorted(folders)[0], "use_existing": True, "keep": settings.keep}
+    return {"path": folders.pop(), "keep": settings.keep}
+
+
+def _files(settings: Settings) -> dict[str, Any]:
+    if len({str(Path(name).parent.absolute()) for name in settings.paths}) > 1:
+        return {"mapping": "per_task", "paths": [str(Path(name).absolute()) for name in settings.paths]}
+    return {"mapping": "per_task", "name": "iozone"}
+
+
+def _io(settings: Settings) -> dict[str, Any]:
+    io: dict[str, Any] = {}
+    if settings.direct:
+        io["direct"] = True
+    if settings.synchronous:
+        io["sync"] = "sync"
+    if settings.flush:
+        io["fsync"] = "end_timed_separately"
+    if settings.depth > 1:
+        io["queue_depth"] = settings.depth
+    if settings.pause_ms:
+        io["pause"] = f"{settings.pause_ms}ms"
+    return io
+
+
+def _phase(settings: Settings, cell: Cell, name: str, op: str, order: str) -> dict[str, Any]:
+    phase: dict[str, Any] = {"id": name, "op": op}
+    access: dict[str, Any] = {}
+    if order != "sequential":
+        access["order"] = order
+    if order == "stride":
+        # As many records as lie in the file at that distance; IOzone goes round until it has read all.
+        access["stride"] = settings.stride * cell.record * KIB
+        count = max(1, (cell.file // cell.record + settings.stride - 1) // settings.stride)
+        access |= {"transfer": cell.record * KIB, "block": cell.record * KIB, "segments": count}
+    if op == "mixed":
+        access["read_ratio"] = settings.read_share / 100
+    if access:
+        phase["access"] = access
+    if settings.remount:
+        phase["before"] = [{"kind": "remount", "need": "required"}]
+    if settings.verify and op in ("read", "reread") and order != "stride":
+        phase["verify"] = "on_read"
+    if cell.children > 1 and not settings.whole:
+        phase["stop"] = {"first_done": True}
+    return phase

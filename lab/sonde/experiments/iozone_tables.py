@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of IOzone's cells in IOzone's tables. Pure: from records to text.
+
+IOzone counts in KiB. Its rate is that of one process: bytes / time of the transfers, with flush (-e) and close (-c) in
+the time when asked. In throughput mode "children" adds the rates of the processes up, each over its own time; "parent"
+is all bytes over the time from the first start to the last end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.experiments.iozone_plans import Cell
+from sonde.experiments.iozone_words import KIB, Settings
+from sonde.model.record import PhaseRecord, RecordReader
+
+# Column of the table -> phases that fill it. The order and the names are IOzone's.
+COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("write", ("write", "pwrite")),
+    ("rewrite", ("rewrite", "repwrite")),
+    ("read", ("read", "pread")),
+    ("reread", ("reread", "repread")),
+    ("random read", ("random_read",)),
+    ("random write", ("random_write",)),
+    ("bkwd read", ("backward_read",)),
+    ("record rewrite", ()),
+    ("stride read", ("stride_read",)),
+)
+_WHO = {
+    "write": "initial writers",
+    "rewrite": "rewriters",
+    "read": "readers",
+    "reread": "re-readers",
+    "random_read": "random readers",
+    "random_write": "random writers",
+    "backward_read": "reverse readers",
+    "stride_read": "stride readers",
+    "mixed": "mixed workload",
+    "pwrite": "pwrite writers",
+    "repwrite": "pwrite rewriters",
+    "pread": "pread readers",
+    "repread": "pread re-readers",
+}
+_HEADER = (
+    "                                                              random    random     bkwd    record    stride\n"
+    "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read\n"
+)
+
+
+@dataclass(frozen=True)
+class Child:
+    """One process in one phase. Bytes and seconds."""
+
+    volume: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.volume / self.seconds if self.seconds > 0 else 0.0
+
+
+def children_of(phase: PhaseRecord, settings: Settings) -> list[Child]:
+    """What each process did in IOzone's time."""
+    found = []
+    for table in phase.tasks:
+        columns = {name: place for place, name in enumerate(table.columns)}
+        for row in table.rows:
+
+            def cell(name: str, row: Sequence[object] = row, columns: Mapping[str, int] = columns) -> float:
+                value = row[columns[name]]
+                return float(value) if isinstance(value, int | float) else 0.0
+
+            seconds = cell("transfer_s")
+            seconds += cell("fsync_s") if settings.flush else 0.0
+            seconds += cell("close_s") if settings.close else 0.0
+            found.append(Child(cell("bytes"), seconds))
+    return found
+
+
+def rates_of(record: RecordReader, settings: Settings) -> dict[str, float]:
+    """Bytes per second of each finished phase of the table, by its name."""
+    rates = {}
+    for phase in record.phases.values():
+        children = children_of(phase, settings)
+        if phase.end is not None and children:
+            rates[phase.id] = sum(child.rate for child in children)
+    return rates
+
+
+def heading(settings: Settings, words: Sequence[str], version: str, began: str) -> str:
+    """What stands before the results."""
+    lines = [
+        "\tIozone: Performance Test of File I/O",
+        "\t        Version $Revision: 3.489 $",
+        f"\t\tThe command line of IOzone, run by Sonde {version}",
+        "",
+        f"\tRun began: {began}",
+        "",
+    ]
+    for on, said in (
+        (settings.auto, "Auto Mode"),
+        (settings.flush, "Include fsync in write timing"),
+        (settings.close, "Include close in write timing"),
+        (settings.direct, "O_DIRECT feature enabled"),
+        (settings.synchronous, "SYNC Mode."),
+        (settings.mapped, "Using mmap files"),
+        (settings.cpu, "CPU utilization Resolution = 0.000001 seconds."),
+    ):
+        lines += [f"\t{said}"] if on else []
+    lines += [f"\tFile size set to {size} kB" for size in settings.files]
+    lines += [f"\tRecord Size {size} kB" for size in settings.records]
+    unit = "ops/sec" if settings.operations else "microseconds/op" if settings.microseconds else "kBytes/sec"
+    lines += [f"\tCommand line used: iozone {' '.join(words)}", f"\tOutput is in {unit}", ""]
+    return "\n".join(lines)
+
+
+def table_heading() -> str:
+    """The names of the columns."""
+    return _HEADER
+
+
+def shown(rate: float, cell: Cell, settings: Settings) -> str:
+    """A rate in the unit of the output."""
+    operations = rate / (cell.record * KIB)
+    if settings.operations:
+        return f"{operations:.0f}"
+    if settings.microseconds:
+        return f"{1e6 / operations:.0f}" if operations > 0 else "0"
+    return f"{rate / KIB:.0f}"
+
+
+def table_row(cell: Cell, rates: Mapping[str, float], settings: Settings) -> str:
+    """One row; a test that was not asked for leaves its column empty."""
+    widths = (9, 9, 9, 9, 9, 9, 9, 10, 10)
+    row = f"{cell.file:16d}{cell.record:8d}"
+    for (_, phases), width in zip(COLUMNS, widths, strict=True):
+        value = next((rates[phase] for phase in phases if phase in rates), None)
+        row += ("" if value is None else shown(value, cell, settings)).rjust(width)
+    return row.rstrip() + "\n"
+
+
+def throughput(cell: Cell, record: RecordReader, settings: Settings) -> str:
+    """The blocks of throughput mode."""
+    said = [
+        f"\tThroughput test with {cell.children} process{'es' if cell.children > 1 else ''}",
+        f"\tEach process writes a {cell.file} kByte file in {cell.record} kByte records",
+        "",
+    ]
+    for phase in record.phases.values():
+        if phase.end is not None and phase.id in _WHO:
+            said += _block(cell, phase, settings)
+    return "\n".join(said) + "\n"
+
+
+def _block(cell: Cell, phase: PhaseRecord, settings: Settings) -> Iterable[str]:
+    children = children_of(phase, settings)
+    end = phase.end
+    if not children or end is None:
+        return
+    who = f"{cell.children:2d} {_WHO.get(phase.id, phase.id)}"
+    elapsed = end.seconds.elapsed or 0.0
+    volume = sum(child.volume for child in children)
+    rates = [child.rate / KIB for child in children]
+    yield f"\tChildren see throughput for {who} \t= {sum(rates):10.2f} kB/sec"
+    yield f"\tParent sees throughput for {who} \t= {volume / elapsed / KIB if elapsed else 0:10.2f} kB/sec"
+    yield f"\tMin throughput per process \t\t\t= {min(rates):10.2f} kB/sec"
+    yield f"\tMax throughput per process \t\t\t= {max(rates):10.2f} kB/sec"
+    yield f"\tAvg throughput per process \t\t\t= {sum(rates) / len(rates):10.2f} kB/sec"
+    yield f"\tMin xfer \t\t\t\t\t= {min(child.volume for child in children) / KIB:10.2f} kB"
+    if settings.cpu:
+        used = (end.cpu.user_s or 0.0) + (end.cpu.system_s or 0.0)
+        share = 100 * used / elapsed if elapsed else 0.0
+        yield f"\tCPU Utilization: Wall time {elapsed:8.3f}    CPU time {used:8.3f}    CPU utilization {share:6.2f} %"
+    if settings.child_volumes:
+        for number, child in enumerate(children):
+            moved, rate = child.volume / KIB, child.rate / KIB
+            yield f"\tChild[{number}] xfer count = {moved:10.2f} kB, Throughput = {rate:10.2f} kB/sec"
+    yield ""

@@ -249,7 +249,11 @@ std::string errno_name(int code) {
                                                   {ESHUTDOWN, "ESHUTDOWN"},
                                                   {EREMOTEIO, "EREMOTEIO"},
                                                   {ENOTCONN, "ENOTCONN"},
-                                                  {ENAMETOOLONG, "ENAMETOOLONG"}};
+                                                  {ENAMETOOLONG, "ENAMETOOLONG"},
+                                                  {ENOTEMPTY, "ENOTEMPTY"},
+                                                  {ELOOP, "ELOOP"},
+                                                  {EMLINK, "EMLINK"},
+                                                  {EXDEV, "EXDEV"}};
     const auto found = names.find(code);
     return found == names.end() ? "E" + std::to_string(code) : found->second;
 }

@@ -92,6 +92,26 @@ void add_directories(const Context& context, const plan::Phase& phase, int task,
     }
 }
 
+/// In a directory that others made, a link could stand where a tree should: working below it would leave the target.
+std::string complaint_about_links(const Context& context, const plan::Meta& meta) {
+    const patterns::TreeShape shape(meta.tree);
+    for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
+        const std::string top = context.directory + "/" + shape.top(copy);
+        std::vector<std::string> places{top};
+        for (const std::string& branch : branches_of(meta, context.tasks)) {
+            places.push_back(top + "/" + patterns::TreeShape::name(branch, 0));
+        }
+        for (const std::string& place : places) {
+            struct stat info {};
+            if (::lstat(place.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+                return place + " is no directory: Sonde works below no links or files that it finds; choose another "
+                               "target.directory";
+            }
+        }
+    }
+    return {};
+}
+
 bool is_made_before(const plan::Plan& plan, std::size_t index) {
     const plan::Meta& meta = *plan.phases[index].meta;
     return std::any_of(plan.phases.begin(), plan.phases.begin() + static_cast<std::ptrdiff_t>(index),
@@ -101,8 +121,17 @@ bool is_made_before(const plan::Plan& plan, std::size_t index) {
 }
 
 std::string make_directory(const std::string& path) {
-    if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    if (::mkdir(path.c_str(), 0777) == 0) {
+        return {};
+    }
+    if (errno != EEXIST) {
         return "cannot make " + path + ": " + std::strerror(errno);
+    }
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return path + " is there and is no directory" +
+               (S_ISLNK(info.st_mode) ? " but a link, which may lead away from the target" : "") +
+               ": choose another meta.tree.top or target.directory";
     }
     return {};
 }
@@ -135,11 +164,14 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
 std::string prepare_tree(const Context& context, std::size_t index) {
     const plan::Phase& phase = context.plan.phases[index];
     const bool makes = phase.op == Op::mktree || (phase.op == Op::create && !is_made_before(context.plan, index));
-    if (!context.root() || !makes || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!context.root() || !backends::find(phase.data.backend)->traits.needs_files) {
         return {};
     }
     const patterns::TreeShape shape(phase.meta->tree);
-    std::string complaint;
+    std::string complaint = context.plan.target.use_existing ? complaint_about_links(context, *phase.meta) : "";
+    if (!makes) {
+        return complaint;
+    }
     for (std::uint64_t copy = 0; complaint.empty() && copy < shape.copies(); ++copy) {
         complaint = make_directory(context.directory + "/" + shape.top(copy));
         if (phase.op == Op::mktree) {

@@ -22,6 +22,7 @@ from sonde.store.summary import NAME as SUMMARY
 
 _STYLE = {"done": "green", "interrupted": "yellow"}
 _USUAL = 100
+_COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
 _RATES = ("write_bytes_per_s", "write_ops_per_s", "write_cached", "read_bytes_per_s", "read_ops_per_s", "read_cached")
 
@@ -54,8 +55,7 @@ def command(wanted: Selection, count: int | None, everything: bool, archive: Arc
     most = None if count is None and as_json else count or _USUAL
     found = catalog.find([*_COLUMNS, *_RATES], replace(wanted, calibrations=everything), most)
     shown = found.table.to_pylist()
-    for complaint in catalog.complaints():
-        messages().print(f"sonde: {complaint}", soft_wrap=True)
+    _complain(catalog.complaints())
     if as_json:
         print_json(_documents(archive, shown))
     elif shown:
@@ -68,6 +68,13 @@ def command(wanted: Selection, count: int | None, everything: bool, archive: Arc
         what = "no run like that" if there else "nothing yet; `sonde check DIR` makes the first runs"
         results().print(f"The archive {archive.root} holds {what}.", soft_wrap=True)
     return 0
+
+
+def _complain(complaints: Sequence[str]) -> None:
+    for complaint in complaints[:_COMPLAINTS]:
+        messages().print(f"sonde: {complaint}", soft_wrap=True)
+    if len(complaints) > _COMPLAINTS:
+        messages().print(f"sonde: … and {len(complaints) - _COMPLAINTS:,} more folders like that.", soft_wrap=True)
 
 
 def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ through them one by one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ class Catalog:
     def __init__(self, root: Path, progress: index.Progress = lambda done, total: None) -> None:
         self.root = root
         self._progress = progress
+        self._damaged: set[Path] = set()
         self._parts = index.Index(root).refresh(progress)
 
     def runs(self, columns: Sequence[str], wanted: Selection = _EVERYTHING) -> Any:
@@ -114,17 +116,19 @@ class Catalog:
                 pass  # somebody has replaced a file since
             except (OSError, pa.ArrowException):
                 self._drop_damaged()
-            self._parts = index.Index(self.root).refresh(self._progress)
+            self._parts = index.Index(self.root, self._damaged).refresh(self._progress)
         return ask()
 
     def _drop_damaged(self) -> None:
-        """Takes away the files of the index that cannot be read."""
+        """Takes away the files of the index that cannot be read, or ignores them where they are somebody else's."""
         for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
             for file in self._parts.files[part]:
                 try:
                     read_columns(file, schema.names, schema)
-                except (OSError, pa.ArrowException, KeyError):
-                    file.unlink(missing_ok=True)
+                except (OSError, pa.ArrowException):
+                    self._damaged.add(file)
+                    with contextlib.suppress(OSError):
+                        file.unlink(missing_ok=True)
 
 
 def _beginning_of_last(last: int, hits: Sequence[Any], times: Sequence[Any]) -> float:

@@ -17,9 +17,14 @@ from numpy.typing import NDArray
 def read_columns(file: Path, columns: Sequence[str], schema: Any) -> Any:
     """These columns of one file as a table of one chunk, text as dictionaries. Raises OSError or ArrowException."""
     texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
-    # One thread: the files are small, and starting threads for each takes longer than reading it.
-    table = parquet.ParquetFile(file, read_dictionary=texts).read(columns=list(columns), use_threads=False)
-    return table.select(list(columns)).combine_chunks()
+    try:
+        source = parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
+        # One thread: the files are small, and starting threads for each takes longer than reading it.
+        table = source.read(columns=list(columns), use_threads=False)
+        return table.select(list(columns)).combine_chunks()
+    except (KeyError, ValueError, TypeError, OverflowError, MemoryError) as reason:
+        # A damaged footer makes pyarrow say all kinds of things.
+        raise pa.ArrowInvalid(f"{file} is damaged: {reason}") from reason
 
 
 def as_read(table: Any, columns: Sequence[str]) -> Any:

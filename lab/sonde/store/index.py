@@ -21,7 +21,7 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ import pyarrow.parquet as parquet
 
 from sonde.model.errors import MachineError
 from sonde.store import shards
+from sonde.store.columns import plain, read_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
@@ -65,8 +66,10 @@ class Parts:
 class Index:
     """The index of one archive."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, damaged: Collection[Path] = ()) -> None:
+        """`damaged`: files that are not to be looked at."""
         self._root = root
+        self._damaged = damaged
         self._folder: Path | None = None
 
     def refresh(self, progress: Progress = lambda done, total: None) -> Parts:
@@ -78,13 +81,13 @@ class Index:
             return Parts()
         except OSError as reason:
             raise MachineError(f"The archive {self._root} cannot be read: {reason.strerror}.") from None
-        have = self._have()
+        have = self._have(now)
         parts = Parts()
         stale = []
         for shard, stamp in now.items():
-            if have.get(shard, ("", Path(), Path()))[0] == str(stamp):
-                for part, file in zip(_PARTS, have[shard][1:], strict=True):
-                    parts.files[part].append(file)
+            if shard in have and have[shard].stamp == str(stamp):
+                for part in _PARTS:
+                    parts.files[part].append(have[shard].files[part])
             else:
                 stale.append(shard)
         work = _Work(progress)
@@ -93,7 +96,7 @@ class Index:
         work.total = sum(len(_new(listing, known[shard])) for shard, listing in listed)
         for shard, listing in listed:
             self._rebuild(shard, listing, known[shard], parts, work)
-        self._forget({shard for shard in have if shard not in now}, have)
+        self._forget(one for shard, one in have.items() if shard not in now)
         return parts
 
     def _list(self, shard: str) -> shards.Listing | None:
@@ -102,24 +105,18 @@ class Index:
         except OSError:
             return None  # removed since
 
-    def _have(self) -> dict[str, tuple[str, Path, Path]]:
-        """Shard -> the latest stamp that both files exist for, and the files."""
-        pairs: dict[tuple[str, str], dict[str, Path]] = {}
-        folder = self._place()
-        try:
-            names = os.listdir(folder) if folder else []
-        except OSError:
-            return {}
-        for name in names:
-            stem, _, kind = name.partition(".")
-            shard, tilde, stamp = stem.partition("~")
-            part = kind.removesuffix(".parquet")
-            if folder and tilde and part in _PARTS and not name.startswith("."):
-                pairs.setdefault((shard, stamp), {})[part] = folder / name
-        found: dict[str, tuple[str, Path, Path]] = {}
-        for (shard, stamp), files in sorted(pairs.items()):
-            if len(files) == len(_PARTS):
-                found[shard] = (stamp, files["runs"], files["phases"])
+    def _have(self, now: Mapping[str, int]) -> dict[str, _Pair]:
+        """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
+        found: dict[str, _Pair] = {}
+        for folder in self._places():
+            for pair in _pairs(folder):
+                if any(file in self._damaged for file in pair.files.values()):
+                    continue
+                known = found.get(pair.shard)
+                if known is None or (known.stamp != str(now.get(pair.shard)) and pair.stamp >= known.stamp):
+                    found[pair.shard] = pair
+                if pair.stamp == str(now.get(pair.shard)):
+                    found[pair.shard] = pair
         return found
 
     def _rebuild(self, shard: str, listing: shards.Listing, known: _Known, parts: Parts, work: _Work) -> None:
@@ -159,7 +156,7 @@ class Index:
             for part in _PARTS:
                 beside = folder / f".{shard}-{secrets.token_hex(6)}.part"
                 order = [("started_s", "ascending"), ("run", "ascending")]
-                parquet.write_table(tables[part].sort_by(order), beside, compression="zstd")
+                parquet.write_table(tables[part].sort_by(order), beside, compression="zstd", write_page_checksum=True)
                 written[part] = folder / f"{shard}~{stamp}.{part}.parquet"
                 beside.replace(written[part])
             for old in folder.glob(f"{shard}~*.parquet"):
@@ -168,13 +165,13 @@ class Index:
         except OSError:
             return  # no space, say: the rows are in memory, and the next one tries again
 
-    def _forget(self, gone: Iterable[str], have: Mapping[str, tuple[str, Path, Path]]) -> None:
-        for shard in gone:
-            for file in have[shard][1:]:
+    def _forget(self, gone: Iterable[_Pair]) -> None:
+        for pair in gone:
+            for file in pair.files.values():
                 try:
                     file.unlink(missing_ok=True)
                 except OSError:
-                    continue
+                    continue  # it is somebody else's
 
     def _clock(self) -> int:
         """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
@@ -190,13 +187,16 @@ class Index:
                 pass
         return time.time_ns()
 
+    def _places(self) -> list[Path]:
+        """Where an index may be: in the archive, and with what the user caches, for archives that are not ours."""
+        own = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
+        return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / own / VERSION]
+
     def _place(self) -> Path | None:
-        """Where the index is kept: in the archive, or with what the user caches when the archive is not ours to write.
-        None when neither can be written."""
+        """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
-            own = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-            for folder in (self._root / FOLDER / VERSION, cache / "sonde" / "index" / own / VERSION):
+            for folder in self._places():
                 try:
                     folder.mkdir(parents=True, exist_ok=True)
                 except OSError:
@@ -205,6 +205,31 @@ class Index:
                     self._folder = folder
                     break
         return self._folder
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The two files of a shard."""
+
+    shard: str
+    stamp: str
+    files: Mapping[str, Path]
+
+
+def _pairs(folder: Path) -> list[_Pair]:
+    """Shards of which both files are there, each in its latest form."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    found: dict[tuple[str, str], dict[str, Path]] = {}
+    for name in names:
+        stem, _, kind = name.partition(".")
+        shard, tilde, stamp = stem.partition("~")
+        part = kind.removesuffix(".parquet")
+        if tilde and part in _PARTS:
+            found.setdefault((shard, stamp), {})[part] = folder / name
+    return [_Pair(shard, stamp, files) for (shard, stamp), files in found.items() if len(files) == len(_PARTS)]
 
 
 @dataclass
@@ -252,12 +277,16 @@ def _new(listing: shards.Listing, known: _Known) -> list[str]:
     return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
 
 
-def _known(files: tuple[str, Path, Path] | None) -> _Known:
-    if files is not None:
+def _known(pair: _Pair | None) -> _Known:
+    if pair is not None:
         try:
-            read = {part: parquet.read_table(file) for part, file in zip(_PARTS, files[1:], strict=True)}
-            if read["runs"].schema.equals(RUNS) and read["phases"].schema.equals(PHASES):
-                return _Known(read)
+            schemas = {"runs": RUNS, "phases": PHASES}
+            return _Known(
+                {
+                    part: plain(read_columns(pair.files[part], schema.names, schema), schema)
+                    for part, schema in schemas.items()
+                }
+            )
         except (OSError, pa.ArrowException):
             pass  # a damaged index is as good as none
     return _Known({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})

@@ -122,6 +122,52 @@ def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
     assert seen(Catalog(root)) == expected
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_single_wrong_bit_in_the_index_is_noticed(root: Path, seed: int) -> None:
+    """A read gives the truth or fails; what fails is made again."""
+    made.age(root)
+    expected = seen(Catalog(root))
+    pick = random.Random(seed)
+    file = pick.choice(files(root))
+    content = bytearray(file.read_bytes())
+    content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
+    file.write_bytes(content)
+    assert seen(Catalog(root)) == expected
+    assert [len(one) for one in all_series(Archive(root))] == [len(NAMES[::2])]
+
+
+def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made.age(root)
+    Catalog(root)
+    honest = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: ".index" not in str(path) and honest(path, mode))
+    read: list[Path] = []
+    rows_of = index.rows_of
+    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or rows_of(folder, *rest))
+    assert seen(Catalog(root)) == truth(root)
+    assert read == []
+    added = made.put(root, NAMES[1])
+    made.age(root)
+    assert seen(Catalog(root)) == truth(root)
+    assert added in read
+    assert list((tmp_path / "cache").rglob("2026-01~*.parquet")), "what is new is kept with the user"
+    read.clear()
+    assert seen(Catalog(root)) == truth(root)
+    assert read == []
+    for file in files(root):
+        file.write_bytes(b"damaged, and not ours to remove")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert seen(Catalog(root)) == truth(root)
+
+
+def refuse(self: Path, missing_ok: bool = False) -> None:
+    """What the system says of a file of somebody else."""
+    raise PermissionError(13, "Permission denied", str(self))
+
+
 def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

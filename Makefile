@@ -21,7 +21,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # themselves: a folder may have the name of a target.
 FIND = $(shell find $(1) -mindepth 1 \( -name __pycache__ -o -name '.*cache' \) -prune -o -print 2>/dev/null)
 BUILD_FILES := CMakeLists.txt CMakePresets.json $(call FIND,cmake)
-ENGINE := $(BUILD_FILES) $(call FIND,engine schema experiments)
+ENGINE := $(BUILD_FILES) $(call FIND,engine preload schema experiments)
 PACKAGE := $(ENGINE) pyproject.toml README.md LICENSE $(call FIND,lab)
 
 .PHONY: help
@@ -86,7 +86,7 @@ types: $(VENV)/.done-dev  ## mypy --strict
 # A build tree of a preset. Configuring says where each library came from: of interest only when it fails.
 TREE = cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log; exit 1; }; \
 	cmake --build --preset $(1)
-$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/fuzz bench)
+$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/preload tests/fuzz bench)
 	@mkdir -p $(@D)
 	@$(call TREE,$*)
 	@touch $@

@@ -147,8 +147,20 @@ void frequent(Text& text, const char* name, const Frequent& values) noexcept {
     text << "]";
 }
 
+bool was_used(const Record& record) noexcept {
+    std::uint64_t calls = record.read.calls + record.write.calls;
+    for (const std::uint64_t one : record.calls) {
+        calls += one;
+    }
+    return calls > 0;
+}
+
 void file_line(Text& text, Record& record, const Scale& scale) noexcept {
     if (!record.lock.try_lock(1'000'000'000)) {
+        return;
+    }
+    if (!was_used(record)) {
+        record.lock.unlock();
         return;
     }
     text << "{\"type\":\"file\",\"number\":" << std::uint64_t{record.number} << ",\"path\":";
@@ -197,6 +209,13 @@ void event_lines(Text& text, const Scale& scale) noexcept {
 }  // namespace
 
 void write_out() noexcept {
+    bool anything = false;
+    for (std::uint32_t i = 0; i < state.records.load(std::memory_order_acquire); ++i) {
+        anything |= was_used(*state.all[i]);
+    }
+    if (!anything) {
+        return;  // a job starts many small programs that touch no file
+    }
     const Scale scale = measure();
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));

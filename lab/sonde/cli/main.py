@@ -25,6 +25,7 @@ VERBS = (
     *("check", "run", "plan", "ior", "iozone"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
+    *("trace", "iobuf"),
     *("report", "clean", "doctor"),
 )
 

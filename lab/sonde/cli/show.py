@@ -13,8 +13,10 @@ from sonde.cli.imported_tables import print_imported
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.run_tables import print_run
 from sonde.cli.screen import print_json, results
+from sonde.cli.trace_tables import print_trace, trace_document
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
+from sonde.model.trace import is_trace, read_trace
 from sonde.store.archive import RECORD, Archive
 from sonde.store.durable import read_json
 from sonde.store.summary import NAME as SUMMARY
@@ -28,7 +30,8 @@ from sonde.store.tags import read_tags
 def command(run: str, archive: Archive, as_json: bool) -> int:
     """Show the phases of RUN: rates, latencies, CPU, and what to think of them.
 
-    RUN is an id, a unique beginning of one, the id of a check (all its runs), a folder, or "last".
+    RUN is an id, a unique beginning of one, the id of a check (all its runs), a folder, or "last". A trace of
+    `sonde trace`, file or folder, is shown by file.
 
     \b
     Examples:
@@ -36,6 +39,13 @@ def command(run: str, archive: Archive, as_json: bool) -> int:
       sonde show 20261121T204501Z-quick
       sonde show last --json
     """
+    if is_trace(Path(run)):
+        trace = read_trace(Path(run))
+        if as_json:
+            print_json(trace_document(trace))
+        else:
+            print_trace(results(), trace)
+        return 0
     archive.recover()
     folders = archive.find(run)
     shown = [(folder, None if _is_imported(folder) else _read(folder)) for folder in folders]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings for the buffer: from a trace, and from the words of Cray's and SGI's FFIO."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from sonde.model.errors import UserError
+from sonde.model.trace import Moves, Trace, TracedFile
+
+# cachea counts in blocks of 4096 bytes; its defaults are those of the published sources.
+_BLOCK = 4096
+_CACHEA = {"page_size": 8, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
+_CACHE = {"page_size": 8, "num_pages": 4, "bypass_size": 0}
+
+# Below this a file costs too little to be worth a setting of its own.
+_LEAST_CALLS = 200
+_SMALL = 1 << 20
+_SMALLEST_PAGE, _LARGEST_PAGE = 1 << 18, 1 << 24
+
+
+def params_from_trace(trace: Trace) -> str:
+    """IOBUF_PARAMS with one entry for each file that a buffer would have helped, and nothing for the others.
+
+    Raises UserError when there is none: buffering everything without a reason costs memory and gains nothing.
+    """
+    entries = list(_entries(trace))
+    if not entries:
+        raise UserError(
+            "Nothing in this trace would gain from buffering: no file has many small accesses that follow each other."
+        )
+    return ",".join(entries)
+
+
+def _entries(trace: Trace) -> Iterator[str]:
+    for file in sorted(trace.files.values(), key=lambda one: -one.seconds):
+        moves = file.read if file.read.s >= file.write.s else file.write
+        calls = file.read.calls + file.write.calls
+        if calls < _LEAST_CALLS or _mean(moves) >= _SMALL or not _is_local(file):
+            continue
+        page = _page(moves, file)
+        reads_ahead = 2 if file.read.calls and file.read.consecutive * 2 > file.read.calls else 0
+        # Streams that take turns (several variables of one file) each need a page of their own.
+        count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
+        yield f"{_escaped(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
+
+
+def _mean(moves: Moves) -> float:
+    return moves.bytes / moves.calls if moves.calls else 0.0
+
+
+def _is_local(file: TracedFile) -> bool:
+    """At least half of the calls follow each other or move by a short, constant distance (backward too)."""
+    calls = file.read.calls + file.write.calls
+    near = file.read.consecutive + file.write.consecutive
+    strides = [count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls]
+    return max(near, sum(strides)) * 2 > calls
+
+
+def _page(moves: Moves, file: TracedFile) -> int:
+    """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
+    wanted = max(64 * _mean(moves), file.block_bytes, 1)
+    page = _SMALLEST_PAGE
+    while page < wanted and page < _LARGEST_PAGE:
+        page *= 2
+    return max(page, 1 << 20)
+
+
+def _escaped(path: str) -> str:
+    """`path` as a pattern that matches nothing else; what the grammar cannot hold matches any sign."""
+    return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", path))
+
+
+def params_from_ffio(text: str) -> str:
+    """IOBUF_PARAMS for an ``assign`` line or a bare FFIO specification.
+
+    ``cachea:4096:8:8`` is 8 pages of 16 MiB with up to 8 read ahead; ``-B on`` is direct I/O; the object ``f:name``,
+    ``p:pattern`` or ``u:unit`` becomes the pattern, all files without one.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as reason:
+        raise UserError(f'--ffio "{text}" cannot be split into words: {reason}.') from None
+    words = words[1:] if words[:1] == ["assign"] else words
+    specification, pattern, direct = "", "*", False
+    while words:
+        word = words.pop(0)
+        if word in ("-F", "-B") and not words:
+            raise UserError(f'--ffio "{text}": {word} needs a value.')
+        if word == "-F":
+            specification = words.pop(0)
+        elif word == "-B":
+            direct = words.pop(0) == "on"
+        elif word[:2] in ("f:", "p:"):
+            pattern = word[2:].replace("%", "*") if word[0] == "p" else word[2:]
+        elif word[:2] == "u:":
+            pattern = f"fort.{word[2:]}"
+        elif not specification and not word.startswith("-"):
+            specification = word
+        else:
+            raise UserError(
+                f'--ffio "{text}": "{word}" is not understood; write cachea:PAGE:PAGES:LEAD [-B on] [p:PATTERN].'
+            )
+    return f"{pattern}{_layers(specification, text)}{':direct' if direct else ''}"
+
+
+def _layers(specification: str, text: str) -> str:
+    for layer in specification.split(","):
+        head, _, rest = layer.partition(":")
+        name, *flags = head.split(".")
+        if name not in ("cachea", "cache"):
+            continue  # event, system, ...: what they do is done anyway
+        known = dict(_CACHEA if name == "cachea" else _CACHE)
+        for flag in flags:
+            key, _, value = flag.partition("=")
+            known[key] = _whole(value, text) if value else known.get(key, 0)
+        for key, value in zip(list(known), rest.split(":") if rest else [], strict=False):
+            known[key] = _whole(value, text) if value else known[key]
+        lead = known.get("max_lead", 0)
+        return f":size={known['page_size'] * _BLOCK}:count={known['num_pages']}:prefetch={lead}"
+    raise UserError(f'--ffio "{text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 4096 bytes.')
+
+
+def _whole(value: str, text: str) -> int:
+    if not value.isdecimal():
+        raise UserError(f'--ffio "{text}": "{value}" is not a whole number.')
+    return int(value)

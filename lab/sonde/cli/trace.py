@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde trace``: what a program does to its files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from sonde.cli.options import json_option
+from sonde.cli.screen import messages, print_json, results
+from sonde.cli.trace_tables import print_trace, trace_document
+from sonde.launch.preload import check_program, environment, find_library
+from sonde.model.errors import MachineError
+from sonde.model.trace import is_trace, read_trace
+
+
+@click.command("trace", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--out", metavar="DIR", help="Folder for the trace. Default: a new sonde-trace-TIME here.")
+@click.option("--events", default=65536, show_default=True, help="Single calls to keep for each process.")
+@json_option
+@click.argument("command_line", nargs=-1, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
+def command(out: str | None, events: int, as_json: bool, command_line: tuple[str, ...]) -> int:
+    """Run PROGRAM and count what it does to its files, without changing anything.
+
+    All processes that it starts are traced too, so a launcher can stand in front: each rank leaves a trace of its own.
+    The exit code is that of PROGRAM.
+
+    \b
+    Examples:
+      sonde trace -- ./solver input.nml
+      sonde trace --out job17 -- mpiexec -n 64 ./solver
+      sonde show job17
+      sonde iobuf --from job17 -- ./solver input.nml
+    """
+    library = find_library()
+    check_program(command_line[0], library)
+    folder = Path(out or f"sonde-trace-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}").absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise MachineError(f"The folder {folder} for the trace cannot be made: {reason.strerror}.") from None
+    variables = {"SONDE_TRACE": str(folder), "SONDE_TRACE_EVENTS": str(max(0, events))}
+    code = run(command_line, environment(library, **variables))
+    if not is_trace(folder):
+        messages().print("sonde: the program touched no regular file, or was killed before it could say so.")
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # only when it is empty
+        return code
+    trace = read_trace(folder)
+    if as_json:
+        print_json({"folder": str(folder), "exit_code": code, **trace_document(trace)})
+    else:
+        print_trace(results(), trace)
+        results().print(f"Files  {folder}", soft_wrap=True, style="dim")
+    return code
+
+
+def run(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
+    """Runs it with our streams. Signals of the terminal reach it directly; we stay to tell what happened."""
+    with _deaf_to_interrupts():
+        try:
+            done = subprocess.run(command_line, env=variables, check=False)
+        except OSError as reason:
+            raise MachineError(f"{command_line[0]} does not start: {reason.strerror}.") from None
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

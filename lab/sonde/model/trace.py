@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of the preload library, one file a process: read, and added up by file. ``schema/trace`` is the format."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import UserError
+
+SCHEMA = "sonde-trace/1"
+SUFFIX = ".ndjson"
+# Upper ends of the ten size classes, bytes; the last has none.
+SIZE_CLASSES = ("100 B", "1 KiB", "10 KiB", "100 KiB", "1 MiB", "4 MiB", "10 MiB", "100 MiB", "1 GiB", "more")
+
+
+@dataclass
+class Moves:
+    """Reads, or writes, of one file."""
+
+    calls: int = 0
+    bytes: int = 0
+    s: float = 0.0
+    slowest_s: float = 0.0
+    consecutive: int = 0
+    sequential: int = 0
+    errors: int = 0
+    short: int = 0
+    highest: int = -1
+    sizes: list[int] = field(default_factory=lambda: [0] * 10)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Adds the counters of one process."""
+        for name in ("calls", "bytes", "s", "consecutive", "sequential", "errors", "short"):
+            setattr(self, name, getattr(self, name) + line.get(name, 0))
+        self.slowest_s = max(self.slowest_s, line.get("slowest_s", 0.0))
+        self.highest = max(self.highest, line.get("highest", -1))
+        self.sizes = [mine + theirs for mine, theirs in zip(self.sizes, line.get("sizes", [0] * 10), strict=True)]
+
+
+@dataclass
+class TracedFile:
+    """One file, over all processes that used it."""
+
+    path: str
+    processes: int = 0
+    size_bytes: int = 0
+    block_bytes: int = 4096
+    meta_s: float = 0.0
+    switches: int = 0
+    file_unaligned: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    read: Moves = field(default_factory=Moves)
+    write: Moves = field(default_factory=Moves)
+    sizes: Counter[int] = field(default_factory=Counter)
+    strides: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def seconds(self) -> float:
+        """Time of all processes in calls on this file."""
+        return self.read.s + self.write.s + self.meta_s
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Adds a ``file`` line."""
+        self.processes += 1
+        self.size_bytes = max(self.size_bytes, line.get("size_bytes", 0))
+        self.block_bytes = line.get("block_bytes", 4096)
+        self.meta_s += line.get("meta_s", 0.0)
+        self.switches += line.get("switches", 0)
+        self.file_unaligned += line.get("file_unaligned", 0)
+        self.calls.update(line.get("calls", {}))
+        self.read.add(line.get("read", {}))
+        self.write.add(line.get("write", {}))
+        self.sizes.update(dict(line.get("common_sizes", [])))
+        self.strides.update(dict(line.get("common_strides", [])))
+
+
+@dataclass
+class Trace:
+    """What a job did: its processes, and its files by path."""
+
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, TracedFile] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)  # files that are not whole traces
+
+    @property
+    def seconds(self) -> float:
+        """Time from the start of the first process to the end of the last."""
+        starts = [one["started_unix_s"] for one in self.processes]
+        ends = [one["started_unix_s"] + one["seconds"] for one in self.processes]
+        return float(max(ends) - min(starts)) if starts else 0.0
+
+    @property
+    def unseen(self) -> int:
+        """Read and write calls that only the kernel counted: streams of the C library, pipes, sockets."""
+        kernel: int = sum(one.get("kernel_reads", 0) + one.get("kernel_writes", 0) for one in self.processes)
+        counted = sum(one.read.calls + one.write.calls for one in self.files.values())
+        return max(0, kernel - counted)
+
+
+def is_trace(path: Path) -> bool:
+    """True for a trace file, and for a folder that holds one."""
+    return any(True for _ in _files(path))
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace of one process, or of all in a folder."""
+    trace = Trace()
+    for file in _files(path):
+        if not _add(trace, file):
+            trace.broken.append(file.name)
+    if not trace.processes:
+        raise UserError(f"{path} holds no trace of Sonde; `sonde trace -- PROGRAM` makes one.")
+    return trace
+
+
+def _files(path: Path) -> Iterator[Path]:
+    candidates: Iterable[Path] = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    for file in candidates:
+        if not file.is_file():
+            continue
+        with file.open("rb") as stream:
+            first = stream.readline(1 << 20)
+        if b'"type":"process"' in first and SCHEMA.encode() in first:
+            yield file
+
+
+def _add(trace: Trace, file: Path) -> bool:
+    """Adds one process; False when the file is damaged (what could be read counts)."""
+    whole = False
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        for text in stream:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                return False
+            if line.get("type") == "process":
+                trace.processes.append(line)
+            elif line.get("type") == "file":
+                trace.files.setdefault(line["path"], TracedFile(line["path"])).add(line)
+            whole = line.get("type") == "end"
+    return whole

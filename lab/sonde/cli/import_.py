@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -19,8 +20,9 @@ from sonde.model.errors import UserError
 from sonde.model.imported import ImportedRun
 from sonde.sources.about import About
 from sonde.sources.columns import ColumnMap, read_map
-from sonde.sources.csv_rows import read_rows
+from sonde.sources.csv_rows import header_of, read_rows
 from sonde.sources.formats import FORMATS, read_results
+from sonde.sources.guess import guess
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported
 from sonde.store.packing import Brought, copy_runs, is_pack, unpack
@@ -126,10 +128,7 @@ def _take(
         result.complaints += brought.complaints
         return
     if column_map is None and path.suffix.lower() == ".csv" and not _is_known(path, about):
-        raise UserError(
-            f'What do the columns of {path} mean? Say it with --map, like --map time=start --map "rate=bw GiB/s",'
-            " or with --columns map.toml."
-        )
+        raise UserError(f"What do the columns of {path} mean? {_proposal(path)}")
     rows = column_map is not None
     read = read_results(path, about) if column_map is None else read_rows(path, column_map, result.complaints.append)
     runs = (_named(one, about) for one in read)
@@ -141,6 +140,15 @@ def _take(
         added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
     result.known += added.known
+
+
+def _proposal(path: Path) -> str:
+    """What to write, from the names of the columns where they tell."""
+    settings = guess(header_of(path))
+    if not settings:
+        return 'Say it with --map, like --map time=start --map "rate=bw GiB/s", or with --columns map.toml.'
+    words = " ".join(f"--map {shlex.quote(one)}" for one in settings)
+    return f"Going by their names, perhaps {words} (see --help; --dry-run shows what comes of it)."
 
 
 def _named(run: ImportedRun, about: About) -> ImportedRun:

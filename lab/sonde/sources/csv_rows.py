@@ -40,6 +40,15 @@ def read_rows(path: Path, columns: ColumnMap, complain: Complain) -> Iterator[Im
         raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
 
 
+def header_of(path: Path) -> list[str]:
+    """The names of the columns; none when the file is no CSV file."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file, strict=True).fieldnames or ())
+    except (UnicodeDecodeError, csv.Error, OSError):
+        return []
+
+
 def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
     """The run of one row. Raises ValueError with a part of a sentence."""
     if None in row or any(value is None for value in row.values()):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.sources.columns import MEANINGS, read_map
 from sonde.sources.csv_rows import read_rows
+from sonde.sources.guess import guess
 from sonde.store.archive import Archive
 from sonde.store.history import all_series
 
@@ -183,5 +185,26 @@ def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:
 def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archive: Path) -> None:
     answer = sonde("import", rows)
     assert answer.code == 2
-    assert "--map time=" in answer.err
+    assert len(answer.sentences) == 1
     assert not archive.exists()
+    proposed = shlex.split(answer.err.partition("perhaps ")[2].partition(" (see")[0])
+    assert sonde("import", rows, *proposed).code == 0, "what it proposes works"
+    document = json.loads(next(archive.glob("2017-02/20170214T182240Z-*/run.json")).read_text())
+    assert document["series"]["system"] == "knl"
+    assert document["phases"][0]["bytes_per_s"] == 32 * 2**30
+    rows.write_text("a,b\n1,2\n")
+    assert "--map time=start" in sonde("import", rows).err
+
+
+@pytest.mark.parametrize(
+    ("header", "settings"),
+    [
+        ("start,bw_MiBps,op", ["time=start", "rate=bw_MiBps MiB/s", "op=op"]),
+        ("date,bandwidth (GB/s),nodes", ["time=date", "rate=bandwidth (GB/s) GB/s", "nodes=nodes"]),
+        ("timestamp,throughput", ["time=timestamp", "rate=throughput UNIT"]),
+        ("x,y", []),
+        ("time,errors", []),
+    ],
+)
+def test_names_of_columns_suggest_their_meaning(header: str, settings: list[str]) -> None:
+    assert sorted(guess(header.split(","))) == sorted(settings)

@@ -108,6 +108,27 @@ def test_a_change_in_the_same_instant_is_not_missed(root: Path) -> None:
     assert found[NAMES[0]][0] == ("later",)
 
 
+def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(900):
+        made.put(
+            archive, f"2026{1 + number // 300:02d}01T00{number // 60 % 60:02d}{number % 60:02d}Z-daily-{number:04x}"
+        )
+    made.age(archive)
+
+    def interrupt(done: int, total: int) -> None:
+        assert total == 900
+        if done == 512:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Catalog(archive, interrupt)
+    read: list[Path] = []
+    rows_of = index.rows_of
+    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or rows_of(folder, *rest))
+    assert len(Catalog(archive).runs(["run"])) == 900
+    assert len(read) == 600, "the first month was done"
+
+
 def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
     made.age(root)
     expected = seen(Catalog(root))

@@ -130,6 +130,7 @@ def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "trend.html"
 
 
+@pytest.mark.slow
 def test_ten_thousand_runs_are_a_small_page_without_script(history_of_many: Path) -> None:
     text = history_of_many.read_text(encoding="utf-8")
     assert len(text.encode()) < 5 << 20
@@ -138,6 +139,7 @@ def test_ten_thousand_runs_are_a_small_page_without_script(history_of_many: Path
     assert "Spread by date" in text
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_ten_thousand_runs_open_within_a_second(history_of_many: Path) -> None:
     chromium = browser()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sonde-bench-raw loop NAME=VALUE…: one bare loop; prints {"ops": …, "seconds": …, "cpu_seconds": …}.
+// sonde-bench-raw names FOLDER ITEMS relative|full: seconds of each operation on names.
 // sonde-bench-raw child OUT PROGRAM ARGUMENT…: what a process used.
+#include "names_loop.hpp"
 #include "raw.hpp"
 
 #include <cstdio>
@@ -17,6 +19,7 @@ using sonde::bench::Task;
 constexpr const char* usage =
     "use: sonde-bench-raw loop file=PATH [op=read|write] [transfer=BYTES] [size=BYTES] [order=sequential|random] "
     "[data=BYTES] [seconds=S] [depth=N] [direct=1] [fresh=1] [given=1]\n"
+    "     sonde-bench-raw names FOLDER ITEMS relative|full\n"
     "     sonde-bench-raw child OUT PROGRAM ARGUMENT...";
 
 void set(Task& task, std::string_view name, const std::string& value) {
@@ -76,6 +79,13 @@ int main(int count, char** words) {
             const Count done = task.depth > 0 ? sonde::bench::uring_loop(task) : sonde::bench::posix_loop(task);
             std::printf("{\"ops\": %llu, \"seconds\": %.9f, \"cpu_seconds\": %.9f}\n",
                         static_cast<unsigned long long>(done.operations), done.seconds, done.cpu_seconds);
+            return 0;
+        }
+        if (verb == "names" && count == 5) {
+            const auto seconds = sonde::bench::names_loop(all[2], std::strtoull(all[3], nullptr, 10),
+                                                          std::string_view(all[4]) == "full");
+            std::printf("{\"create\": %.9f, \"stat\": %.9f, \"open_close\": %.9f, \"remove\": %.9f}\n", seconds.create,
+                        seconds.stat, seconds.open_close, seconds.remove);
             return 0;
         }
         if (verb == "child" && count > 3) {

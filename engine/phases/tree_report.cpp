@@ -63,7 +63,7 @@ void judge_recent_deletes(std::vector<ordered_json>& findings, const Totals& tot
     constexpr double suspicious_us = 50;  // a create takes 5 to 15 us of system time on ext4 of today's machines
     const Cost cost = cost_of(totals);
     if (about.phase->op != plan::Op::create || !about.stores_data || about.file_system != "ext4" ||
-        cost.operations < enough_operations || cost.system_us() < suspicious_us || cost.system_s < 0.5 * cost.seconds ||
+        cost.operations < enough_operations || cost.system_us() < suspicious_us || cost.system_s < 0.2 * cost.seconds ||
         about.phase->meta->fsync) {
         return;
     }

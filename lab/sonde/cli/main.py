@@ -22,7 +22,7 @@ from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, sugges
 
 # In the order people need them. Each is a module here with a command of the same name.
 VERBS = (
-    *("check", "run", "plan", "ior", "iozone"),
+    *("check", "run", "plan", "ior", "mdtest", "iozone"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),

@@ -150,8 +150,9 @@ TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and
         return !findings.empty() && findings.front().at("id") == "recent_deletes";
     };
     CHECK(told(280));
-    CHECK(!told(12));   // as on a fresh file system
-    CHECK(!told(100));  // two thirds of the time were spent waiting, so something else is slow
+    CHECK(!told(12));  // as on a fresh file system
+    CHECK(told(85));   // on a machine where others use the cores
+    CHECK(!told(55));  // four fifths of the time were spent waiting, so something else is slow
     about.file_system = "xfs";
     CHECK(!told(280));
     about.file_system = "ext4";

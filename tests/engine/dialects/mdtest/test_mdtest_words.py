@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, FAILED, MISMATCH, parse_record
+from engine_under_test import BAD_PLAN, DONE, FAILED, INTERRUPTED, MISMATCH, parse_record
 from mdtest_cases import run
 
 # The words, and what the sentence must say.
@@ -126,3 +129,23 @@ def test_a_stonewall_ends_creation_and_all_have_made_the_same(engine_path: Path,
     assert ends["0-file-create"]["stopped_by"] == "stonewall"
     assert [ends[f"0-file-{test}"]["ops"]["done"] for test in ("create", "stat", "remove")] == [2 * made] * 3
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_an_interrupted_creation_leaves_can_be_cleaned(there: bool, engine_path: Path, tmp_path: Path) -> None:
+    if there:
+        (tmp_path / "d").mkdir()
+        (tmp_path / "d" / "theirs").write_text("stays")
+    words = [str(engine_path), "mdtest", *"-n 100000000 -F -C -W 60 -d d".split()]  # noqa: SIM905
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob("d/test-dir.0-0/mdtest_tree.0/*.99")):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        assert run.communicate()[1].startswith("sonde-engine: interrupted in phase 0-file-create")
+        assert run.returncode == INTERRUPTED
+    assert len(list(tmp_path.glob("d/test-dir.0-0/mdtest_tree.0/*"))) >= 100
+    cleaned = subprocess.run([engine_path, "clean", tmp_path], capture_output=True, text=True, check=False)
+    assert cleaned.returncode == DONE, cleaned.stdout
+    assert [path.name for path in tmp_path.rglob("*")] == (["d", "theirs"] if there else [])

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde mdtest`: the words reach the engine, the table reaches the user, and the run is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def engine() -> Path:
+    named = os.environ.get("SONDE_ENGINE")
+    built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
+    if not named and not built:
+        pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
+    return Path(named) if named else built[-1]
+
+
+def sonde(engine: Path, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sonde", *words.split()],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
+    )
+
+
+def runs(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("sonde-archive/*/*/run.json"))]
+
+
+def test_the_table_goes_to_the_user_and_the_run_into_the_archive(engine: Path, tmp_path: Path) -> None:
+    result = sonde(engine, "mdtest --tasks 2 -n 50 -i 2 -w 100 -e 100 -X -d d", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "2 tasks, 100 files/directories" in result.stdout
+    assert re.search(r"^   File creation +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$", result.stdout, re.MULTILINE)
+    (run,) = runs(tmp_path)
+    assert run["status"] == "done"
+    (folder,) = tmp_path.glob("sonde-archive/*/*/")
+    assert {"record.ndjson", "plan.json", "report.html"} <= {path.name for path in folder.iterdir()}
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Create files" in page
+    assert not (tmp_path / "d").exists()
+
+
+def test_the_kept_plan_can_be_explained_and_run_again(engine: Path, tmp_path: Path) -> None:
+    assert sonde(engine, "mdtest --no-report -n 12 -z 1 -b 2 -L -d d", tmp_path).returncode == 0
+    (plan,) = tmp_path.glob("sonde-archive/*/*/plan.json")
+    shown = sonde(engine, f"plan {plan}", tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"0-file-create +create, null|0-file-create +create, posix, files, creation", shown.stdout)
+    again = sonde(engine, f"run --no-report {plan}", tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+def test_wrong_words_are_one_sentence_and_nothing_is_kept(engine: Path, tmp_path: Path) -> None:
+    result = sonde(engine, "mdtest -n many -d d", tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == 'sonde: -n is "many", but must be a whole number, which may end in k, m, g, t or p.\n'
+    assert runs(tmp_path) == []
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    table = (ROOT / "engine" / "dialects" / "mdtest" / "options.cpp").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "mdtest.md").read_text(encoding="utf-8")
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    entries = re.findall(r"\{('.'|0),\s*\"([^\"]*)\",\s*(?:true|false),", table)
+    assert len(entries) == 47
+    for letter, word in entries:
+        assert letter == "0" or f"`-{letter[1]}`" in rows, letter
+        assert not word or f"`--{word}`" in rows, word
+    for refused in re.findall(r"^        \{\"([\w.]+)\",", table, re.MULTILINE):
+        shown = f"`-{refused}`" if len(refused) == 1 else "`--posix.*`" if "." in refused else f"`--{refused}`"
+        assert shown in rows, refused

@@ -131,16 +131,17 @@ std::string Layout::file_name(int task, int k) const {
     return files_.name;
 }
 
-/// As IOR names them: directory/task/name.00000000.suffix.
+/// As IOR names them: directory/task/name.00000000.suffix; the file of a group has its number.
 std::string Layout::path_in_place(int task) const {
-    const bool own = files_.mapping == Mapping::per_task;
-    std::string path = files_.paths[own ? static_cast<std::size_t>(task) % files_.paths.size() : 0];
+    const bool own = files_.mapping != Mapping::shared;
+    const std::uint64_t number = file_number(task, 0);
+    std::string path = files_.paths[own ? number % files_.paths.size() : 0];
     if (files_.directories == Directories::per_task) {
         const std::size_t slash = path.rfind('/');
         const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
         path.insert(at, std::to_string(task) + "/");
     }
-    return path + (own ? numbered(".%08llu", static_cast<std::uint64_t>(task)) : std::string()) + files_.suffix;
+    return path + (own ? numbered(".%08llu", number) : std::string()) + files_.suffix;
 }
 
 std::string Layout::path(int task, int k) const {

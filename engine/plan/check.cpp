@@ -253,8 +253,8 @@ void check_place(const std::string& where, const Plan& plan) {
     if (!files.in_place()) {
         return;
     }
-    if (files.mapping != Mapping::shared && files.mapping != Mapping::per_task) {
-        refuse(where + ".paths", "goes with mapping = \"shared\" or \"per_task\"");
+    if (files.mapping == Mapping::per_node || files.mapping == Mapping::many) {
+        refuse(where + ".paths", "goes with mapping = \"shared\", \"per_task\" or \"per_group\"");
     }
     if (files.paths.size() > 1 && (files.mapping == Mapping::shared || files.directories != Directories::one)) {
         refuse(where + ".paths", "with more than one path needs mapping = \"per_task\" and directories = \"one\"");
@@ -324,7 +324,7 @@ void check_phase(const Plan& plan, std::size_t index) {
     }
     if (on_files(phase.op) && phase.data.files.mapping != Mapping::many &&
         phase.data.files.mapping != Mapping::per_task &&
-        !(phase.op == Op::remove && phase.data.files.mapping == Mapping::shared)) {
+        !(phase.op == Op::remove && phase.data.files.mapping != Mapping::per_node)) {
         refuse(where + ".op", std::string("= \"") + text(phase.op) +
                                   "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
     }

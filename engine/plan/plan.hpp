@@ -61,7 +61,8 @@ struct Files {
     Directories directories = Directories::one;
     std::string name = "data";
     /// Not empty: the files lie where these paths say, not in a run directory, and are removed by `remove` phases only.
-    /// One path, or several that the tasks of mapping per_task take in turn. Names are made as IOR makes them.
+    /// One path, or several that the files of mapping per_task or per_group take in turn. Names are made as IOR makes
+    /// them.
     std::vector<std::string> paths;
     std::string suffix;  ///< of a phase, with `paths`: ends every file name
     bool in_place() const { return !paths.empty(); }

@@ -62,7 +62,8 @@ def test_each_test_of_a_script_is_a_run(engine: Path, tmp_path: Path) -> None:
     result = sonde(engine, ["ior", "--no-report", "-f", "script"], tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Options:") == 2
-    assert [run["plan"]["id"] for run in runs(tmp_path)] == ["ior-0", "ior-1"]
+    assert sorted(run["plan"]["id"] for run in runs(tmp_path)) == ["ior-0", "ior-1"]
+    assert len({run["group"] for run in runs(tmp_path)} - {None}) == 1
     assert all(run["status"] == "done" for run in runs(tmp_path))
 
 
@@ -124,3 +125,28 @@ def test_iozone_by_several_children_in_several_folders(engine: Path, tmp_path: P
     ]
     assert result.stdout.count("Child[1] xfer count =    1024.00 kB") == 4
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+
+
+def test_a_survey_of_directories_is_a_line_for_each_combination(engine: Path, tmp_path: Path) -> None:
+    for name in ("o1", "o2"):
+        (tmp_path / name).mkdir()
+    words = "obdfilter-survey --quiet targets=o1,o2 size=4 nobjhi=2 thrhi=4 verify=1 rslt=out"
+    result = sonde(engine, words.split(), tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith("ost ")]
+    assert [re.findall(r"(?:obj|thr) +(\d+)", line) for line in lines] == [
+        ["2", "2"],
+        ["2", "4"],
+        ["2", "8"],
+        ["4", "4"],
+        ["4", "8"],
+    ]
+    assert all(re.search(r"write +\d+\.\d\d +SHORT +rewrite .* read ", line) for line in lines)
+    assert (tmp_path / "out.summary").read_text().splitlines() == [
+        line for line in result.stdout.splitlines() if line != "done!"
+    ]
+    kept = runs(tmp_path)
+    assert len(kept) == 5
+    read = [phase for run in kept for phase in run["phases"] if phase["phase"] == "read"]
+    assert len(read) == 5
+    assert [list((tmp_path / name).iterdir()) for name in ("o1", "o2")] == [[], []]

@@ -22,7 +22,7 @@ from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, sugges
 
 # In the order people need them. Each is a module here with a command of the same name.
 VERBS = (
-    *("check", "run", "plan", "ior", "mdtest", "iozone"),
+    *("check", "run", "plan", "ior", "mdtest", "iozone", "obdfilter-survey"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),
@@ -56,7 +56,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        found = getattr(importlib.import_module(f"sonde.cli.{name}{'_' * keyword.iskeyword(name)}"), "command", None)
+        module = f"sonde.cli.{name.replace('-', '_')}{'_' * keyword.iskeyword(name)}"
+        found = getattr(importlib.import_module(module), "command", None)
         return found if isinstance(found, click.Command) else None
 
     def resolve_command(

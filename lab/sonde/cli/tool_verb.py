@@ -65,7 +65,7 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         archive.recover()
         display.begin(plans[0].title, 1, len(plans), plans[0])
         try:
-            result = conduct_line(line, plans[0], setup, display.line)
+            result = conduct_line(line, plans, setup, display.line)
         finally:
             display.close()
         _show(result, report, quiet)

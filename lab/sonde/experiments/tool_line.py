@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from sonde.launch.session import MESSAGES, RECORD, Job, Session
 from sonde.model.errors import DONE, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader, read_record
-from sonde.store.archive import Draft
+from sonde.store.archive import Draft, new_id
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,11 @@ def plans_of(line: ToolLine, setup: Setup) -> list[Plan]:
     return plans
 
 
-def conduct_line(line: ToolLine, first: Plan, setup: Setup, observer: Observer) -> ToolResult:
+def conduct_line(line: ToolLine, plans: Sequence[Plan], setup: Setup, observer: Observer) -> ToolResult:
     """Runs it and keeps every plan's record, however it ended. Raises UserError when nothing was measured."""
-    draft = setup.archive.begin(line.tool, first.to_json(), _facts(line, setup, first.document))
+    first = plans[0]
+    group = new_id(line.tool) if len(plans) > 1 else None
+    draft = setup.archive.begin(line.tool, first.to_json(), _facts(line, setup, first.document, group))
     job = ToolJob(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, line)
     try:
         outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
@@ -101,7 +103,7 @@ def conduct_line(line: ToolLine, first: Plan, setup: Setup, observer: Observer) 
     later = []
     for path in more:
         plan = _plan_in(path)
-        other = setup.archive.begin(line.tool, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan))
+        other = setup.archive.begin(line.tool, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan, group))
         path.rename(other.folder / RECORD)
         later.append(other)
     runs = [_keep(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
@@ -120,7 +122,7 @@ def _keep(setup: Setup, draft: Draft, record: RecordReader, exit_code: int | Non
     return Result(folder, exit_code if exit_code is not None else 1, text, record)
 
 
-def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any], group: str | None) -> dict[str, Any]:
     title = " ".join([line.tool, *line.words])
     return {
         "lab": sonde.__version__,
@@ -130,7 +132,7 @@ def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any]) -> dict[str, A
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         "role": "run",
-        "group": None,
+        "group": group,
     }
 
 

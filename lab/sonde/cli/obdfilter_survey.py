@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde obdfilter-survey``: objects × threads × record size, on directories or on Lustre's own objects."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from sonde.cli.live import make_display
+from sonde.cli.options import archive_option
+from sonde.cli.screen import messages
+from sonde.experiments.conduct import Setup, conduct, failure
+from sonde.experiments.survey_echo import EchoSurvey
+from sonde.experiments.survey_plans import head, plan_of, results_of, tail
+from sonde.experiments.survey_words import Survey, read_survey
+from sonde.launch.engine import find_engine
+from sonde.model.errors import DONE, MachineError, UserError
+from sonde.store.archive import Archive, new_id
+
+
+@click.command("obdfilter-survey")
+@archive_option
+@click.option("--quiet", is_flag=True, help="No progress, no remarks.")
+@click.argument("words", nargs=-1)
+def command(archive: Archive, quiet: bool, words: tuple[str, ...]) -> int:
+    """Survey objects × threads × record size, with the variables and the lines of obdfilter-survey.
+
+    Variables stand in the environment or follow as name=value: targets, size (MiB a target), nobjlo, nobjhi, thrlo,
+    thrhi, rszlo, rszhi (KiB), tests_str, case, verify, rslt. Targets are directories, or OSTs of this server.
+
+    \b
+    Examples:
+      nobjhi=2 thrhi=2 size=1024 targets="/mnt/ost0 /mnt/ost1" sonde obdfilter-survey
+      sonde obdfilter-survey targets=/scratch size=4096 thrhi=64 rszlo=64 rszhi=4096
+      sonde obdfilter-survey targets=lustre-OST0000 size=16384      (on the OSS, as root)
+    """
+    survey = read_survey(words, os.environ)
+    lines = [f"{_now()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
+    click.echo(lines[0])
+    folders = [Path(target).is_dir() for target in survey.targets]
+    try:
+        if folders and all(folders):
+            _survey_folders(survey, archive, quiet, lines)
+        elif any(folders):
+            raise UserError(f"{survey.targets[folders.index(False)]} is not a directory, but other targets are.")
+        elif any("/" in target for target in survey.targets):
+            raise UserError(f"There is no directory {survey.targets[0]}; name directories, or OSTs of this server.")
+        else:
+            _survey_objects(survey, lines)
+    finally:
+        if survey.rslt:
+            Path(f"{survey.rslt}.summary").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    click.echo("done!")
+    return DONE
+
+
+def _survey_folders(survey: Survey, archive: Archive, quiet: bool, lines: list[str]) -> None:
+    engine, display, points = find_engine(), make_display(messages(), quiet), survey.points()
+    plans = [plan_of(survey, point) for point in points]
+    archive.recover()
+    group = new_id("survey")
+    setup = Setup(engine, archive, stopping=display.stopping)
+    try:
+        for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
+            display.begin(plan.title, number, len(points), plan)
+            result = conduct(plan, setup, display.line, plan.id, {"group": group})
+            lines.append(head(survey, point) + tail(results_of(result.record, survey)))
+            click.echo(lines[-1])
+            if result.exit_code != DONE:
+                raise failure(result.exit_code, result.text)
+    finally:
+        display.close()
+
+
+def _survey_objects(survey: Survey, lines: list[str]) -> None:
+    program = shutil.which("lctl")
+    if program is None:
+        raise MachineError(
+            "There is no lctl on PATH: on a server of Lustre run this as root, elsewhere name directories in targets."
+        )
+
+    def lctl(commands: Sequence[Sequence[str]], given: str) -> list[str]:
+        running = [
+            subprocess.Popen(
+                [program, *one], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            for one in commands
+        ]
+        return [one.communicate(given)[0] for one in running]
+
+    echo = EchoSurvey(survey, lctl)
+    targets = echo.targets()
+    named = Survey(**{**vars(survey), "targets": tuple(targets)})
+    with echo.clients(targets) as clients:
+        for point in survey.points():
+            lines.append(head(named, point) + tail(echo.run(point, clients)))
+            click.echo(lines[-1])
+
+
+def _now() -> str:
+    return datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Z %Y")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A survey of Lustre's own objects: its echo client, driven through `lctl` on the server (or, case=netdisk, a client).
+
+The sequence is that of obdfilter-survey: an echo client is attached to each target, objects are created, `test_brw`
+runs on all targets at once, objects are destroyed, and what was attached is detached. It was written against the tool's
+source and is tested on answers of the form that its parser expects; no live OSS was at hand.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sonde.experiments.survey_plans import Figure
+from sonde.experiments.survey_words import Point, Survey
+from sonde.model.errors import MachineError, RunFailedError, UserError
+
+PAGE_KIB = 4
+# Runs `lctl` with these arguments and this standard input; several at once, their outputs in the same order.
+Lctl = Callable[[Sequence[Sequence[str]], str], list[str]]
+
+_DEVICE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
+_OBJECT = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
+_SNAP = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A line of `lctl dl`."""
+
+    number: int
+    state: str
+    kind: str
+    name: str
+
+
+class EchoSurvey:
+    """Drives the echo clients of one survey."""
+
+    def __init__(self, survey: Survey, lctl: Lctl, clock: Callable[[], float] = time.monotonic) -> None:
+        self._survey, self._lctl, self._clock = survey, lctl, clock
+        self._below = "osc" if survey.case == "netdisk" else "obdfilter"
+
+    def devices(self) -> list[Device]:
+        """What is set up on this machine."""
+        (text,) = self._lctl([["dl"]], "")
+        return [Device(int(number), state, kind, name) for number, state, kind, name in _DEVICE.findall(text)]
+
+    def targets(self) -> list[str]:
+        """The targets that were named, or all that are up. Raises UserError when one is not there."""
+        known = [one.name for one in self.devices() if one.kind == self._below and one.state == "UP"]
+        missing = [name for name in self._survey.targets if name not in known]
+        if missing:
+            there = f"; there are {', '.join(known)}" if known else ""
+            raise UserError(
+                f"{missing[0]} is neither a directory nor an {self._below} of this machine that is UP{there}."
+            )
+        if not known:
+            raise MachineError(f"`lctl dl` shows no {self._below} that is UP: run this on an OSS, or name directories.")
+        return list(self._survey.targets) or known
+
+    @contextmanager
+    def clients(self, targets: Sequence[str]) -> Iterator[list[int]]:
+        """Device numbers of an echo client for each target; those that were not there before go again."""
+        attached: list[str] = []
+        try:
+            for target in targets:
+                if self._client(target) is None:
+                    name = f"{target}_ecc"
+                    self._lctl([[]], f"attach echo_client {name} {name}_UUID\nsetup {target}\n")
+                    attached.append(name)
+            numbers = [self._client(target) for target in targets]
+            if None in numbers:
+                raise MachineError(
+                    f"An echo client cannot be set up on {targets[numbers.index(None)]}; is obdecho loaded?"
+                )
+            yield [number for number in numbers if number is not None]
+        finally:
+            for name in attached:
+                self._lctl([[]], f"--device {name} cleanup\n--device {name} detach\n")
+
+    def _client(self, target: str) -> int | None:
+        wanted = f"{target}_ecc"
+        return next((one.number for one in self.devices() if (one.kind, one.name) == ("echo_client", wanted)), None)
+
+    def run(self, point: Point, clients: Sequence[int]) -> list[Figure]:
+        """All tests of one combination. Objects are destroyed however it ends."""
+        made: list[tuple[int, int]] = []
+        try:
+            for client in clients:
+                first = self._create(client, point.objects)
+                made.append((client, first))  # one by one: what is made so far is destroyed if the next one fails
+            return [self._test(name, point, made) for name in self._survey.tests]
+        finally:
+            for client, first in made:
+                self._lctl([["--device", str(client), "destroy", str(first), str(point.objects)]], "")
+
+    def _create(self, client: int, count: int) -> int:
+        (text,) = self._lctl([["--device", str(client), "create", str(count)]], "")
+        numbers = [int(number, 0) for number in _OBJECT.findall(text)]
+        if len(numbers) != count or numbers != list(range(numbers[0], numbers[0] + count)):
+            raise RunFailedError(f"Device {client} did not create {count} objects in a row: {text.strip()[-200:]}")
+        return numbers[0]
+
+    def _test(self, name: str, point: Point, made: Sequence[tuple[int, int]]) -> Figure:
+        pages = -(-point.record // PAGE_KIB)
+        kind = ("w" if "write" in name else "r") + ("" if self._survey.verify else "x")
+        mode = ("g" if self._survey.case == "netdisk" else "p") + str(pages)
+        commands = [
+            [
+                *("--threads", str(point.threads), "-1", str(client)),
+                *("test_brw", str(self._survey.count(point)), kind, "q", str(pages)),
+                *(f"{point.threads // point.objects}t{first}", mode),
+            ]
+            for client, first in made
+        ]
+        began = self._clock()
+        answers = self._lctl(commands, "")
+        elapsed = self._clock() - began
+        total = self._survey.count(point) * point.threads * pages * PAGE_KIB * len(made) / 1024
+        rates = [float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAP.findall(answer)]
+        return Figure(
+            name,
+            total / elapsed if elapsed > 0 else 0.0,
+            min(rates, default=None),
+            max(rates, default=None),
+            any("error" in answer for answer in answers),
+        )

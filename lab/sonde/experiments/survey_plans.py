@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A survey of directories: a plan for each combination, and its line of results from the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.experiments.survey_words import Point, Survey
+from sonde.model.lines import SeriesLine
+from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
+
+_OPS = {"write": "write", "rewrite": "rewrite", "rewrite_again": "rewrite", "read": "read", "reread": "reread"}
+_MIB = 1 << 20
+_SAMPLE_S = 1.0  # between two looks at the rate, as the original takes them
+
+
+@dataclass(frozen=True)
+class Figure:
+    """MiB/s over all targets, and the least and most of one target in a second; None when it was too short."""
+
+    name: str
+    rate: float
+    least: float | None = None
+    most: float | None = None
+    failed: bool = False
+
+
+def plan_of(survey: Survey, point: Point) -> Plan:
+    """An object is a file; the threads of an object share it, each with a part of its own."""
+    targets = [target.rstrip("/") or "/" for target in survey.targets]
+    name = f"survey-{point.record}k-{point.objects}obj-{point.threads}thr"
+    per_thread = point.record * survey.count(point) * 1024
+    phases: list[dict[str, Any]] = []
+    for test in survey.tests:
+        phase: dict[str, Any] = {"id": test, "op": _OPS[test]}
+        if survey.verify and "read" in test:
+            phase["verify"] = "on_read"
+        phases.append(phase)
+    phases.append({"id": "destroy", "op": "remove", "measure": False})
+    document = {
+        "schema": "sonde-plan/1",
+        "id": name,
+        "title": f"obdfilter-survey: {point.objects} objects, {point.threads} threads, records of {point.record} KiB",
+        "target": {"path": targets[0], "use_existing": True},
+        "tasks": {"processes": point.threads * len(targets)},
+        "data": {
+            "files": {
+                "mapping": "per_group",
+                "group_size": point.threads // point.objects,
+                "paths": [f"{target}/sonde-survey-object" for target in targets],
+            },
+            "access": {"transfer": point.record * 1024, "block": per_thread},
+            "io": {"direct": not survey.buffered, **({"fsync": "end"} if survey.buffered else {})},
+        },
+        "phases": phases,
+        "observe": {"slice": "100ms"},
+    }
+    return Plan.from_document(document, "obdfilter-survey")
+
+
+def head(survey: Survey, point: Point) -> str:
+    """What is known of a line before it is measured."""
+    count = len(survey.targets)
+    return (
+        f"ost {count:2d} sz {survey.total(point):8d}K rsz {point.record:4d}K"
+        f" obj {point.objects * count:4d} thr {point.threads * count:4d} "
+    )
+
+
+def tail(results: Sequence[Figure]) -> str:
+    """The results of a line."""
+    said = ""
+    for result in results:
+        said += f"{result.name} {result.rate:7.2f} "
+        if result.failed:
+            said += f"{'ERROR':>17s} "
+        elif result.least is None or result.most is None:
+            said += f"{'SHORT':>17s} "
+        else:
+            said += f"[{result.least:7.2f}, {result.most:7.2f}] "
+    return said
+
+
+def results_of(record: RecordReader, survey: Survey) -> list[Figure]:
+    """The tests of one plan. All targets run at the same time, so the rate of one is taken as its share of all."""
+    found = []
+    for name in survey.tests:
+        phase = record.phases.get(name)
+        if phase is None or phase.end is None:
+            continue
+        moved, elapsed = phase.end.bytes.moved or 0, phase.end.seconds.elapsed or 0.0
+        samples = samples_of(phase.whole_series, len(survey.targets))
+        failed = bool(phase.errors)
+        found.append(
+            Figure(
+                name,
+                moved / elapsed / _MIB if elapsed else 0.0,
+                min(samples, default=None),
+                max(samples, default=None),
+                failed,
+            )
+        )
+    return found
+
+
+def samples_of(series: SeriesLine | None, targets: int) -> list[float]:
+    """MiB/s of one target in each whole second; the last, which ends early, is none."""
+    if series is None or series.slice_s <= 0:
+        return []
+    width = max(1, math.ceil(_SAMPLE_S / series.slice_s - 1e-9))
+    whole = (len(series.bytes) - 1) // width
+    return [
+        sum(series.bytes[at * width : (at + 1) * width]) / (width * series.slice_s) / targets / _MIB
+        for at in range(whole)
+    ]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variables of obdfilter-survey, its combinations and lines, and what is said to `lctl` in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sonde.experiments.survey_echo import EchoSurvey
+from sonde.experiments.survey_plans import Figure, head, plan_of, samples_of, tail
+from sonde.experiments.survey_words import Point, Survey, read_survey
+from sonde.model.errors import MachineError, RunFailedError, UserError
+from sonde.model.lines import SeriesLine
+
+DEVICES = """  0 UP osd-ldiskfs lustre-OST0000-osd lustre-OST0000-osd_UUID 5
+  1 UP obdfilter lustre-OST0000 lustre-OST0000_UUID 7
+  2 UP obdfilter lustre-OST0001 lustre-OST0001_UUID 7
+  3 IN obdfilter lustre-OST0002 lustre-OST0002_UUID 7
+"""
+
+
+def survey(text: str = "", **environment: str) -> Survey:
+    return read_survey(text.split(), environment)
+
+
+def test_the_defaults_are_those_of_the_original() -> None:
+    found = survey()
+    assert (found.case, found.size, found.records) == ("disk", 16384, (1024, 1024))
+    assert (found.objects, found.threads) == ((1, 16), (1, 16))
+    assert found.tests == ("write", "rewrite", "read")
+    assert not found.verify
+
+
+def test_variables_come_from_the_environment_and_words_win() -> None:
+    found = survey("thrhi=4 targets=c", nobjhi="2", thrhi="64", size="1024", targets="a b")
+    assert (found.objects, found.threads, found.size, found.targets) == ((1, 2), (1, 4), 1024, ("c",))
+    assert survey(targets="a b").targets == ("a", "b")
+    assert survey("targets=a,b").targets == ("a", "b")
+
+
+def test_everything_doubles_and_threads_are_a_multiple_of_objects() -> None:
+    found = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").points()
+    one_size = [(1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4)]
+    assert [(p.record, p.objects, p.threads) for p in found] == [(r, n, t) for r in (64, 128) for n, t in one_size]
+    assert [(p.objects, p.threads) for p in survey("nobjlo=3 nobjhi=3 thrlo=4 thrhi=6").points()] == []
+
+
+WRONG = {
+    "size=0": "size=0",
+    "size=x": "whole number",
+    "nobjlo=8 nobjhi=4": "more than",
+    "sise=4": "Did you mean",
+    "stray": "name=value",
+    "tests_str=read": "must be write",
+    "case=network": "not built into Sonde",
+    "size=1 thrlo=16 thrhi=16": "make it larger",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_variables_are_one_sentence(text: str) -> None:
+    with pytest.raises(UserError, match=WRONG[text]):
+        survey(text)
+    with pytest.raises(UserError, match="names frob"):
+        read_survey(["tests_str=write frob"], {})
+
+
+def test_lines_are_those_of_the_original() -> None:
+    # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
+    eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
+    assert head(eight, Point(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
+    assert tail([Figure("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
+    assert tail([Figure("read", 1.0)]) == "read    1.00             SHORT "
+    assert tail([Figure("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+
+
+def test_a_combination_is_a_plan(tmp_path: Path) -> None:
+    found = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
+    plan = plan_of(found, Point(1024, 2, 4)).document
+    assert plan["tasks"] == {"processes": 8}
+    files = plan["data"]["files"]
+    assert (files["mapping"], files["group_size"]) == ("per_group", 2)
+    assert files["paths"] == [f"{tmp_path}/a/sonde-survey-object", f"{tmp_path}/b/sonde-survey-object"]
+    # Each thread has its part: eight of 16 MiB make two targets of 64 MiB.
+    assert plan["data"]["access"] == {"transfer": 1 << 20, "block": 16 << 20}
+    assert plan["data"]["io"] == {"direct": True}
+    assert [(one["id"], one["op"]) for one in plan["phases"]] == [
+        ("write", "write"),
+        ("rewrite", "rewrite"),
+        ("read", "read"),
+        ("destroy", "remove"),
+    ]
+
+
+def test_samples_are_whole_seconds_of_one_target() -> None:
+    mib = 1 << 20
+    series = SeriesLine(phase="write", slice_s=0.4, bytes=(mib,) * 3 + (3 * mib,) * 3 + (mib,))
+    assert samples_of(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
+    assert samples_of(SeriesLine(phase="write", slice_s=0.1, bytes=(mib,) * 9), 1) == []
+    assert samples_of(None, 1) == []
+
+
+class Lustre:
+    """Answers as `lctl` does, and remembers what was said."""
+
+    def __init__(self, answer: str = "1/1 Total: 100.000000/second\n1/1 Total: 80.000000/second\n") -> None:
+        self.said: list[tuple[list[list[str]], str]] = []
+        self.attached: list[str] = []
+        self.answer = answer
+        self.objects = "create: #1 is object id 0x2\ncreate: #2 is object id 0x3\n"
+
+    def __call__(self, commands: Sequence[Sequence[str]], given: str) -> list[str]:
+        self.said.append(([list(one) for one in commands], given))
+        words = commands[0]
+        if given.startswith("attach"):
+            self.attached.append(given.split()[2])
+        if words[:1] == ["dl"]:
+            more = [f"  {9 + at} UP echo_client {name} {name}_UUID 3\n" for at, name in enumerate(self.attached)]
+            return [DEVICES + "".join(more)]
+        if "create" in words:
+            return [self.objects]
+        if "test_brw" in words:
+            return ["Selected device 9\n" + self.answer + "Total: total 8 threads 2 sec 2.0 4.0/second\n"] * len(
+                commands
+            )
+        return [""] * len(commands)
+
+
+def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
+    lustre, times = Lustre(), iter(range(100))
+    found = survey("size=64 nobjhi=2 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
+    echo = EchoSurvey(found, lustre, lambda: float(next(times)))
+    with echo.clients(echo.targets()) as clients:
+        assert clients == [9, 10]
+        (result,) = echo.run(Point(1024, 2, 4), clients)
+    said = [one for one in lustre.said if one[0] != [["dl"]]]
+    attach = "attach echo_client {0}_ecc {0}_ecc_UUID\nsetup {0}\n"
+    brw = "--threads 4 -1 {} test_brw 16 wx q 256 2t2 p256"
+    assert said == [
+        ([[]], attach.format("lustre-OST0000")),
+        ([[]], attach.format("lustre-OST0001")),
+        ([["--device", "9", "create", "2"]], ""),
+        ([["--device", "10", "create", "2"]], ""),
+        ([brw.format(9).split(), brw.format(10).split()], ""),
+        ([["--device", "9", "destroy", "2", "2"]], ""),
+        ([["--device", "10", "destroy", "2", "2"]], ""),
+        ([[]], "--device lustre-OST0000_ecc cleanup\n--device lustre-OST0000_ecc detach\n"),
+        ([[]], "--device lustre-OST0001_ecc cleanup\n--device lustre-OST0001_ecc detach\n"),
+    ]
+    # 2 targets x 4 threads x 16 records of 1 MiB in one second of the clock; 80 to 100 records a second at a target.
+    assert result == Figure("write", 128.0, 80.0, 100.0)
+
+
+def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
+    lustre = Lustre("error: test_brw: #1 - 0x2: Input/output error\n")
+    found = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
+    echo = EchoSurvey(found, lustre)
+    (result,) = echo.run(Point(1024, 2, 2), [9])
+    assert result.failed
+    assert "w" in lustre.said[1][0][0]
+    assert lustre.said[-1][0] == [["--device", "9", "destroy", "2", "2"]]
+
+
+def test_targets_are_all_that_are_up_unless_named() -> None:
+    assert EchoSurvey(survey(), Lustre()).targets() == ["lustre-OST0000", "lustre-OST0001"]
+    with pytest.raises(UserError, match="lustre-OST0002 is neither"):
+        EchoSurvey(survey("targets=lustre-OST0002"), Lustre()).targets()
+    with pytest.raises(MachineError, match="no osc that is UP"):
+        EchoSurvey(survey("case=netdisk"), Lustre()).targets()
+
+
+def test_objects_must_be_in_a_row_and_clients_go_again() -> None:
+    lustre = Lustre()
+    lustre.objects = "create: #1 is object id 0x2\ncreate: #2 is object id 0x9\n"
+    echo = EchoSurvey(survey("size=64 targets=lustre-OST0000 nobjhi=2"), lustre)
+    with pytest.raises(RunFailedError, match="in a row"), echo.clients(["lustre-OST0000"]) as clients:
+        echo.run(Point(1024, 2, 2), clients)
+    assert lustre.said[-1][1].endswith("detach\n")

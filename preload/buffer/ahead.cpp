@@ -15,6 +15,12 @@ constexpr std::uint32_t touches_of_a_guess = 3;    ///< calls in the same page t
 constexpr std::uint32_t most_unused_quarters = 1;  ///< more than a quarter of what was read ahead unused: pause
 constexpr std::uint32_t pause_calls = 256;
 constexpr std::uint32_t window = 256;
+// Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
+// 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
+constexpr std::uint64_t speed_of_memory = 1500;  ///< bytes per microsecond
+constexpr std::uint64_t least_measured = 64U << 10U;
+constexpr std::int64_t large_in_memory = 8U << 10U;
+constexpr std::uint64_t reach_in_memory = 128U << 10U;
 constexpr std::uint32_t least_hits = window / 16;
 constexpr std::uint32_t longest_sleep = 1U << 16U;
 
@@ -34,7 +40,32 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
     return true;
 }
 
+bool is_fast(const File& file) noexcept {
+    return file.best_rate > speed_of_memory && !file.rule->eager;
+}
+
 }  // namespace
+
+void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
+    if (bytes >= least_measured) {
+        // The best of late: one that was interrupted says nothing about storage.
+        file.best_rate -= file.best_rate / 16;
+        file.best_rate = std::max(file.best_rate, bytes * 1000 / (ns + 1));
+    }
+}
+
+Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
+    Move move = follow(stream, begin, end, file.page_size);
+    if (file.rule->eager) {
+        move.local = true;
+        move.reach = file.page_size;
+    } else if (is_fast(file)) {
+        move.straight = end - begin >= large_in_memory;
+        move.local = move.local && !move.straight;
+        move.reach = std::min(move.reach, reach_in_memory);
+    }
+    return move;
+}
 
 Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept {
     Move move;
@@ -83,7 +114,7 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.rule->prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
-    if (most == 0 || file.queued >= most || state.settings->limits.threads == 0) {
+    if (most == 0 || file.queued >= most || is_fast(file) || state.settings->limits.threads == 0) {
         return;
     }
     if (file.ahead_off > 0) {

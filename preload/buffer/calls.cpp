@@ -61,11 +61,15 @@ bool let_in(Call& call) noexcept {
             }
             continue;
         }
-        call.file = locked_file(call.fd, call.description);
-        if (call.file == nullptr) {
-            return false;
+        file->lock.lock();
+        if (table[call.fd].load(std::memory_order_relaxed) != description ||
+            description->file.load(std::memory_order_relaxed) != file) {
+            file->lock.unlock();
+            continue;
         }
-        File& held = *call.file;
+        call.file = file;
+        call.description = description;
+        File& held = *file;
         if (held.gate || (call.moves && call.description->offset_busy) || (call.writes && held.writer_turn)) {
             wait_for_change(held);
             held.lock.unlock();
@@ -116,18 +120,9 @@ Answer hand_over(Call& call, std::int32_t calls) noexcept {
 void count(Direction& direction, const Stream& stream, std::int64_t at, std::size_t bytes) noexcept {
     ++direction.asked;
     direction.asked_bytes += bytes;
-    ++direction.sizes[size_class(bytes)];
+    ++direction.sizes[system::size_class(bytes)];
     direction.consecutive += stream.calls > 0 && at == stream.last_end ? 1 : 0;
     direction.unaligned += at % 4096 != 0 ? 1 : 0;
-}
-
-Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
-    Move move = follow(stream, begin, end, file.page_size);
-    if (file.rule->eager) {
-        move.local = true;
-        move.reach = file.page_size;
-    }
-    return move;
 }
 
 std::size_t sum(const Vector* parts, std::size_t number) noexcept {

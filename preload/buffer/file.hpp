@@ -122,6 +122,7 @@ struct File {
 
     // Does it pay? Counted over windows; see ahead.cpp.
     std::uint32_t window_calls = 0, window_hits = 0, dormant_calls = 0;
+    std::uint64_t best_rate = 0;  ///< of large transfers lately, bytes per microsecond
     std::uint32_t ahead_off = 0;  ///< page changes for which nothing is read ahead
     std::int32_t guesses = 4;     ///< whole pages that may be loaded without a stream
     struct Ghost {

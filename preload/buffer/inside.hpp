@@ -116,6 +116,7 @@ bool space_is_low(File& file) noexcept;
 struct Move {
     bool local = false;  ///< part of a stream, or near what is held: whole pages pay
     bool backward = false;
+    bool straight = false;    ///< too large to gain from a copy in between, on storage as fast as memory
     std::uint64_t reach = 0;  ///< bytes worth loading from here on, in the direction of the stream
 };
 Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept;
@@ -123,6 +124,10 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept;
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept;
 void used_ahead(File& file, Page& page) noexcept;
 void wasted_ahead(File& file) noexcept;
+/// A transfer of `bytes` took `ns`.
+void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
+/// What a call of [begin, end) through this description is part of.
+Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
 

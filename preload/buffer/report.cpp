@@ -30,7 +30,7 @@ const char* advice(const File& file) noexcept {
         return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
                "file out (off).";
     }
-    if (counted.dormant > 2) {
+    if (counted.dormant > 2 && (counted.read.hits + counted.write.hits) * 4 < calls) {
         return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
                "buffers as it has pages.";
     }

@@ -2,20 +2,11 @@
 // What is counted for each buffered file: what the program asked for, and what reached the storage.
 #pragma once
 
+#include "system/size_class.hpp"
+
 #include <cstdint>
 
 namespace sonde::buffer {
-
-/// Size classes as Darshan has them: up to 100, 1K, 10K, 100K, 1M, 4M, 10M, 100M, 1G bytes, and more.
-inline unsigned size_class(std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t limits[] = {100,       1024,       10240,       102400,   1U << 20U,
-                                        4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U};
-    unsigned at = 0;
-    while (at < 9 && bytes > limits[at]) {
-        ++at;
-    }
-    return at;
-}
 
 struct Direction {
     std::uint64_t asked = 0;  ///< calls of the program

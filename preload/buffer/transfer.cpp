@@ -33,6 +33,7 @@ ssize_t read_straight(File& file, char* to, std::size_t bytes, std::int64_t at) 
     ++file.statistics.read.below;
     file.statistics.read.below_bytes += done;
     file.statistics.read.below_ns += outside.spent_ns;
+    note_speed(file, done, outside.spent_ns);
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
@@ -72,6 +73,7 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     ++file.statistics.write.below;
     file.statistics.write.below_ns += outside.spent_ns;
     if (got > 0) {
+        note_speed(file, static_cast<std::uint64_t>(got), outside.spent_ns);
         file.statistics.write.below_bytes += static_cast<std::uint64_t>(got);
         drop_range(file, at, static_cast<std::size_t>(got));
         file.size = std::max(file.size, at + got);
@@ -126,7 +128,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
         bool again = false;
         if (page == nullptr) {
             hit = false;
-            pay = pay || worth_a_guess(file, index);
+            pay = pay || (!move.straight && worth_a_guess(file, index));
             const std::size_t run = straight_run(file, place, bytes - done, pay);
             if (run == 0) {
                 page = new_page(file, index, again);
@@ -205,8 +207,9 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
 
 bool write_pays(File& file, const Move& move, std::int64_t at) noexcept {
     const std::int64_t index = at / file.page_size;
-    return move.local || at == file.size || (file.pages > 0 && find_page(file, index - 1) != nullptr) ||
-           worth_a_guess(file, index);
+    return move.local || (!move.straight && at == file.size) ||
+           (!move.straight && file.pages > 0 && find_page(file, index - 1) != nullptr) ||
+           (!move.straight && worth_a_guess(file, index));
 }
 
 }  // namespace

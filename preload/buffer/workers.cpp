@@ -17,6 +17,7 @@ struct Crew {
     bool failed = false;  ///< no thread could be made: all is done by the program's own
     File* queue[256] = {};
     std::uint32_t first = 0, count = 0;
+    std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
 };
 constinit Crew crew;
 
@@ -58,7 +59,10 @@ void* work(void*) {
         if (file == nullptr) {
             crew.work.wait(crew.lock, any() ? nap_ns : -1);
             file = next_file();
-            idle = file == nullptr;
+            // Whoever wakes for work that another one took has no reason to look at everything.
+            const std::uint64_t now = system::now_ns();
+            idle = file == nullptr && now - crew.walked_ns >= static_cast<std::uint64_t>(nap_ns);
+            crew.walked_ns = idle ? now : crew.walked_ns;
         }
         crew.lock.unlock();
         if (idle) {

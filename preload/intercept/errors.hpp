@@ -42,6 +42,6 @@ bool is_ours(int fd) noexcept;
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 
 /// Inside MPI_File_open: what it opens belongs to MPI-IO, which has a cache and locks of its own.
-extern thread_local int inside_mpi_io;
+extern constinit thread_local int inside_mpi_io __attribute__((tls_model("initial-exec")));
 
 }  // namespace sonde::intercept

@@ -8,7 +8,7 @@
 
 namespace sonde::intercept {
 
-thread_local int inside_mpi_io __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local int inside_mpi_io __attribute__((tls_model("initial-exec"))) = 0;
 
 bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept {
     if (path == nullptr || !buffer::any()) {

@@ -10,7 +10,7 @@ struct ThreadState {
     int depth = 0;
     bool put_off = false;
 };
-extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 /// Lets signals in that were put off. Set by whoever puts them off.
 extern void (*let_signals_in)();
 

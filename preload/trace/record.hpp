@@ -23,23 +23,28 @@ class Frequent {
 
  private:
     void add_other(std::int64_t value) noexcept {
-        unsigned least = 0;
         for (unsigned i = 0; i < places; ++i) {
-            if (counts_[i] > 0 && values_[i] == value) {
+            if (values_[i] == value && counts_[i] > 0) {
                 ++counts_[i];
                 last_ = i;
                 return;
             }
-            least = counts_[i] < counts_[least] ? i : least;
         }
-        // The newcomer takes the place of the rarest and inherits nothing: counts never promise too much.
-        values_[least] = value;
-        counts_[least] = 1;
-        last_ = least;
+        // Somebody must make place: each in turn loses one, and who has nothing left is replaced. Counts so never
+        // promise too much, and a value that comes more often than one time in nine stays.
+        turn_ = (turn_ + 1) % places;
+        if (counts_[turn_] <= 1) {
+            values_[turn_] = value;
+            counts_[turn_] = 1;
+            last_ = turn_;
+        } else {
+            --counts_[turn_];
+        }
     }
     std::int64_t values_[places] = {};
     std::uint64_t counts_[places] = {};
     unsigned last_ = 0;
+    unsigned turn_ = places - 1;
 };
 
 struct Direction {
@@ -75,6 +80,7 @@ struct Record {
     std::uint64_t first_open = 0, last_close = 0;
     int flags = 0;
     std::uint32_t block = 4096;
+    std::int64_t block_mask = 4095;
     char path[512] = {};
 };
 

@@ -2,6 +2,7 @@
 #include "trace/record.hpp"
 
 #include "system/memory.hpp"
+#include "system/size_class.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -102,19 +103,6 @@ void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint6
     }
 }
 
-/// Darshan's size classes.
-unsigned size_class(std::uint64_t bytes) noexcept {
-    if (bytes <= 100) {
-        return 0;
-    }
-    constexpr std::uint64_t limits[] = {1024, 10240, 102400, 1U << 20U, 4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U};
-    unsigned at = 1;
-    for (const std::uint64_t limit : limits) {
-        at += bytes > limit ? 1 : 0;
-    }
-    return at;
-}
-
 Handle* handle_of(int fd) noexcept {
     return table[fd].load(std::memory_order_acquire);
 }
@@ -170,6 +158,8 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     record->flags |= flags & O_ACCMODE;
     record->largest_open = std::max<std::int64_t>(record->largest_open, got.st_size);
     record->block = static_cast<std::uint32_t>(got.st_blksize);
+    const bool power = record->block != 0 && (record->block & (record->block - 1)) == 0;
+    record->block_mask = power ? record->block - 1 : 4095;
     record->first_open = record->first_open == 0 ? began : record->first_open;
     record->lock.unlock();
     keep_event(*record, Kind::Open, began, ended, 0, 0);
@@ -239,7 +229,7 @@ void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t
     one.highest = std::max(one.highest, end - 1);
     one.errors += got < 0 ? 1 : 0;
     one.shorter += got >= 0 && static_cast<std::size_t>(got) < asked ? 1 : 0;
-    ++one.sizes[size_class(static_cast<std::uint64_t>(bytes))];
+    ++one.sizes[system::size_class(static_cast<std::uint64_t>(bytes))];
     if (record.moved) {
         one.consecutive += start == record.last_end ? 1 : 0;
         one.sequential += start >= record.last_end ? 1 : 0;
@@ -247,7 +237,7 @@ void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t
         record.strides.add(start - record.last_begin);
     }
     record.sizes.add(bytes);
-    record.file_unaligned += start % record.block != 0 ? 1 : 0;
+    record.file_unaligned += (start & record.block_mask) != 0 ? 1 : 0;
     record.memory_unaligned += reinterpret_cast<std::uintptr_t>(memory) % 8 != 0 ? 1 : 0;
     record.moved = true;
     record.last_kind = kind;

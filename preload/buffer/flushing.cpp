@@ -150,8 +150,8 @@ bool take_error(File& file, Description& description, int& error) noexcept {
 
 bool space_is_low(File& file) noexcept {
     struct statfs about {};
-    if (file.writer < 0 || raw::call(SYS_fstatfs, file.writer, raw::number(&about)) != 0) {
-        return false;
+    if (file.writer < 0 || raw::call(SYS_fstatfs, file.writer, raw::number(&about)) != 0 || about.f_blocks == 0) {
+        return false;  // nobody knows
     }
     const std::uint64_t buffered = static_cast<std::uint64_t>(file.page_size) * file.page_limit;
     const std::uint64_t reserve = std::max<std::uint64_t>(16U << 20U, std::min<std::uint64_t>(2 * buffered, 1U << 30U));

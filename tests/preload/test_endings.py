@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left when a process is killed, and when storage refuses data."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+Program = Callable[[str], Path]
+
+
+def whole_records(file: Path) -> int:
+    """Number of records in the file; every byte must be the beginning of what was written, in its order."""
+    data = file.read_bytes()
+    for number in range(0, len(data), 1000):
+        expected = f"{number // 1000:<999}\n".encode()
+        assert expected.startswith(data[number : number + 1000]), f"record {number // 1000} is damaged"
+    return len(data) // 1000
+
+
+@pytest.mark.parametrize("params", ["*:size=16k:count=4", "*:size=64k:count=8:preflush=4", "*"])
+def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
+    preload: Preload, program: Program, memory: Path, params: str
+) -> None:
+    chance = random.Random(params)
+    for _ in range(12):
+        file = memory / "data"
+        child = subprocess.Popen(
+            [program("journal"), file],
+            env=preload.environment(IOBUF_PARAMS=params),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(chance.uniform(0.005, 0.15))
+        child.kill()
+        out, _ = child.communicate()
+        # The last word may be cut in the middle of a line.
+        safe = [int(one) for one in re.findall(r"^safe (\d+)\n", out, re.MULTILINE)]
+        found = whole_records(file) if file.exists() else 0
+        assert found >= (safe[-1] if safe else 0)
+
+
+def test_an_idle_process_holds_nothing_back_for_long(preload: Preload, tmp_path: Path) -> None:
+    """Data of a program that computes reaches the kernel without any further call."""
+    code = "import os, time; fd = os.open('data', os.O_RDWR | os.O_CREAT); os.write(fd, b'x' * 1000); time.sleep(60)"
+    environment = preload.environment(IOBUF_PARAMS="*/data,%process:age=1")
+    python = os.path.realpath("/proc/self/exe")
+    child = subprocess.Popen([python, "-S", "-c", code], cwd=tmp_path, env=environment)
+    try:
+        limit = time.monotonic() + 40
+        file = tmp_path / "data"
+        while not (file.exists() and file.stat().st_size == 1000) and time.monotonic() < limit:
+            time.sleep(0.05)
+        assert file.stat().st_size == 1000
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", place], capture_output=True, check=False)
+    if made.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield place
+    subprocess.run(["umount", "-l", place], check=False)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("params", ["*:size=16k:count=4", "*", "*:size=1M:count=16:preflush=8"])
+def test_a_full_file_system_is_an_error_of_some_call_and_nothing_is_damaged(
+    preload: Preload, program: Program, small: Path, params: str
+) -> None:
+    done = preload.run([program("journal"), small / "data"], small, IOBUF_PARAMS=params)
+    assert "No space left on device" in done.stdout
+    safe = [int(one) for one in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
+    # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
+    assert whole_records(small / "data") >= safe[-1]
+    assert (small / "data").stat().st_size > 20_000_000

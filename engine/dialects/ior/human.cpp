@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <iomanip>
+#include <iterator>
 #include <ostream>
 
 namespace sonde::dialects::ior {
@@ -229,6 +230,9 @@ class Human final : public Layout {
                 tell(*test, point);
             }
         }
+        for (const Said& one : said_) {
+            out_ << one.line << (one.more > 0 ? text(" (and %d times more)", one.more) : std::string()) << "\n";
+        }
     }
 
     void tell(const Test& test, const Point& point) {
@@ -261,12 +265,31 @@ class Human final : public Layout {
         }
         out_ << who << said << "\n";
         for (const std::string& finding : point.findings) {
-            out_ << who << finding << "\n";
+            remember(kind, who + finding, finding);
         }
     }
 
+    /// Findings that differ in their numbers only are said once, with how many more there are.
+    void remember(const std::string& kind, const std::string& line, const std::string& finding) {
+        std::string key = kind;
+        std::copy_if(finding.begin(), finding.end(), std::back_inserter(key),
+                     [](char c) { return c < '0' || c > '9'; });
+        const auto known = std::find_if(said_.begin(), said_.end(), [&key](const Said& one) { return one.key == key; });
+        if (known == said_.end()) {
+            said_.push_back({key, line, 0});
+        } else {
+            ++known->more;
+        }
+    }
+
+    struct Said {
+        std::string key, line;
+        int more = 0;
+    };
+
     std::ostream& out_;
     int verbose_;
+    std::vector<Said> said_;  ///< findings
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ CHOSEN_AT_OPEN = "*:auto:count=8:prefetch=2"
 
 @click.command("iobuf", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--params", metavar="TEXT", help="What to buffer, as in IOBUF_PARAMS: PATTERN[:OPTION[=VALUE]]...[,...]")
-@click.option("--ffio", metavar="SPEC", help='The same as an FFIO specification: "cachea:4096:8:8 -B on p:*.dat"')
+@click.option("--ffio", metavar="SPEC", help='The same as an FFIO specification: "cachea:4096:8:8 -B on p:%.dat"')
 @click.option("--settings", metavar="FILE", help="The same in a file, one entry a line.")
 @click.option("--auto", is_flag=True, help="Choose buffers for each file when it is opened.")
 @click.option("--from", "trace", metavar="TRACE", help="Choose them from an earlier `sonde trace`.")
@@ -48,7 +48,7 @@ def command(
     \b
     Examples:
       sonde iobuf --report -- ./solver input.nml
-      sonde iobuf --params '*.dat:size=4M:count=8:prefetch=2,*.log:off' -- ./solver
+      sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
       sonde iobuf --from job17 -- mpiexec -n 64 ./solver
     """
     chosen = [one for one in (params, ffio, trace, auto or None) if one is not None]

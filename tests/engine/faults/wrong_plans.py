@@ -66,7 +66,7 @@ SHAPE = [
     wrong("observe.slice must be from 1 us to 1 min", observe={"slice": "1ns"}),
     wrong("observe.max_slices is 4, but must be a whole number from 16", observe={"max_slices": 4}),
     wrong("limits.time must be more than zero", limits={"time": "0s"}),
-    wrong("limits.volume is not known; there are time", limits={"volume": 1}),
+    wrong("limits.volume is not known; there are begin, time", limits={"volume": 1}),
     wrong(("is not known; there are", "schema"), **{"a b\n": 1}),
     wrong(("limits.time", "unknown unit", "use ns, us, ms, s, min or h"), limits={"time": "5 weeks"}),
     wrong(("limits.time", "is not a duration such as 10s"), limits={"time": "soon"}),

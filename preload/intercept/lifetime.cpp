@@ -137,7 +137,7 @@ __attribute__((constructor)) void begin() {
     if (trace::on() || buffer::table != nullptr) {
         pthread_atfork(
             prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
-        at_quick_exit(at_end);
+        static_cast<void>(at_quick_exit(at_end));  // without it quick_exit() loses what a plain _exit() does not
     }
     errno = kept;
 }

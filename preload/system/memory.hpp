@@ -50,6 +50,7 @@ class Slab {
         constexpr std::size_t bytes = sizeof(T) * 16 > 65536 ? sizeof(T) * 16 : 65536;
         auto* place = static_cast<char*>(map_bytes(bytes));
         for (std::size_t at = 0; place != nullptr && at + sizeof(T) <= bytes; at += sizeof(T)) {
+            // cppcheck-suppress legacyUninitvar  ; it is made on this line
             T* made = new (place + at) T{};
             made->next_free = free_;
             free_ = made;

@@ -13,6 +13,7 @@ namespace sonde::system {
 /// Cuts off what does not fit; never overflows. With `fd` set, a full buffer is written out instead.
 class Text {
  public:
+    // cppcheck-suppress uninitMemberVar  ; filled before it is read
     explicit Text(int fd = -1) noexcept : fd_(fd) {}
     Text& operator<<(const char* text) noexcept { return add(text, std::strlen(text)); }
     Text& operator<<(char sign) noexcept { return add(&sign, 1); }

@@ -60,6 +60,7 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
         ++state.overflow;
         return nullptr;
     }
+    // cppcheck-suppress legacyUninitvar  ; it is made on this line
     Record* made = new (fresh++) Record{};
     --left;
     made->hash = hash;

@@ -529,6 +529,9 @@ Plan parse_plan(std::string_view json_text) {
     plan.has_data = document.contains("data") || !document.contains("meta");
     const json data = document.contains("data") ? document.at("data") : json::object();
     plan.data = read_data(in.object_or_empty("data"));
+    if (in.has("meta")) {
+        read_meta(in.object("meta"));  // a mistake is named where it stands, also when no phase uses it
+    }
     std::size_t index = 0;
     for (const Reader& phase : in.array("phases")) {
         plan.phases.push_back(read_phase(phase, data, "data", document));

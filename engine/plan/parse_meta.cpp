@@ -121,6 +121,18 @@ void read_file(const Reader& in, Meta& meta) {
     in.done();
 }
 
+/// A directory at the end of a tree must have a path that the system takes (4096 bytes), with room for the target.
+void check_depth(const Reader& in, const Meta& meta) {
+    constexpr std::size_t longest = 3500;
+    const std::size_t of_level = meta.names.branch.size() + 2 + std::to_string(directories_of(meta.tree)).size();
+    if (static_cast<std::size_t>(meta.tree.depth) * of_level > longest) {
+        in.fail("tree.depth", "is " + std::to_string(meta.tree.depth) +
+                                  ", so paths would be longer than the 4096 B that "
+                                  "the system allows: at most " +
+                                  std::to_string(longest / of_level) + " levels with these names");
+    }
+}
+
 [[noreturn]] void refuse(const std::string& where, const std::string& complaint) {
     throw PlanError("plan: " + where + " " + complaint);
 }
@@ -232,6 +244,7 @@ Meta read_meta(const Reader& in) {
     meta.sync = in.boolean("sync", false);
     meta.by_first = in.boolean("by_first", false);
     in.done({"backend", "paced", "payload", "verify"});
+    check_depth(in, meta);
     return meta;
 }
 

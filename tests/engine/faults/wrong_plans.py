@@ -205,7 +205,44 @@ CODE_3 = [
     ),
 ]
 
-WRONG_PLANS = [*SHAPE, *TARGET, *DATA, *PHASES, *CODE_3]
+TREE = {"items_per_dir": 3}
+
+
+def on_tree(says: str | tuple[str, ...], phase: dict[str, Any], **meta: Any) -> Wrong:
+    """A plan about a tree with one phase."""
+    return wrong(says, data=DROP, meta={"tree": TREE, **meta}, phases=[{"id": "p", **phase}])
+
+
+NAMES = [
+    on_tree("meta.tree.leafs is not known", {"op": "create"}, tree={"leafs": True}),
+    on_tree("meta.tree.depth and branching make more than", {"op": "mktree"}, tree={"depth": 40, "branching": 2}),
+    on_tree(("meta.tree.depth is 9000", "at most"), {"op": "mktree"}, tree={"depth": 9000}),
+    on_tree("must be a multiple of the 7", {"op": "create"}, tree={"depth": 2, "branching": 2, "items_per_task": 10}),
+    on_tree("exclude each other", {"op": "create"}, tree={"items_per_dir": 1, "items_per_task": 1}),
+    on_tree("has no items: give it items_per_dir", {"op": "stat"}, tree={}),
+    on_tree("must be a plain name", {"op": "create"}, names={"file": "../x"}),
+    on_tree("must differ from each other", {"op": "create"}, names={"file": "a", "directory": "a"}),
+    on_tree("only files are opened and read", {"op": "read"}, objects="directories"),
+    on_tree("so file.write must be 0", {"op": "create"}, file={"create": "mknod", "write": 1}),
+    on_tree("is more than 1 GiB", {"op": "create"}, file={"write": "2GiB"}),
+    on_tree("must be creation or permute", {"op": "remove"}, select={"order": "zipf"}),
+    on_tree("must be creation: each item takes", {"op": "rename"}, select={"order": "permute"}),
+    on_tree("none of type, mode", {"op": "stat"}, lookup={"stat": "statx", "fields": ["name"]}),
+    on_tree("must not repeat op", {"op": "create", "stop": {"time": "1s"}}),
+    on_tree("wearout has no meaning", {"op": "walk", "stop": {"stonewall": "1s", "wearout": True}}),
+    on_tree("is for what comes after", {"op": "create", "shift": {"by": "tasks", "n": 1}}),
+    on_tree("lets two tasks change the same item", {"op": "remove", "shift": {"by": "random"}}),
+    on_tree("needs meta.file.read from 1 B", {"op": "read", "verify": "on_read"}, file={"write": 4}),
+    on_tree("is for data, but this phase works on a tree", {"op": "create", "access": {"transfer": 1}}),
+    on_tree("has no operations on names", {"op": "create", "backend": "mmap"}),
+    on_tree("keeps nothing", {"op": "walk", "backend": "null"}),
+    on_tree('on is "data", but op = "walk"', {"op": "walk", "on": "data"}),
+    wrong("phases[1].meta is for operations on a tree", phases=phases({"id": "r", "op": "read", "meta": {}})),
+    wrong("stop.items counts the items of a tree", phases=[{"id": "w", "op": "write", "stop": {"items": 3}}]),
+    wrong("meta.tree.depth is", meta={"tree": {"depth": -1}}),
+]
+
+WRONG_PLANS = [*SHAPE, *TARGET, *DATA, *PHASES, *NAMES, *CODE_3]
 
 TEXTS: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),

@@ -25,28 +25,12 @@ from sonde.trends.watch import watch_rows
 # Runs of history before the site's own noise is used. The published thresholds are used until then.
 ENOUGH = 60
 BLOCK = 15
-_ARL0 = (
-    200.0,
-    250.0,
-    320.0,
-    400.0,
-    500.0,
-    650.0,
-    800.0,
-    1000.0,
-    1300.0,
-    1600.0,
-    2000.0,
-    3000.0,
-    5000.0,
-    10000.0,
-    20000.0,
-)
+_ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
 _GATE = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
-# Of the budget, so that the error of the simulation and of the residuals does not break it.
+# Of the budget, so that the error of the simulation does not break it.
 _RESERVE = 0.95
-# Of that, for the gate lane. A larger share buys collapses of 15 to 70 % a run or two earlier, and pays with changes of
-# 10 to 30 % that the trend lane finds later.
+# Of that, for the gate lane. A larger share tells collapses of less than 70 % a run or two earlier, and pays with
+# changes of 10 to 30 % that the trend lane finds later.
 _GATE_SHARE = 0.4
 _SIMULATED_RUNS = 60_000
 _MOST_NOISES = 300

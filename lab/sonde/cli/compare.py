@@ -66,12 +66,14 @@ def command(
     archive.recover()
     found = compare(find_side(archive, before), find_side(archive, after), smallest)
     around = differences(found.before.runs, found.after.runs)
+    # written before anything is printed: who reads only the first lines still gets it
+    page = _report(found, around, pieces, output, as_json) if output is not None else None
     if as_json:
         print_json(_document(found, around))
     else:
         _print(found, around)
-    if output is not None:
-        _report(found, around, pieces, output, as_json)
+    if page is not None:
+        (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
     return FAILED if check and any(cell.verdict == "slower" for cell in found.cells) else 0
 
 
@@ -89,13 +91,12 @@ def _pieces(units: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> None:
+def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> Path:
     from sonde.cli.comparison_page import comparison_study
     from sonde.cli.present import write_with
     from sonde.report import write_study
 
-    page = write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
-    (messages() if quiet else results()).print(f"Report  {page}", soft_wrap=True)
+    return write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
 
 
 def _print(found: Comparison, around: list[Difference]) -> None:

@@ -84,22 +84,23 @@ def command(
     histories = watched(stored, "capability" if measure == "capability" else "delivered")
     with steps("watching histories") as step:
         found = survey(histories, budget, smallest, step)
+    # written before anything is printed: who reads only the first lines still gets it
+    page = _report(found, measure, output, as_json) if output is not None else None
     if as_json:
         print_json(_document(found, measure))
     else:
         _print(found, measure)
-    if output is not None:
-        _report(found, measure, output, as_json)
+    if page is not None:
+        (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
     return FAILED if check and any(one.slower for one in found.standings) else 0
 
 
-def _report(found: Survey, measure: str, output: Path, quiet: bool) -> None:
+def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
     from sonde.cli.history_page import history_study
     from sonde.cli.present import write_with
     from sonde.report import write_study
 
-    page = write_with(lambda: write_study(history_study(found, measure), output), output, quiet)
-    (messages() if quiet else results()).print(f"Report  {page}", soft_wrap=True)
+    return write_with(lambda: write_study(history_study(found, measure), output), output, quiet)
 
 
 def _print(found: Survey, measure: str) -> None:

@@ -11,7 +11,6 @@ from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
 from sonde.report.reading import Run, column, joined
 from sonde.report.visible import one_line
-from sonde.stats.imbalance import attribute, blame_words
 
 # A task or node below this share of the median is in trouble, and shown so.
 SLOW = 0.75
@@ -64,21 +63,6 @@ def lagging(found: Sequence[Member]) -> tuple[Member, float, int] | None:
     middle = statistics.median(one.value for one in found)
     behind = [one for one in found if one.value < LAGGING * middle]
     return (min(behind, key=lambda one: one.value), middle, len(behind)) if behind else None
-
-
-def late_words(run: Run, phase: PhaseRecord) -> str:
-    """Without whom the phase would have been faster, when a few tasks or nodes made it so long; else empty."""
-    if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
-        return ""
-    seconds, nodes = phase.task_times
-    late = attribute(seconds, nodes) if len(seconds) >= 3 else None
-    if late is None:
-        return ""
-    hosts = host_names(run)
-    members = late.blame.members
-    return blame_words(
-        late, [hosts.get(one, str(one)) for one in members] if late.of_nodes else [str(one) for one in members]
-    )
 
 
 def _rates(rows: TableLine, operations: bool) -> list[float] | None:

@@ -14,10 +14,11 @@ from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import Four
-from sonde.report.members import late_words, nodes_of, tasks_of
+from sonde.report.members import nodes_of, tasks_of
 from sonde.report.node_heat import node_heat
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
 from sonde.report.reading import Run
+from sonde.report.remarks import remarks
 from sonde.report.standing import Standing, error_words, unfinished
 from sonde.report.verdicts import Judged, Verdict, judge, sentence
 from sonde.report.visible import one_line
@@ -281,7 +282,7 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         errors=tuple(error_words(line) for line in phase.errors[:20]),
         findings=(
             *((one.severity, sentence(one_line(one.text or one.id, 600))) for one in phase.findings),
-            *(("info", words) for words in [late_words(run, phase)] if words),
+            *(("info", words) for words in remarks(run, phase, one.profile, one.operations)),
         ),
         lanes=lanes,
         lane_words=lane_words,

@@ -21,7 +21,7 @@ from sonde.stats.change_table import THRESHOLDS
 from sonde.stats.ranks import Floats, RankWindow
 
 # Runs that are looked at. More would find small changes a little better and forget older levels later.
-WINDOW = 50
+WINDOW = 80
 # Runs before the first answer.
 START = 20
 # Runs on the shorter side of a split.

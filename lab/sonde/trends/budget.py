@@ -2,7 +2,7 @@
 """How often a watch may be wrong, and the settings that keep to it on the noise of this site.
 
 The thresholds of the trend lane promise a false-alarm rate for independent runs. Real ones are not: neighbors share
-weather, and the promise is broken by a factor of two to eleven. So the site's own residuals are cut into blocks of 15
+weather, and the promise is broken by a factor of two to eleven. So the site's own residuals are cut into blocks of 40
 runs, which keeps what neighbors share, drawn anew as years in which nothing changed, and watched with the very code
 that watches the site; of the settings that stay within the budget the most sensitive one is taken.
 """
@@ -24,15 +24,15 @@ from sonde.trends.watch import watch_rows
 
 # Runs of history before the site's own noise is used. The published thresholds are used until then.
 ENOUGH = 60
-BLOCK = 15
+BLOCK = 40
 _ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
 _GATE = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
-# Of the budget, so that the error of the simulation does not break it.
-_RESERVE = 0.95
-# Of that, for the gate lane. A larger share tells collapses of less than 70 % a run or two earlier, and pays with
+# Of the budget, for the gate lane. A larger share tells collapses of less than 70 % a run or two earlier, and pays with
 # changes of 10 to 30 % that the trend lane finds later.
 _GATE_SHARE = 0.4
 _SIMULATED_RUNS = 60_000
+# Long against the window of the trend lane, so that its first runs weigh little.
+_SIMULATED_YEAR = 400
 _MOST_NOISES = 300
 # Runs of a fresh history that are only learned from.
 FIRST_ANSWER = START - 1
@@ -111,9 +111,10 @@ def calibrate(noises: Sequence[Floats], budget: Budget, settings: Settings | Non
     if not long:
         return Calibration(settings, None, known, own=False)
     long = long[:: -(-len(long) // _MOST_NOISES)]
-    runs = 200
+    runs = _SIMULATED_YEAR
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
-    allowed = budget.per_run * _RESERVE
+    # a rate that is learned from few runs is not known well
+    allowed = budget.per_run * float(np.clip(1 - 15 / np.sqrt(known), 0.5, 0.95))
 
     def rate(tried: Settings, gate_only: bool = False) -> float:
         alarms, gate, watched = false_alarms(long, tried, runs, rows, seed)

@@ -3,7 +3,7 @@
 
 The *gate* lane compares the last three runs with the level before them: all three below the median by four robust
 standard deviations and by 15 %. The *trend* lane is a change-point model on ranks: after every run it asks which split
-of the last 50 runs separates them best, and whether that is more than chance would do in the stated number of runs.
+of the last 80 runs separates them best, and whether that is more than chance would do in the stated number of runs.
 
 Both work on natural logarithms of rates, because noise multiplies, and on many series at once.
 """

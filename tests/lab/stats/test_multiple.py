@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many tests at once, on the example of the paper that gave the method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.stats.multiple import false_discovery
+
+# Benjamini and Hochberg 1995, section 4.1: fifteen p values, of which four stand at 0.05.
+PAPER = [
+    *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
+    *(0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000),
+]
+
+
+def test_four_of_the_fifteen_stand() -> None:
+    adjusted = false_discovery(PAPER)
+    assert int(np.sum(adjusted <= 0.05)) == 4
+    assert adjusted[0] == pytest.approx(0.0015)
+    assert adjusted[3] == pytest.approx(0.035625)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_order_does_not_matter_and_nothing_becomes_smaller(values: list[float]) -> None:
+    adjusted = false_discovery(values)
+    turned = false_discovery(values[::-1])[::-1]
+    assert np.allclose(adjusted, turned)
+    assert np.all(adjusted >= np.array(values) - 1e-12)
+    assert np.all(adjusted <= 1)
+
+
+def test_no_test_gives_no_answer() -> None:
+    assert false_discovery([]).size == 0

@@ -78,6 +78,7 @@ def test_every_ready_made_experiment_runs(sonde: Any, target: Path) -> None:
         "small-files": ["--set", "data.files.count=20", "--no-report"],
         "sustained": ["--set", "data.access.volume=8MiB", "--no-report"],
         "known-answer": ["--no-report"],
+        "metadata": ["--set", "meta.tree.items_per_dir=20", "--no-report"],
     }
     for name, arguments in settings.items():
         said = sonde("run", name, "--on", target, "--json", *arguments)

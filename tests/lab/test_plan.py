@@ -105,7 +105,32 @@ def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
         assert resolved.resolved() == plan.resolved(), file
         assert phase_volumes(resolved, 4) == phase_volumes(plan, 4)
         for phase in resolved.phases:
-            assert {"backend", "access", "io", "verify"} <= phase.keys()
+            if resolved.on_tree(phase):
+                assert {"backend", "tree", "names", "file", "select", "lookup", "verify"} <= phase["meta"].keys()
+            else:
+                assert {"backend", "access", "io", "verify"} <= phase.keys()
+
+
+def test_the_volume_of_operations_on_names_counts_items_and_directories() -> None:
+    document = {
+        "id": "p",
+        "target": {"path": "/x"},
+        "meta": {"tree": {"depth": 2, "branching": 3, "items_per_dir": 10, "leaf_only": True, "copies": 2}},
+        "phases": [
+            {"id": "mktree", "op": "mktree"},
+            {"id": "create", "op": "create", "meta": {"file": {"write": "1KiB"}}},
+            {"id": "stat", "op": "stat", "stop": {"items": 7}},
+            {"id": "remove", "op": "remove", "meta": {"tree": {"scope": "per_task"}}},
+            {"id": "rmtree", "op": "rmtree", "meta": {"tree": {"scope": "per_task"}}},
+        ],
+    }
+    volumes = {one.id: one for one in phase_volumes(Plan.from_document(document, "test"), 4)}
+    assert volumes["mktree"].operations == 2 * 13
+    assert volumes["create"].operations == volumes["create"].files == 2 * 9 * 10 * 4
+    assert volumes["create"].bytes == volumes["create"].span == 720 * 1024
+    assert volumes["stat"].operations == 28
+    assert volumes["remove"].operations == 720
+    assert volumes["rmtree"].operations == 4 * 2 * 13
 
 
 def test_reading_a_plan_does_not_change_the_document_it_was_given() -> None:
@@ -244,7 +269,7 @@ def test_operations_on_names_move_no_bytes() -> None:
 
 def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
     names = ready_made()
-    assert {"quick", "shared-file", "small-files", "sustained", "known-answer"} <= names.keys()
+    assert {"quick", "shared-file", "small-files", "sustained", "known-answer", "metadata"} <= names.keys()
     for name, file in names.items():
         plan = Plan.read(str(file), ["target.path=/x"])
         assert plan.id == name

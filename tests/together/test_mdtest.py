@@ -52,6 +52,7 @@ def test_the_table_goes_to_the_user_and_the_run_into_the_archive(engine: Path, t
     assert {"record.ndjson", "plan.json", "report.html"} <= {path.name for path in folder.iterdir()}
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Create files" in page
+    assert "Create directories" in page
     assert not (tmp_path / "d").exists()
 
 

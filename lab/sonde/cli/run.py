@@ -51,8 +51,8 @@ def command(
 ) -> int:
     """Run a plan and keep what it gave.
 
-    PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, sustained,
-    known-answer), or - for standard input. Progress goes to standard error, results to standard output.
+    PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, metadata,
+    sustained, known-answer), or - for standard input. Progress goes to standard error, results to standard output.
 
     \b
     Examples:

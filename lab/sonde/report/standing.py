@@ -62,7 +62,7 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
 
 def many_files(run: Run, phase: PhaseRecord) -> bool:
     """True when every operation is a file of its own, so that operations count files."""
-    if phase.begin.op in NAMES:
+    if phase.begin.op in NAMES or phase.begin.tree is not None:
         return True
     end, files = phase.end, phase.begin.files
     many = run.setting(phase.id, "files", "mapping") == "many"

@@ -127,7 +127,8 @@ def _plain_name(run: Run, phase: PhaseRecord) -> str:
     op = phase.begin.op
     words = _OPS.get(op, one_line(op, 40) or "unknown operation")
     if many_files(run, phase) and op in _FILE_OPS:
-        return _FILE_OPS[op]
+        directories = phase.begin.tree is not None and phase.begin.tree.objects == "directories"
+        return _FILE_OPS[op].replace("files", "directories") if directories else _FILE_OPS[op]
     order = _ORDERS.get(str(run.setting(phase.id, "access", "order") or "sequential"), "")
     return words[:1].upper() + words[1:] if op == "duplex" or not order else f"{order} {words}"
 

@@ -190,6 +190,9 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
         description.offset = start + total;
     }
     leave(call);
+    if (file.window_calls == 0 || !hit) {
+        yield_to_others(file);
+    }
     if (sleep) {
         sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
     }
@@ -247,6 +250,9 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
         description.offset = start + total;
     }
     leave(call);
+    if (file.window_calls == 0 || !hit) {
+        yield_to_others(file);
+    }
     if (sleep) {
         sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
     }

@@ -176,6 +176,10 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
         const char* usual = fd <= 2 ? "a standard stream" : "opened with O_APPEND, O_DIRECT or O_SYNC";
         through_for_good(*file, made == nullptr ? "no memory" : reason != nullptr ? reason : usual);
     }
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, writes || file->writer >= 0)) {
+        through_for_good(*file, "another process on this node uses it too");
+    }
     if (made != nullptr) {
         file->inherited = path[0] == 0;
         join(*file, *made, fd, flags);

@@ -109,6 +109,7 @@ void unmake_file(File& file) noexcept {
     *at = file.in_bucket;
     state.files_known.fetch_sub(1, std::memory_order_relaxed);
     report_file(file);
+    disclaim(file);
     drop_all(file);
     free_buckets(file);
     for (const int one : {file.direct, file.direct_out}) {

@@ -144,6 +144,16 @@ void workers_after_fork() noexcept;
 /// One piece of work for this file; true when there is more. For the workers and for tests without threads.
 bool work_once(File& file) noexcept;
 
+// node_locks.cpp
+/// True when this process may buffer the file: no other one on this node writes it, or, if we write, uses it at all.
+bool claim(const File& file, bool writes) noexcept;
+void disclaim(const File& file) noexcept;
+/// Another process has come since, and one of us writes.
+bool visited(const File& file) noexcept;
+void node_locks_after_fork() noexcept;
+/// Lets go of a file that another process uses.
+void yield_to_others(File& file) noexcept;
+
 // report.cpp
 void report_file(File& file) noexcept;
 

@@ -131,6 +131,12 @@ void through_for_good(File& file, const char* reason) noexcept {
     }
 }
 
+void yield_to_others(File& file) noexcept {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active && visited(file)) {
+        through_for_good(file, "another process on this node uses it too");
+    }
+}
+
 Around::Around(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
@@ -299,6 +305,7 @@ void fork_done(bool child) noexcept {
                 file->statistics = {};
             }
         }
+        node_locks_after_fork();
         workers_after_fork();
     } else {
         state.files_lock.unlock();

@@ -4,6 +4,7 @@
 #include "buffer/inside.hpp"
 #include "system/clock.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 namespace sonde::buffer {
@@ -43,6 +44,7 @@ File* next_file() noexcept {
 void walk_over_files() noexcept {
     system::Hold hold(state.files_lock);
     for_each_file([](File& file) {
+        yield_to_others(file);
         if (file.mode.load(std::memory_order_relaxed) == Mode::Active && !file.in_queue &&
             (file.dirty_first != nullptr || file.queued > 0)) {
             hand_to_workers(file);
@@ -51,7 +53,8 @@ void walk_over_files() noexcept {
 }
 
 void* work(void*) {
-    const std::int64_t nap_ns = static_cast<std::int64_t>(state.settings->limits.age_ms) * 1'000'000 / 4;
+    // A quarter of what data may age, and at least once a second: who else came to use a file is noticed here too.
+    const std::int64_t nap_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
     while (true) {
         crew.lock.lock();
         File* file = next_file();

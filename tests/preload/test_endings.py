@@ -90,3 +90,39 @@ def test_a_full_file_system_is_an_error_of_some_call_and_nothing_is_damaged(
     # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
     assert whole_records(small / "data") >= safe[-1]
     assert (small / "data").stat().st_size > 20_000_000
+
+
+WRITER = """
+import os, sys
+fd = os.open("data", os.O_RDWR | os.O_CREAT)
+for sign in (b"a", b"b"):
+    os.write(fd, sign * 100)
+    print("written", flush=True)
+    sys.stdin.readline()
+"""
+VISITOR = 'import os, sys; os.open("data", os.O_RDWR); print("open", flush=True); sys.stdin.readline()'
+
+
+def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preload, memory: Path) -> None:
+    """Seen on the same node: what the first one writes from then on is in the kernel when the call returns."""
+    environment = preload.environment(IOBUF_PARAMS="*/data,%process:age=60")
+    python = os.path.realpath("/proc/self/exe")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": memory, "env": environment}
+    size = lambda: (memory / "data").stat().st_size  # noqa: E731
+    with subprocess.Popen([python, "-S", "-c", WRITER], **pipes) as writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        writer.stdout.readline()
+        assert size() == 0  # buffered, and not old enough yet
+        with subprocess.Popen([python, "-S", "-c", VISITOR], **pipes) as visitor:
+            assert visitor.stdout is not None
+            visitor.stdout.readline()
+            limit = time.monotonic() + 60
+            while size() == 0 and time.monotonic() < limit:
+                time.sleep(0.05)
+            assert size() == 100
+            print("go on", file=writer.stdin, flush=True)
+            writer.stdout.readline()
+            assert size() == 200
+            visitor.communicate("")
+        writer.communicate("")

@@ -59,8 +59,8 @@ def keys() -> list[SeriesKey]:
     return made
 
 
-def synthesize(folder: Path, month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
-    """The rows of `count` runs of one month."""
+def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
+    """The rows of `count` runs of one month, and of their phases."""
     begin = datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
     started = np.sort(begin + number.integers(0, 28 * 86400, count))
     all_keys = keys()
@@ -108,36 +108,40 @@ def synthesize(folder: Path, month: str, count: int, number: np.random.Generator
         "read_cached": np.zeros(count, bool),
         "write_cached": np.zeros(count, bool),
     }
-    names = {one: (one.id, json.dumps(asdict(one))) for one in all_keys}
     of_phase = [all_keys[one * len(PHASES) + phase] for one in which for phase in range(len(PHASES))]
-    times = len(PHASES)
-    flat = rate.reshape(-1)
+    return pa.table(runs, schema=index.RUNS), phases_of(runs, of_phase, rate.reshape(-1))
+
+
+def phases_of(runs: dict[str, Any], keys_of_phases: list[SeriesKey], values: Any) -> Any:
+    """The rows of the phases of these runs."""
+    names = {one: (one.id, json.dumps(asdict(one))) for one in set(keys_of_phases)}
+    times, total = len(PHASES), len(keys_of_phases)
     phases = {
-        "run": np.repeat(ids, times),
-        "started_s": np.repeat(started.astype(float), times),
+        "run": np.repeat(runs["run"], times),
+        "started_s": np.repeat(runs["started_s"], times),
         "plan": np.repeat(runs["plan"], times),
-        "group": [None] * (count * times),
-        "position": np.tile(np.arange(times), count),
-        "phase": [one.phase for one in of_phase],
-        "op": [one.op for one in of_phase],
-        "backend": ["posix"] * (count * times),
-        "cache": ["cold"] * (count * times),
-        "measured": np.ones(count * times, bool),
-        "done": np.ones(count * times, bool),
-        "stopped_by": ["volume"] * (count * times),
-        "definition": ["sonde total"] * (count * times),
-        "bytes": np.full(count * times, 2**40),
-        "ops": np.full(count * times, 2**20),
-        "failed": np.zeros(count * times, int),
-        "seconds": 2**40 / flat,
-        "bytes_per_s": flat,
-        "ops_per_s": flat / 2**20,
-        "findings": [[]] * (count * times),
-        "series": [names[one][0] for one in of_phase],
-        "value": flat,
-        "key": [names[one][1] for one in of_phase],
+        "group": [None] * total,
+        "position": np.tile(np.arange(times), total // times),
+        "phase": [one.phase for one in keys_of_phases],
+        "op": [one.op for one in keys_of_phases],
+        "backend": ["posix"] * total,
+        "cache": ["cold"] * total,
+        "measured": np.ones(total, bool),
+        "done": np.ones(total, bool),
+        "stopped_by": ["volume"] * total,
+        "definition": ["sonde total"] * total,
+        "bytes": np.full(total, 2**40),
+        "ops": np.full(total, 2**20),
+        "failed": np.zeros(total, int),
+        "seconds": 2**40 / values,
+        "bytes_per_s": values,
+        "ops_per_s": values / 2**20,
+        "findings": [[]] * total,
+        "series": [names[one][0] for one in keys_of_phases],
+        "value": values,
+        "key": [names[one][1] for one in keys_of_phases],
     }
-    return pa.table(runs, schema=index.RUNS), pa.table(phases, schema=index.PHASES)
+    return pa.table(phases, schema=index.PHASES)
 
 
 def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
@@ -167,7 +171,7 @@ def build(root: Path, count: int, real: int) -> None:
     each = (count - real) // len(MONTHS)
     for month in MONTHS:
         (root / month).mkdir()
-        tables = dict(zip(("runs", "phases"), synthesize(root, month, each, number), strict=True))
+        tables = dict(zip(("runs", "phases"), synthesize(month, each, number), strict=True))
         stamp = (root / month).stat().st_mtime_ns
         for part, table in tables.items():
             parquet.write_table(table, place / f"{month}~{stamp}.{part}.parquet", compression="zstd")
@@ -192,6 +196,7 @@ def command(root: Path, *arguments: str) -> Callable[[], object]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "SONDE_ARCHIVE": str(root)}
 
     def start() -> object:
+        """Waits for its end."""
         return subprocess.run(
             [sys.executable, "-m", "sonde", *arguments], env=environment, check=True, capture_output=True
         )

@@ -102,7 +102,8 @@ def _draw_marks(panel: Panel, marks: Sequence[Mark]) -> None:
             row = next(row for row in range(len(taken) + 1) if all(abs(at - x) > 0.09 or row != r for x, r in taken))
             taken.append((at, row))
             if row < 3:
-                panel.note("left" if at > 0.9 else "", at, mark.words, row)
+                # To the left where a narrow screen has no room to the right of it.
+                panel.note("left" if at > 0.6 else "", at, mark.words, row)
 
 
 def _tips(history: History, axis: Axis) -> list[Tip]:

@@ -48,7 +48,9 @@ def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selectio
         raise UserError("No run matches; nothing was written.")
     if is_pack(out):
         with steps("packing") as step:
-            pack(folders, out, step)
+            complaints = pack(folders, out, step)
+        for complaint in complaints:
+            messages().print(f"sonde: {complaint}", soft_wrap=True)
     else:
         _write_phases(archive, folders, out)
     count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name

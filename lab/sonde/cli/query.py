@@ -16,6 +16,8 @@ from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 
+_COMPLAINTS = 10
+
 
 @click.command("query")
 @click.argument("sql", required=False)
@@ -61,6 +63,10 @@ def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archi
             answer = database.ask(catalog, wanted, text)
     else:
         answer = database.ask(catalog, wanted, text)
+    for complaint in answer.complaints[:_COMPLAINTS]:
+        console.print(f"sonde: {complaint}", soft_wrap=True)
+    if len(answer.complaints) > _COMPLAINTS:
+        console.print(f"sonde: … and {len(answer.complaints) - _COMPLAINTS:,} more files like that.", soft_wrap=True)
     if out is not None:
         write_table(answer.table, out)
         console.print(f"{len(answer.rows):,} rows are in {out}.", soft_wrap=True)

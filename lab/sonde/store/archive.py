@@ -135,6 +135,8 @@ class Archive:
         try:
             folder.rename(aside)
             shutil.rmtree(aside)
+        except FileNotFoundError:
+            return  # somebody else has removed it at the same time
         except OSError as reason:
             raise MachineError(f"The run {folder} cannot be removed: {reason.strerror}.") from None
 

@@ -116,8 +116,16 @@ class Catalog:
                 pass  # somebody has replaced a file since
             except (OSError, pa.ArrowException):
                 self._drop_damaged()
-            self._parts = index.Index(self.root, self._damaged).refresh(self._progress)
+            self._refresh()
         return ask()
+
+    def mend(self) -> None:
+        """Makes damaged files of the index anew: for those who read the files themselves."""
+        self._drop_damaged()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._parts = index.Index(self.root, self._damaged).refresh(self._progress)
 
     def _drop_damaged(self) -> None:
         """Takes away the files of the index that cannot be read, or ignores them where they are somebody else's."""

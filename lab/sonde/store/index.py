@@ -140,6 +140,8 @@ class Index:
             }
             if start + _BATCH < len(new):
                 self._write(shard, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
+        order = [("started_s", "ascending"), ("run", "ascending")]
+        tables = {part: table.sort_by(order) for part, table in tables.items()}
         sure = clock - listing.stamp_ns >= _FRESH_NS
         self._write(shard, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
         for part in _PARTS:
@@ -155,8 +157,7 @@ class Index:
         try:
             for part in _PARTS:
                 beside = folder / f".{shard}-{secrets.token_hex(6)}.part"
-                order = [("started_s", "ascending"), ("run", "ascending")]
-                parquet.write_table(tables[part].sort_by(order), beside, compression="zstd", write_page_checksum=True)
+                parquet.write_table(tables[part], beside, compression="zstd", write_page_checksum=True)
                 written[part] = folder / f"{shard}~{stamp}.{part}.parquet"
                 beside.replace(written[part])
             for old in folder.glob(f"{shard}~*.parquet"):

@@ -47,22 +47,40 @@ def is_pack(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
 
-def pack(folders: Sequence[Path], out: Path, step: Step) -> None:
-    """Writes the files of these runs into `out`, which appears when it is whole. Raises MachineError."""
+def pack(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
+    """Writes the files of these runs into `out`, which appears when it is whole. Returns a sentence for each run or
+    file that could not be read. Raises MachineError when `out` cannot be written."""
     beside = out.with_name(f".{out.name}.{secrets.token_hex(3)}.part")
+    complaints: list[str] = []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with _writer(out, beside) as add:
             for done, folder in enumerate(folders):
-                for path in sorted(folder.iterdir()):
-                    if path.is_file() and not path.name.startswith("."):
-                        add(path, f"{folder.name}/{path.name}")
+                for path in _readable(folder, complaints):
+                    add(path, f"{folder.name}/{path.name}")
                 step(done + 1, len(folders))
         beside.replace(out)
     except OSError as reason:
         raise MachineError(f"{out} cannot be written: {reason.strerror or reason}.") from None
     finally:
         beside.unlink(missing_ok=True)
+    return complaints
+
+
+def _readable(folder: Path, complaints: list[str]) -> Iterator[Path]:
+    """The files of a run that can be read."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    except OSError as reason:
+        complaints.append(f"{folder} cannot be read ({reason.strerror}); it was left out.")
+        return
+    for path in paths:
+        try:
+            path.open("rb").close()
+        except OSError as reason:
+            complaints.append(f"{path} cannot be read ({reason.strerror}); it was left out.")
+        else:
+            yield path
 
 
 @contextmanager

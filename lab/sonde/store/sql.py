@@ -7,14 +7,18 @@ The tables are ``runs`` and ``phases`` (from the index, so a million runs are no
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as parquet
 
 from sonde.model.errors import UserError
 from sonde.store import index
@@ -26,6 +30,12 @@ _FILES = {"series": "series.parquet", "tasks": "tasks.parquet", "phases_full": "
 TABLES = ("runs", "phases", *_FILES)
 
 
+# A query may take this part of the memory of the machine: others work there too.
+_MEMORY_SHARE = 4
+# What no second try can change.
+_MISTAKES = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.InterruptException)
+
+
 @dataclass(frozen=True)
 class Answer:
     """Columns and rows, as Python values."""
@@ -33,22 +43,59 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     table: Any  # the same as an Arrow table
+    complaints: Sequence[str] = ()  # a sentence for each file that could not be read
 
 
 def ask(catalog: Catalog, wanted: Selection, sql: str) -> Answer:
     """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason."""
-    with duckdb.connect(":memory:") as connection:
-        _define(connection, catalog, wanted, sql)
+    complaints: list[str] = []
+    try:
         try:
-            relation = connection.sql(sql)
-            if relation is None:  # a statement without a result, like COPY … TO …
-                return Answer((), (), pa.table({}))
-            table = relation.to_arrow_table()
-        except duckdb.Error as reason:
-            if "INTERRUPT" in str(reason):
-                raise KeyboardInterrupt from None
-            raise UserError(_sentence(reason)) from None
-    return Answer(table.column_names, list(_rows(table)), table)
+            table = _asked(catalog, wanted, sql, complaints)
+        except _MISTAKES:
+            raise
+        except duckdb.Error:
+            # A file of the index was damaged or replaced while it was read; DuckDB has many words for that.
+            catalog.mend()
+            complaints.clear()
+            table = _asked(catalog, wanted, sql, complaints)
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as reason:
+        raise UserError(_sentence(reason)) from None
+    return Answer(table.column_names, list(_rows(table)), table, complaints)
+
+
+def _asked(catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> Any:
+    """The answer as an Arrow table; a statement without a result, like COPY … TO …, has one without columns."""
+    # Without a place of its own DuckDB would spill into the current directory, which may be the storage under test.
+    with tempfile.TemporaryDirectory(prefix="sonde-query-") as spill, duckdb.connect(":memory:") as connection:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
+        connection.execute(f"SET temp_directory = {_quoted(spill)}")
+        connection.execute(f"SET memory_limit = '{memory // 2**20}MiB'")
+        connection.execute("SET max_temp_directory_size = '4GiB'")
+        _define(connection, catalog, wanted, sql, complaints)
+        return _interruptible(connection, sql)
+
+
+def _interruptible(connection: Any, sql: str) -> Any:
+    """Runs the statement in a thread: DuckDB itself does not look at signals while it computes."""
+
+    def work() -> Any:
+        relation = connection.sql(sql)
+        return pa.table({}) if relation is None else relation.to_arrow_table()
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        answer = pool.submit(work)
+        try:
+            while not answer.done():
+                wait([answer], timeout=0.2)
+            return answer.result()
+        except KeyboardInterrupt:
+            while not answer.done():  # it may be between two statements, where nothing is to be interrupted
+                connection.interrupt()
+                wait([answer], timeout=0.1)
+            raise
 
 
 def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
@@ -56,7 +103,7 @@ def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
     yield from zip(*columns, strict=True)
 
 
-def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str) -> None:
+def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> None:
     """Makes the tables that the statement names; the others cost nothing."""
     named = {name for name in TABLES if re.search(rf'(\bfrom|\bjoin|,)\s*"?{name}\b', sql, re.IGNORECASE)}
     everything = wanted == Selection()
@@ -68,12 +115,24 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str) -> N
         if part in named:
             _define_part(connection, catalog, part, schema, everything)
     for name in named & set(_FILES):
-        files = [str(catalog.root / folder / _FILES[name]) for folder in folders["folder"].to_pylist()]
-        present = [file for file in files if Path(file).is_file()]
+        files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
+        present = [str(file) for file in files if _is_table(file, complaints)]
         if not present:
             raise UserError(f"None of the {len(files):,} runs that are meant has a table {name}.")
         source = f"read_parquet([{', '.join(map(_quoted, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")
+
+
+def _is_table(file: Path, complaints: list[str]) -> bool:
+    """Whether there is a table; a damaged one is a complaint."""
+    try:
+        parquet.read_metadata(file)
+    except FileNotFoundError:
+        return False
+    except (OSError, pa.ArrowException) as reason:
+        complaints.append(f"{file} cannot be read ({' '.join(str(reason).split())[:200]}); it was skipped.")
+        return False
+    return True
 
 
 def _define_part(connection: Any, catalog: Catalog, part: str, schema: Any, everything: bool) -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -136,6 +141,74 @@ def test_sql_over_the_tables_of_each_run(sonde: Any, fake: Any, target: Path, ar
     assert all(int(row["b"]) > 0 for row in slices)
     assert sonde("query", "SELECT count(DISTINCT run) AS n FROM tasks", "--json").json == [{"n": 2}]
     assert "total_bytes_per_s" in sonde("query", "FROM phases_full", "--json").json[0]
+
+
+def test_a_damaged_table_is_a_sentence_and_the_others_are_read(
+    sonde: Any, fake: Any, target: Path, archive: Path
+) -> None:
+    for _ in range(3):
+        assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
+    first, second, _ = sorted(archive.glob("2*/*/series.parquet"))
+    first.write_bytes(b"no table")
+    second.write_bytes(b"")
+    answer = sonde("query", "SELECT count(DISTINCT run) AS n FROM series", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json == [{"n": 1}]
+    assert [str(first) in answer.sentences[0], str(second) in answer.sentences[1]] == [True, True]
+    assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 3}]
+
+
+def test_sql_over_a_damaged_index(sonde: Any, root: Path) -> None:
+    made.age(root)
+    Catalog(root)
+    for number, file in enumerate(sorted((root / ".index").rglob("*.parquet"))):
+        file.write_bytes(file.read_bytes()[: number * 7] + b"damage" + file.read_bytes()[number * 7 + 60 :])
+    answer = sonde("query", "SELECT count(*) AS n FROM phases", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json == [{"n": 4}]
+    assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 3}]
+
+
+def test_a_query_can_be_interrupted_and_leaves_nothing_behind(root: Path, tmp_path: Path) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b"
+    (tmp_path / "here").mkdir()
+    (tmp_path / "spill").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sonde", "query", endless],
+        cwd=tmp_path / "here",
+        env={**os.environ, "TMPDIR": str(tmp_path / "spill"), "SONDE_ARCHIVE": str(root)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 60
+    while not list((tmp_path / "spill").iterdir()) and time.monotonic() < until:  # it has begun
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert "Interrupted." in process.communicate(timeout=60)[1]
+    assert process.returncode == 5
+    assert list((tmp_path / "here").iterdir()) == list((tmp_path / "spill").iterdir()) == []
+
+
+def test_what_vanishes_meanwhile_is_a_sentence(
+    sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sonde.cli import export
+
+    honest = export.pack
+
+    def too_late(folders: list[Path], *rest: Any) -> Any:
+        Archive(root).remove(folders[0])
+        Archive(root).remove(folders[0])  # twice is no error
+        return honest(folders, *rest)
+
+    monkeypatch.setattr(export, "pack", too_late)
+    answer = sonde("export", tmp_path / "x.tar", "--all")
+    assert answer.code == 0
+    assert len(answer.sentences) == 1
+    assert A in answer.err
+    assert sonde("import", tmp_path / "x.tar", "--archive", tmp_path / "other", "--json").json["complaints"] == []
+    assert there(tmp_path / "other") == [B, C]
 
 
 @pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])

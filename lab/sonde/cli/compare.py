@@ -12,6 +12,7 @@ import click
 from sonde.cli.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.screen import messages, plain_table, print_json, results
+from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
@@ -64,7 +65,9 @@ def command(
     """
     pieces = _pieces(units)
     archive.recover()
-    found = compare(find_side(archive, before), find_side(archive, after), smallest)
+    with steps("reading runs") as step:
+        old, new = find_side(archive, before, step), find_side(archive, after, step)
+    found = compare(old, new, smallest)
     around = differences(found.before.runs, found.after.runs)
     # written before anything is printed: who reads only the first lines still gets it
     page = _report(found, around, pieces, output, as_json) if output is not None else None

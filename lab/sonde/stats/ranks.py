@@ -39,8 +39,7 @@ def pairs_below(low: ArrayLike, high: ArrayLike) -> float:
 def rank_sum_tail(m: int, n: int) -> Floats:
     """P(U <= u), u = 0 … m·n, when `m` and `n` values come from one distribution without ties (Mann, Whitney 1947)."""
     if m * n > _COUNTED:
-        scores = (np.arange(m * n + 1) + 0.5 - m * n / 2) / np.sqrt(m * n * (m + n + 1) / 12)
-        return np.array([NormalDist().cdf(float(score)) for score in scores])
+        raise ValueError("so many arrangements are not counted out")
     # Gaussian binomial coefficient: multiply by (1 - q^(n+i)) and divide by (1 - q^i), for i = 1 … m
     counts = np.zeros(m * n + 1)
     counts[0] = 1.0
@@ -60,9 +59,22 @@ def rank_sum_p(a: ArrayLike, b: ArrayLike) -> float:
     if m == 0 or n == 0:
         raise ValueError("both sides need a value")
     u = pairs_below(first, second)
-    tail = rank_sum_tail(min(m, n), max(m, n))
-    at = int(np.ceil(min(u, m * n - u)))
-    return float(min(1.0, 2 * tail[at]))
+    less = float(np.ceil(min(u, m * n - u)))
+    if m * n <= _COUNTED:
+        return float(min(1.0, 2 * rank_sum_tail(min(m, n), max(m, n))[int(less)]))
+    return min(1.0, 2 * NormalDist().cdf((less + 0.5 - m * n / 2) / _spread(m, n)))
+
+
+def rank_sum_cut(m: int, n: int, level: float) -> int:
+    """How many of the smallest U are together no more likely than `level`: 0 … cut - 1. 0 where even U = 0 is."""
+    if m * n <= _COUNTED:
+        return int(np.searchsorted(rank_sum_tail(min(m, n), max(m, n)), level, side="right"))
+    return max(0, int(np.floor(m * n / 2 + 0.5 + NormalDist().inv_cdf(level) * _spread(m, n))))
+
+
+def _spread(m: int, n: int) -> float:
+    """Standard deviation of U."""
+    return float(np.sqrt(m * n * (m + n + 1.0) / 12))
 
 
 class RankWindow:

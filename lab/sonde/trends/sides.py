@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from sonde.model.errors import RecordError, UserError
@@ -16,6 +16,7 @@ from sonde.store.selection import Selection, moment
 from sonde.store.summary import Summary, read_summary
 
 BASELINE = "baseline:"
+_STEP = 500
 _WORDS = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
 
@@ -38,12 +39,13 @@ class Cell:
     times: tuple[float, ...]
 
 
-def find_side(archive: Archive, text: str) -> Side:
+def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = lambda done, total: None) -> Side:
     """The runs that `text` means.
 
     A run, a group of runs, a unique beginning of either, a folder or "last", as everywhere; ``tag:WORD`` and
     ``baseline:NAME`` for what people marked; ``plan:TEXT`` for all runs of an experiment; ``2026-08-01..2026-08-31``
-    for a time (UTC, the second day included). Raises UserError in one sentence.
+    for a time (UTC, the second day included). `step` is told how far the reading is where there are many. Raises
+    UserError in one sentence.
     """
     wanted = _selection(text)
     try:
@@ -52,7 +54,11 @@ def find_side(archive: Archive, text: str) -> Side:
         else:
             found = Catalog(archive.root).runs(["folder", "problem"], wanted).to_pylist()
             folders = [archive.root / row["folder"] for row in found if not row["problem"]]
-        runs = [read_summary(folder) for folder in folders]
+        runs = []
+        for done, folder in enumerate(folders):
+            runs.append(read_summary(folder))
+            if done % _STEP == _STEP - 1:
+                step(done + 1, len(folders))
     except RecordError as reason:
         raise UserError(f"A run of {text} {reason}; it cannot be compared.") from None
     runs = [run for run in runs if counts(run) and key_of(run)]

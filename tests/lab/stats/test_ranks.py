@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.ranks import RankWindow, midranks, pairs_below, rank_sum_p, rank_sum_tail
+from sonde.stats.ranks import RankWindow, midranks, pairs_below, rank_sum_cut, rank_sum_p, rank_sum_tail
 
 few = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 
@@ -42,9 +42,24 @@ def test_critical_values_are_the_printed_ones(m: int, n: int, critical: int) -> 
     assert tail[critical] <= 0.025 < tail[critical + 1]
 
 
-def test_many_runs_take_the_normal_form_which_joins_the_counted_one() -> None:
-    counted, normal = rank_sum_tail(50, 50), rank_sum_tail(50, 51)
-    assert counted[900] == pytest.approx(normal[918], rel=0.1)
+@pytest.mark.parametrize("level", [0.005, 0.025, 0.2])
+def test_many_runs_take_the_normal_form_which_joins_the_counted_one(level: float) -> None:
+    counted, normal = rank_sum_cut(50, 50, level) / 2500, rank_sum_cut(50, 51, level) / 2550
+    assert counted == pytest.approx(normal, abs=0.002)
+
+
+def test_p_of_many_runs_is_that_of_the_printed_normal_form() -> None:
+    """U = 1000 of 60 x 60: z = (1000.5 - 1800) / 190.5 = -4.197, p = 2.7e-5."""
+    new = np.arange(60) + 1000.5
+    old = np.array([0.0] * 43 + [1040.0] + [2000.0] * 16)
+    u = min(pairs_below(old, new), 3600 - pairs_below(old, new))
+    assert u == 60 * 16 + 40
+    assert rank_sum_p(old, new) == pytest.approx(2.7e-5, rel=0.03)
+
+
+def test_nothing_may_be_cut_off_from_few_runs() -> None:
+    assert rank_sum_cut(3, 3, 0.025) == 0
+    assert rank_sum_cut(5, 5, 0.025) == 3
 
 
 def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:

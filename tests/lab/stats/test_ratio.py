@@ -64,6 +64,19 @@ def test_the_interval_covers_the_truth_on_one_sided_noise(m: int, n: int) -> Non
     assert covered / 600 >= 0.93
 
 
+def test_ten_thousand_runs_a_side_are_no_burden() -> None:
+    random = np.random.default_rng(9)
+    before, after = np.exp(random.normal(0, 0.2, 12_000)), 0.9 * np.exp(random.normal(0, 0.2, 9_000))
+    found = ratio(before, after)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value == pytest.approx(0.9, rel=0.01)
+    # of the mean of logarithms it would be 1.96 * 0.2 * sqrt(1/m + 1/n) to either side
+    assert np.log(found.high / found.low) / 2 == pytest.approx(1.96 * 0.2 * (1 / 12_000 + 1 / 9_000) ** 0.5, rel=0.2)
+    assert found.p is not None
+    assert found.p < 1e-6
+
+
 def test_a_smaller_drop_than_the_visible_one_is_mostly_missed_and_a_larger_mostly_seen() -> None:
     random = np.random.default_rng(8)
     noise = random.normal(0, 0.1, 400)

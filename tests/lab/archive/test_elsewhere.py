@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import made
-import polars
 import pytest
 
 from sonde.store.catalog import Catalog
+
+polars = pytest.importorskip("polars", reason="polars is not installed (pip install '.[test]')")
 
 
 @pytest.fixture

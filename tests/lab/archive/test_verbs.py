@@ -19,6 +19,7 @@ import made
 import pyarrow.parquet as parquet
 import pytest
 
+import sonde as sonde_package
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 
@@ -173,10 +174,12 @@ def test_a_query_can_be_interrupted_and_leaves_nothing_behind(root: Path, tmp_pa
     endless = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b"
     (tmp_path / "here").mkdir()
     (tmp_path / "spill").mkdir()
+    source = str(Path(sonde_package.__file__).resolve().parents[1])
+    places = {"TMPDIR": str(tmp_path / "spill"), "SONDE_ARCHIVE": str(root), "PYTHONPATH": source}
     process = subprocess.Popen(
         [sys.executable, "-m", "sonde", "query", endless],
         cwd=tmp_path / "here",
-        env={**os.environ, "TMPDIR": str(tmp_path / "spill"), "SONDE_ARCHIVE": str(root)},
+        env={**os.environ, **places},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -147,16 +147,16 @@ def main() -> int:
     options = arguments()
     figures: dict[str, float] = {}
     broken: list[str] = []
+    try:
+        series = histories(options.data) if options.data else []
+    except (OSError, ValueError) as reason:
+        print(f"trends: {reason}", file=sys.stderr)
+        return 2
     say(f"Years without change ({YEARS} of them)", options)
     random = np.random.default_rng(options.seed)
     white = [random.normal(0, 0.1, 400) for _ in range(10)]
     rates = {"simulated normal noise": null_years("simulated normal noise", white, figures, options)}
-    if options.data:
-        try:
-            series = histories(options.data)
-        except (OSError, ValueError) as reason:
-            print(f"trends: {reason}", file=sys.stderr)
-            return 2
+    if series:
         systems = [one for one in series if one.labels["file_system"]]
         buffers = [one for one in series if not one.labels["file_system"]]
         own = [residuals(one.values) for one in systems]

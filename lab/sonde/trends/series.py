@@ -12,6 +12,8 @@ import numpy as np
 from sonde.stats.ranks import Floats
 
 YEAR_S = 365.25 * 86400.0
+# A history of a few hours says nothing about how often somebody measures in a year.
+_PACE_S = 14 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Series:
 
     @property
     def runs_per_year(self) -> float:
-        """Runs a year at the pace of the whole history; 365 where there are no two."""
+        """Runs a year at the pace of the whole history; 365 where that is too short to tell a pace."""
         span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
-        return (len(self) - 1) / span * YEAR_S if span > 0 else 365.0
+        return (len(self) - 1) / span * YEAR_S if span >= _PACE_S else 365.0
 
     def until(self, time: float) -> Series:
         """The runs up to and including `time`."""

@@ -110,6 +110,34 @@ def measure(loops: Path, cell: Cell, place: Path, preload: Path, pairs: int) -> 
     return statistics.median(without), statistics.median(under), ratio
 
 
+def work(loops: Path, place: Path, variables: dict[str, str]) -> tuple[float, float] | None:
+    """User instructions and cycles of one read of 512 bytes, loop included; None without perf or its counters."""
+    records = 300_000
+    command = [str(loops), "read", str(place / "data"), "512", str(records)]
+    nanoseconds(loops, Cell("", "write", 512, records), place / "data", {})
+    perf = ["perf", "stat", "-x,", "-e", "instructions:u,cycles:u", "env", *(f"{a}={b}" for a, b in variables.items())]
+    done = subprocess.run([*perf, *command], capture_output=True, text=True, check=False)
+    found = [line.split(",")[0] for line in done.stderr.splitlines() if ":u" in line]
+    if done.returncode != 0 or len(found) != 2 or not all(one.isdecimal() for one in found):
+        return None
+    return int(found[0]) / records, int(found[1]) / records
+
+
+def report_work(loops: Path, place: Path, preload: Path, figures: dict[str, float]) -> None:
+    """What the library adds to a call that it does not buffer, and to one that it traces: unlike times, counts of
+    instructions are the same on a busy machine.
+    """
+    modes = {"plain": {}, "not_buffered": {"IOBUF_PARAMS": "*:off"}, "trace": {"SONDE_TRACE": str(place)}}
+    plain = work(loops, place, {}) if shutil.which("perf") else None
+    for name, settings in modes.items():
+        counted = work(loops, place, {"LD_PRELOAD": str(preload), **settings}) if plain and settings else None
+        if plain is not None and counted is not None:
+            figures[f"work.{name}.added_instructions"] = round(counted[0] - plain[0], 1)
+            figures[f"work.{name}.added_cycles"] = round(counted[1] - plain[1], 1)
+            added = f"{counted[0] - plain[0]:.0f} instructions, {counted[1] - plain[1]:.0f} cycles"
+            print(f"{'work.' + name:36} adds {added} to a call", file=sys.stderr)
+
+
 @contextmanager
 def slow_file_system(folder: Path, pause: int) -> Iterator[Path | None]:
     """A mounted file system whose calls take `pause` microseconds; None where there is no FUSE."""
@@ -149,6 +177,9 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         loops = compiled("loops", Path(folder))
+        if not options.cells or "work".startswith(options.cells):
+            with tempfile.TemporaryDirectory(dir=places[0]) as place:
+                report_work(loops, Path(place), preload, figures)
         for root in places:
             name = "memory" if str(root).startswith("/dev/shm") else "disk"
             root.mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/record.hpp"
 
+#include "settings/glob.hpp"
 #include "system/memory.hpp"
 #include "system/size_class.hpp"
 #include "system/text.hpp"
@@ -76,6 +77,9 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
 Record* record_for(int fd, const char* given) noexcept {
     char path[sizeof(Record::path)];
     name_of(fd, given, path, sizeof(path));
+    if (settings::is_system_path(path)) {
+        return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
+    }
     const std::uint64_t hash = hash_of(path);
     system::Hold hold(state.lock);
     for (Record* one = state.by_name[hash % State::buckets]; one != nullptr; one = one->in_bucket) {

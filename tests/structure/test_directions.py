@@ -41,7 +41,7 @@ PRELOAD: dict[str, set[str]] = {
     "system": set(),
     "settings": {"system"},
     "buffer": {"system", "settings"},
-    "trace": {"system"},
+    "trace": {"system", "settings"},
     "intercept": {"system", "settings", "buffer", "trace"},
 }
 

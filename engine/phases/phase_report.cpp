@@ -267,12 +267,13 @@ void PhaseRun::remember(const Totals& totals) {
         context_.manifest.data.add(state);
     }
     const std::string text = context_.team.broadcast(
-        context_.root() ? json::array({context_.manifest.data.to_json(), context_.manifest.trees.to_json()}).dump()
-                        : std::string());
+        context_.root()
+            ? json::array({context_.manifest.data.to_json(), context_.manifest.trees.states_to_json()}).dump()
+            : std::string());
     if (!context_.root()) {
         const json both = json::parse(text);
         context_.manifest.data = Dataset::from_json(both.at(0));
-        context_.manifest.trees = Forest::from_json(both.at(1), context_.tasks.all());
+        context_.manifest.trees.take_states(both.at(1), context_.tasks.all());
     }
 }
 
@@ -314,6 +315,9 @@ bool PhaseRun::conclude() {
 bool PhaseRun::save_manifest() {
     if (!context_.root() || !context_.makes_files || context_.in_place()) {
         return true;
+    }
+    if (phase_.meta && (context_.options.stage < 0 || context_.options.stage == stages_of(context_.plan).back())) {
+        return true;  // hundreds of short phases need not sync a file each
     }
     try {
         context_.manifest.save(context_.directory);

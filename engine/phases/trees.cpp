@@ -13,8 +13,8 @@ using plan::TreeScope;
 bool TreeRule::operator==(const TreeRule& other) const {
     const auto key = [](const TreeRule& rule) {
         const plan::Tree& t = rule.tree;
-        return std::tuple(t.top, t.copies, t.depth, t.branching, t.leaf_only, t.items_per_dir, t.scope, t.home_shift,
-                          rule.names.branch, rule.names.file, rule.names.directory, rule.shared_single);
+        return std::tie(t.top, t.copies, t.depth, t.branching, t.leaf_only, t.items_per_dir, t.scope, t.home_shift,
+                        rule.names.branch, rule.names.file, rule.names.directory, rule.shared_single);
     };
     return key(*this) == key(other);
 }
@@ -37,7 +37,7 @@ void Forest::forget(const plan::Meta& meta) {
 }
 
 json Forest::to_json() const {
-    json out{{"rules", json::array()}, {"states", json::array()}};
+    json out{{"rules", json::array()}, {"states", states_to_json()}};
     for (const TreeRule& rule : rules) {
         const plan::Tree& t = rule.tree;
         out["rules"].push_back({{"top", t.top},
@@ -54,15 +54,20 @@ json Forest::to_json() const {
                                 {"shared_single", rule.shared_single},
                                 {"made", rule.made}});
     }
+    return out;
+}
+
+json Forest::states_to_json() const {
+    json out = json::array();
     for (const TreeState& s : states) {
-        out["states"].push_back({{"top", s.top},
-                                 {"objects", static_cast<int>(s.objects)},
-                                 {"phase", s.phase},
-                                 {"generation", s.generation},
-                                 {"write", s.write},
-                                 {"rotation", s.rotation},
-                                 {"whole", s.whole},
-                                 {"items", s.items}});
+        out.push_back({{"top", s.top},
+                       {"objects", static_cast<int>(s.objects)},
+                       {"phase", s.phase},
+                       {"generation", s.generation},
+                       {"write", s.write},
+                       {"rotation", s.rotation},
+                       {"whole", s.whole},
+                       {"items", s.items}});
     }
     return out;
 }
@@ -104,7 +109,13 @@ Forest Forest::from_json(const json& in, int tasks) {
         }
         forest.rules.push_back(rule);
     }
-    for (const json& s : in.at("states")) {
+    forest.take_states(in.at("states"), tasks);
+    return forest;
+}
+
+void Forest::take_states(const json& in, int tasks) {
+    states.clear();
+    for (const json& s : in) {
         TreeState state;
         state.top = s.at("top");
         state.objects = s.at("objects") == 0 ? plan::Objects::files : plan::Objects::directories;
@@ -117,9 +128,8 @@ Forest Forest::from_json(const json& in, int tasks) {
         if (state.items.size() != static_cast<std::size_t>(tasks)) {
             throw std::runtime_error("impossible values");
         }
-        forest.states.push_back(state);
+        states.push_back(state);
     }
-    return forest;
 }
 
 std::vector<TreeRule> rules_of(const plan::Plan& plan) {

@@ -46,6 +46,9 @@ struct Forest {
     TreeState* find(const plan::Meta& meta);
     void forget(const plan::Meta& meta);
     nlohmann::json to_json() const;
+    /// The states alone: what changes from phase to phase.
+    nlohmann::json states_to_json() const;
+    void take_states(const nlohmann::json& json, int tasks);
     /// Throws nlohmann's errors and std::runtime_error when a hand has changed it to something impossible.
     static Forest from_json(const nlohmann::json& json, int tasks);
 };

@@ -292,3 +292,18 @@ def peak_bytes(engine: Engine, target: Path, items: int) -> int:
 def test_memory_does_not_grow_with_the_number_of_items(engine: Engine, target: Path) -> None:
     few, many = (peak_bytes(engine, target, items) for items in (100, 100_000))
     assert many - few < 2 << 20
+
+
+def test_a_later_process_knows_what_an_earlier_one_made(engine: Engine, target: Path) -> None:
+    phases: list[Plan] = [
+        *FULL[:2],
+        {"id": "read", "op": "read", "process": "separate", "verify": "on_read"},
+        {"id": "remove", "op": "remove"},
+        FULL[-1],
+    ]
+    phases[1] = {**phases[1], "stop": {"items": 3}}
+    result = engine.run(plan_of(target, Tree(), *phases, meta={"file": {"write": 50, "read": 50}}))
+    assert result.code == DONE, result.err
+    assert result.finished("read")["verify"] == {"checked_bytes": 9 * 50, "mismatches": 0}
+    assert result.finished("remove")["ops"]["done"] == 9
+    assert tree(target) == []

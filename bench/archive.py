@@ -174,7 +174,7 @@ def build(root: Path, count: int, real: int) -> None:
         tables = dict(zip(("runs", "phases"), synthesize(month, each, number), strict=True))
         stamp = (root / month).stat().st_mtime_ns
         for part, table in tables.items():
-            parquet.write_table(table, place / f"{month}~{stamp}.{part}.parquet", compression="zstd")
+            parquet.write_table(table, place / f"{month}~{stamp}.{part}.parquet", **index.WRITING)
     for position in range(real):
         day, second = 1 + position % 28, position // 28
         run_id = f"202601{day:02d}T{second // 3600:02d}{second // 60 % 60:02d}{second % 60:02d}Z-daily-{position:05x}"

@@ -49,6 +49,8 @@ _KINDS: Mapping[str, Any] = {
 RUNS = pa.schema([(name, _KINDS[kind]) for name, kind in RUN_COLUMNS.items()])
 PHASES = pa.schema([(name, _KINDS[kind]) for name, kind in PHASE_COLUMNS.items()])
 _PARTS = ("runs", "phases")
+# How its files are written. Checksums: a cache that is wrong is worse than none.
+WRITING: Mapping[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 # A month that has more new folders than this is written while it is read, so that an interruption costs little.
 _BATCH = 20_000
 
@@ -157,7 +159,7 @@ class Index:
         try:
             for part in _PARTS:
                 beside = folder / f".{shard}-{secrets.token_hex(6)}.part"
-                parquet.write_table(tables[part], beside, compression="zstd", write_page_checksum=True)
+                parquet.write_table(tables[part], beside, **WRITING)
                 written[part] = folder / f"{shard}~{stamp}.{part}.parquet"
                 beside.replace(written[part])
             for old in folder.glob(f"{shard}~*.parquet"):

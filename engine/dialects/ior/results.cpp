@@ -49,9 +49,8 @@ Spread spread_of(const std::vector<double>& values) {
 }
 
 const Step* Results::step_of(const ordered_json& content) const {
-    const std::string id = content.value("phase", std::string());
-    const auto found = std::find_if(steps_.begin(), steps_.end(), [&id](const Step& step) { return step.id == id; });
-    return found == steps_.end() ? nullptr : &*found;
+    const auto found = places_.find(content.value("phase", std::string()));
+    return found == places_.end() ? nullptr : &steps_[found->second];
 }
 
 void Results::take_end(const ordered_json& content) {

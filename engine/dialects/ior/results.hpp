@@ -6,6 +6,7 @@
 
 #include "dialects/ior/translate.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -49,7 +50,11 @@ Spread spread_of(const std::vector<double>& values);
 /// Reads the record of one test while it is written.
 class Results {
  public:
-    explicit Results(std::vector<Step> steps) : steps_(std::move(steps)) {}
+    explicit Results(std::vector<Step> steps) : steps_(std::move(steps)) {
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            places_[steps_[i].id] = i;
+        }
+    }
     /// One line of the record. True when the point in current() is now complete.
     bool line(std::string_view type, const nlohmann::ordered_json& content);
     const Point& current() const { return point_; }
@@ -65,6 +70,7 @@ class Results {
     bool take_tasks(const nlohmann::ordered_json& content);
 
     std::vector<Step> steps_;
+    std::map<std::string, std::size_t> places_;  ///< of steps, by their id
     Point point_;
     std::size_t rows_ = 0, tasks_ = 0;
     std::vector<Point> points_;

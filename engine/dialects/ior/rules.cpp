@@ -7,6 +7,7 @@ namespace sonde::dialects::ior {
 namespace {
 
 constexpr std::int64_t word = 8;
+constexpr int most_repetitions = 10'000;
 
 [[noreturn]] void refuse(const std::string& sentence) {
     throw plan::PlanError(sentence);
@@ -97,6 +98,10 @@ std::vector<std::string> check(Settings& s, bool in_script) {
     if (s.repetitions < 1) {
         doubts.push_back("-i is " + std::to_string(s.repetitions) + "; one repetition is made");
         s.repetitions = 1;
+    }
+    if (s.repetitions > most_repetitions) {
+        refuse("-i is " + std::to_string(s.repetitions) + ", but a plan holds at most " +
+               std::to_string(most_repetitions) + " repetitions: start it again for more");
     }
     if (s.test_delay < 0) {
         doubts.emplace_back("-d is below zero; there is no delay");

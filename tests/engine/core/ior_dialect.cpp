@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From IOR's words to settings, and from settings to a plan: pure functions.
+#include "dialects/dialect.hpp"
 #include "dialects/ior/results.hpp"
 #include "dialects/ior/translate.hpp"
 #include "dialects/ior/words.hpp"
@@ -167,4 +168,118 @@ TEST_CASE("IOR's deviation is that of the population") {
     CHECK(spread.least == 2);
     CHECK(spread.most == 9);
     CHECK(spread_of({}).mean == 0);
+}
+
+TEST_CASE("whatever the words are, they come to a plan that the engine reads, or to one sentence") {
+    const std::vector<std::string> pieces{"-a",
+                                          "POSIX",
+                                          "MPIIO",
+                                          "DUMMY",
+                                          "-b",
+                                          "1m",
+                                          "-t",
+                                          "4k",
+                                          "-s",
+                                          "3",
+                                          "-i",
+                                          "2",
+                                          "-F",
+                                          "-C",
+                                          "-Z",
+                                          "-z",
+                                          "-zz",
+                                          "-Q",
+                                          "2",
+                                          "-D",
+                                          "1",
+                                          "-O",
+                                          "x=1",
+                                          "-o",
+                                          "d/f",
+                                          "a@b",
+                                          "-k",
+                                          "-K",
+                                          "-m",
+                                          "-u",
+                                          "-R",
+                                          "-W",
+                                          "-w",
+                                          "-r",
+                                          "-G",
+                                          "-7",
+                                          "-l",
+                                          "i",
+                                          "-N",
+                                          "-M",
+                                          "50%",
+                                          "-e",
+                                          "-Y",
+                                          "-g",
+                                          "-x",
+                                          "-T",
+                                          "9p",
+                                          "-j",
+                                          "0",
+                                          "-X",
+                                          "-3",
+                                          "--dryRun",
+                                          "-c",
+                                          "-E",
+                                          "-d",
+                                          "-A",
+                                          "-B",
+                                          "=",
+                                          "-t=",
+                                          "-=",
+                                          "--",
+                                          "-",
+                                          "",
+                                          "--a",
+                                          "-wkF",
+                                          "8",
+                                          "--posix.odirect",
+                                          "--aio.max-pending=4",
+                                          "--randomPrefill=4k",
+                                          "--random-offset-seed=5",
+                                          "-O",
+                                          "stoneWallingWearOut=1,stoneWallingWearOutIterations=3",
+                                          "memoryPerTask=1k,interIODelay=5",
+                                          "-OminTimeDuration=1",
+                                          "--mpiio.useFileView",
+                                          "--mpiio.preallocate",
+                                          "-B",
+                                          "-v",
+                                          "-vvv"};
+    std::uint64_t state = 7;
+    const auto draw = [&state](std::size_t below) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        return static_cast<std::size_t>((state >> 33U) % below);
+    };
+    int plans = 0;
+    for (int round = 0; round < 4000; ++round) {
+        std::vector<std::string> words{"-o", "d/f"};
+        for (std::size_t count = draw(9); count > 0; --count) {
+            words.push_back(pieces[draw(pieces.size())]);
+        }
+        std::string line;
+        for (const std::string& word : words) {
+            line += word + " ";
+        }
+        CAPTURE(line);
+        try {
+            for (Settings& settings : read_words(words)) {
+                check(settings, false);
+                const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
+                const Translation found = translate(settings, crowd, 0, 1000, std::nullopt);
+                const plan::Plan plan = plan::parse_plan(found.plan.dump());
+                CHECK(plan.phases.size() == found.steps.size());
+                ++plans;
+            }
+        } catch (const plan::PlanError& error) {
+            CHECK(std::string(error.what()).find('\n') == std::string::npos);
+        } catch (const dialects::Help&) {
+            FAIL("no word asks for help");
+        }
+    }
+    CHECK(plans > 500);
 }

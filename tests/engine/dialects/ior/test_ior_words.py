@@ -24,6 +24,7 @@ REFUSED = {
     "-b 99999999999999999999": "-b",
     "-b 9000p -t 8p": "8 EiB",
     "-i x": "must be an integer",
+    "-i 1m": "at most 10000",
     "-s 0": "at least one segment",
     "-k stray": "stands where an option was expected",
     "--nosuch": "--nosuch",

@@ -158,7 +158,8 @@ def main() -> int:
     rates = {"simulated normal noise": null_years("simulated normal noise", white, figures, options)}
     if series:
         systems = [one for one in series if one.labels["file_system"]]
-        buffers = [one for one in series if not one.labels["file_system"]]
+        buffers = [one for one in series if not one.labels["file_system"]] if systems else []
+        systems = systems or series
         own = [residuals(one.values) for one in systems]
         rates["file systems"] = null_years("noise of the file systems", own, figures, options)
         documented([study_noise(one.values) for one in systems], figures, options)

@@ -43,7 +43,7 @@ def test_a_site_of_its_own_keeps_the_promises(tmp_path: Path) -> None:
                 strict=True,
             )
         )
-        for system in ("fs1", "fs2")
+        for system in ("fs1", "")
         for op in ("read", "write")
         for day, rate in enumerate(np.round(10 * np.exp(random.normal(0, 0.1, 200)), 4))
     ]

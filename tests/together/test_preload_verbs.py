@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs that start programs under the preload library, from the command to the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sonde.launch.preload import find_library
+from sonde.model.errors import MachineError
+
+WRITER = """
+import os, sys
+fd = os.open("result", os.O_WRONLY | os.O_CREAT)
+for i in range(1000):
+    os.write(fd, b"x" * 100)
+os.close(fd)
+sys.exit(7)
+"""
+
+
+@pytest.fixture(autouse=True)
+def library() -> Path:
+    try:
+        return find_library()
+    except MachineError as reason:
+        pytest.skip(str(reason))
+
+
+def sonde(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"}
+    command = [sys.executable, "-m", "sonde", *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(tmp_path: Path) -> None:
+    words = ["iobuf", "--params", "*/result", "--report", "--json", "lines", "--", sys.executable, "-S", "-c", WRITER]
+    done = sonde(tmp_path, *words)
+    assert done.returncode == 7, done.stderr
+    assert (tmp_path / "result").read_bytes() == b"x" * 100_000
+    assert "program 1000 calls" in done.stderr
+    reports = [json.loads(line) for file in (tmp_path / "lines").iterdir() for line in file.read_text().splitlines()]
+    assert [one["write"]["calls"] for one in reports] == [1000]
+    assert reports[0]["write"]["below_calls"] < 10
+
+
+def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path) -> None:
+    done = sonde(tmp_path, "trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", WRITER)
+    assert done.returncode == 7, done.stderr
+    counted = {Path(file["path"]).name: file for file in json.loads(done.stdout)["files"]}
+    assert counted["result"]["write"]["calls"] == 1000
+    assert counted["result"]["write"]["bytes"] == 100_000
+    shown = sonde(tmp_path, "show", "traced")
+    assert "result" in shown.stdout
+    chosen = sonde(tmp_path, "iobuf", "--from", "traced", "--dry-run")
+    assert chosen.stdout.startswith(f"IOBUF_PARAMS={tmp_path}/result:size=")
+
+
+def test_a_program_that_cannot_be_intercepted_is_not_started(tmp_path: Path) -> None:
+    done = sonde(tmp_path, "iobuf", "--", "no-such-program-here")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

@@ -104,8 +104,9 @@ std::string complaint_about_links(const Context& context, const plan::Meta& meta
         for (const std::string& place : places) {
             struct stat info {};
             if (::lstat(place.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-                return place + " is no directory: Sonde works below no links or files that it finds; choose another "
-                               "target.directory";
+                return place +
+                       " is no directory: Sonde works below no links or files that it finds; choose another "
+                       "target.directory";
             }
         }
     }

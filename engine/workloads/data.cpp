@@ -14,6 +14,19 @@
 namespace sonde::workloads {
 namespace {
 
+/// The backend's channel, with a log of its operations when the phase wants one.
+std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
+                                              const meters::Clock& clock) {
+    std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
+    if (job.phase->operations_file.empty() || job.task < 0) {
+        return channel;
+    }
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "-%05d.csv", job.task);
+    return logged(std::move(channel), job.phase->operations_file + name.data(), clock,
+                  static_cast<unsigned>(job.phase->data.io.queue_depth));
+}
+
 template <class Time>
 std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base, ranks::Team& team,
                                 const meters::Clock& clock, meters::StreamMeter& meter) {
@@ -25,7 +38,7 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     setup.mpi = job.mpi;
     setup.shared_file = job.shared_file;
     if (job.phase->op == plan::Op::walk) {
-        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, job.backend->make(setup));
+        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock));
     }
     if (job.phase->meta) {
         const bool writes = job.phase->op == plan::Op::create && job.phase->meta->write > 0;
@@ -34,7 +47,7 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
         if (writes || reads) {
             buffers = std::make_unique<Buffers>(1, base, job.phase->data.access.transfer, writes, reads, job.verify);
         }
-        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, job.backend->make(setup),
+        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
                                                   std::move(buffers));
     }
     if (plan::on_files(job.phase->op)) {
@@ -44,13 +57,7 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     auto buffers = std::make_unique<Buffers>(static_cast<std::size_t>(job.phase->data.io.queue_depth), base,
                                              setup.max_length, job.writes, job.reads, job.verify);
     setup.areas = buffers->areas();
-    std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
-    if (!job.phase->operations_file.empty() && job.task >= 0) {
-        std::array<char, 32> name{};
-        std::snprintf(name.data(), name.size(), "-%05d.csv", job.task);
-        channel = logged(std::move(channel), job.phase->operations_file + name.data(), clock,
-                         static_cast<unsigned>(job.phase->data.io.queue_depth));
-    }
+    std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
 }
 

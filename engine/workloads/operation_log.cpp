@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/operation_log.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +12,7 @@ namespace {
 using backends::Completion;
 using backends::Operation;
 
-class LoggedChannel final : public backends::Channel {
+class LoggedChannel final : public backends::Channel, private backends::Names {
  public:
     LoggedChannel(std::unique_ptr<Channel> inner, const std::string& path, const meters::Clock& clock, unsigned slots)
         : inner_(std::move(inner)), clock_(clock), path_(path), flying_(slots) {
@@ -55,6 +56,11 @@ class LoggedChannel final : public backends::Channel {
         return count;
     }
 
+    Names* names() override {
+        names_ = inner_->names();
+        return names_ == nullptr ? nullptr : this;
+    }
+
     int stat(const char* path) noexcept override { return inner_->stat(path); }
     int remove(const char* path) noexcept override { return inner_->remove(path); }
     bool agree(bool stop) noexcept override { return inner_->agree(stop); }
@@ -76,6 +82,51 @@ class LoggedChannel final : public backends::Channel {
         std::uint64_t from = 0, to = 0;
         std::int64_t bytes = 0;
     };
+
+    /// An operation on a name. One that moves no bytes counts as one, so that its rate is in operations.
+    template <class Call>
+    auto timed(std::size_t bytes, Call call) noexcept {
+        const std::uint64_t from = clock_.ticks();
+        const auto result = call();
+        add(from, clock_.ticks(), static_cast<std::int64_t>(std::max<std::size_t>(1, bytes)));
+        return result;
+    }
+    backends::Directory enter(backends::Directory at, const char* name) noexcept override {
+        return names_->enter(at, name);
+    }
+    void leave(backends::Directory directory) noexcept override { names_->leave(directory); }
+    int make_file(backends::Directory at, const char* name, const backends::NewFile& how) noexcept override {
+        return timed(how.content.size(), [&] { return names_->make_file(at, name, how); });
+    }
+    int make_directory(backends::Directory at, const char* name) noexcept override {
+        return timed(0, [&] { return names_->make_directory(at, name); });
+    }
+    int look(backends::Directory at, const char* name, const backends::Look& how) noexcept override {
+        return timed(0, [&] { return names_->look(at, name, how); });
+    }
+    int open_close(backends::Directory at, const char* name) noexcept override {
+        return timed(0, [&] { return names_->open_close(at, name); });
+    }
+    std::int64_t read(backends::Directory at, const char* name, std::span<std::byte> into) noexcept override {
+        return timed(into.size(), [&] { return names_->read(at, name, into); });
+    }
+    int rename(backends::Directory at, const char* name, const char* to) noexcept override {
+        return timed(0, [&] { return names_->rename(at, name, to); });
+    }
+    int remove_file(backends::Directory at, const char* name) noexcept override {
+        return timed(0, [&] { return names_->remove_file(at, name); });
+    }
+    int remove_directory(backends::Directory at, const char* name) noexcept override {
+        return timed(0, [&] { return names_->remove_directory(at, name); });
+    }
+    std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override {
+        return timed(0, [&] { return names_->list(directory, buffer); });
+    }
+    bool next(std::span<const std::byte> listed, std::size_t& place, backends::Entry& entry) const noexcept override {
+        return names_->next(listed, place, entry);
+    }
+    int sync(backends::Directory directory) noexcept override { return names_->sync(directory); }
+
     static constexpr std::size_t capacity = 1U << 16U;
 
     void add(std::uint64_t from, std::uint64_t to, std::int64_t bytes) noexcept {
@@ -109,6 +160,7 @@ class LoggedChannel final : public backends::Channel {
     }
 
     std::unique_ptr<Channel> inner_;
+    Names* names_ = nullptr;
     const meters::Clock& clock_;
     std::string path_, trouble_;
     std::FILE* file_ = nullptr;

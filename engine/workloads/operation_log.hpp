@@ -12,9 +12,10 @@
 namespace sonde::workloads {
 
 /// Passes all calls on to `channel`, and writes `path`: a heading, then for each transfer its start in seconds since
-/// the stream began, its duration in seconds and its bytes per second. Lines are kept in memory, 64 Ki at a time, and
-/// written between operations; only a full buffer is written while the clock runs. Transfers in a queue are logged when
-/// they complete. A log that cannot be written is a note of the channel, not an error.
+/// the stream began, its duration in seconds and its bytes per second (operations on names that move none: per second).
+/// Lines are kept in memory, 64 Ki at a time, and written between operations; only a full buffer is written while the
+/// clock runs. Transfers in a queue are logged when they complete. A log that cannot be written is a note of the
+/// channel, not an error.
 std::unique_ptr<backends::Channel> logged(std::unique_ptr<backends::Channel> channel, const std::string& path,
                                           const meters::Clock& clock, unsigned slots);
 

@@ -122,6 +122,8 @@ const std::vector<Option>& options() {
          [](S& s, V v) { s.packets = packet_type(v); }},
         {0, "run-cmd-before-phase", true, "shell command before each phase, untimed, once on each node",
          [](S& s, V v) { s.before_phase = v; }},
+        {0, "savePerOpDataCSV", true, "a line for each operation on files, in <this>-<test>-<task>.csv",
+         [](S& s, V v) { s.operations_prefix = v; }},
         {0, "saveRankPerformanceDetails", true, "CSV file with rate and time of each task",
          [](S& s, V v) { s.rank_details = v; }},
     };
@@ -133,9 +135,6 @@ std::string why_refused(const std::string& name) {
         {"run-cmd-after-phase",
          "is refused: a command inside the timed part would be measured as storage; use --run-cmd-before-phase, which "
          "runs before the next phase"},
-        {"savePerOpDataCSV",
-         "is refused: a line for each operation and task would disturb what is measured; the record holds the latency "
-         "histogram and the rate over time of every phase (--sonde-record FILE)"},
         {"g",
          "is refused: the default layout of Lustre directories needs liblustreapi, which this engine does not use; "
          "set it with `lfs setdirstripe -D` before the run"},

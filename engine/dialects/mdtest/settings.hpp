@@ -33,8 +33,9 @@ struct Settings {
     bool time_unique_overhead = false;                                                        ///< -t
     int verbose = 0;
     bool warnings_are_errors = false;
-    std::string before_phase;  ///< --run-cmd-before-phase
-    std::string rank_details;  ///< --saveRankPerformanceDetails
+    std::string before_phase;       ///< --run-cmd-before-phase
+    std::string rank_details;       ///< --saveRankPerformanceDetails
+    std::string operations_prefix;  ///< --savePerOpDataCSV
     std::vector<std::string> warnings;
 
     bool all_phases() const { return !create && !stat && !read && !remove && !rename; }

@@ -111,6 +111,9 @@ class Iteration {
             phase["before"].push_back({{"kind", "sleep"}, {"time", std::to_string(delay_) + "s"}});
             delay_ = 0;
         }
+        if (test >= file_create && test <= file_remove && !s_.operations_prefix.empty() && !first) {
+            phase["operations_file"] = s_.operations_prefix + "-" + test_name(test);
+        }
         phases_->push_back(std::move(phase));
         return phases_->back();
     }

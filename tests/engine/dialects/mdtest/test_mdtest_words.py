@@ -32,7 +32,6 @@ REFUSED = {
     "-W 3 -b 3 -z 1 -n 40": "branching factor of 1",
     "-n 3 -z 2 -b 3": "13 directories",
     "-b 1000 -z 9 -I 1": "more than 1000000000 directories",
-    "--savePerOpDataCSV=x -n 3": "latency histogram",
     "--run-cmd-after-phase=true -n 3": "measured as storage",
     "--posix.odirect -n 3": "is refused",
     "--posix.lustre.stripecount=2 -n 3": "is refused",
@@ -149,3 +148,21 @@ def test_what_an_interrupted_creation_leaves_can_be_cleaned(there: bool, engine_
     cleaned = subprocess.run([engine_path, "clean", tmp_path], capture_output=True, text=True, check=False)
     assert cleaned.returncode == DONE, cleaned.stdout
     assert [path.name for path in tmp_path.rglob("*")] == (["d", "theirs"] if there else [])
+
+
+def test_a_line_for_each_operation_on_files(engine_path: Path, tmp_path: Path) -> None:
+    words = "mdtest -n 30 -w 64 -e 64 -d d --savePerOpDataCSV=ops --sonde-processes=2"
+    result = run([str(engine_path), *words.split()], tmp_path)
+    assert result.returncode == DONE, result.stderr
+    names = ("creation", "stat", "read", "removal")
+    assert sorted(path.name for path in tmp_path.glob("ops*")) == sorted(
+        f"ops-File {name}-{task:05d}.csv" for name in names for task in (0, 1)
+    )
+    for path in tmp_path.glob("ops*"):
+        head, *rows = path.read_text().splitlines()
+        assert head == "time,runtime,tp"
+        assert len(rows) == 30
+        bytes_each = 64 if "creation" in path.name or "read" in path.name else 1
+        for row in rows:
+            _, runtime, rate = (float(cell) for cell in row.split(","))
+            assert rate == pytest.approx(bytes_each / runtime, rel=1e-4)

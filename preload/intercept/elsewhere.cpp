@@ -91,51 +91,57 @@ int wrap_fclose(FILE* stream) {
 }
 
 int wrap_io_setup(int events, void* context) {
-    return with_rings([=] { return NEXT(io_setup)(events, context); });
+    auto* const real = NEXT_OF_CALLER(io_setup);
+    return with_rings([=] { return real(events, context); });
 }
 int wrap_io_queue_init(int events, void* context) {
-    return with_rings([=] { return NEXT(io_queue_init)(events, context); });
+    auto* const real = NEXT_OF_CALLER(io_queue_init);
+    return with_rings([=] { return real(events, context); });
 }
 int wrap_io_uring_setup(unsigned entries, void* parameters) {
-    return with_rings([=] { return NEXT(io_uring_setup)(entries, parameters); });
+    auto* const real = NEXT_OF_CALLER(io_uring_setup);
+    return with_rings([=] { return real(entries, parameters); });
 }
 int wrap_io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
-    return with_rings([=] { return NEXT(io_uring_queue_init)(entries, ring, flags); });
+    auto* const real = NEXT_OF_CALLER(io_uring_queue_init);
+    return with_rings([=] { return real(entries, ring, flags); });
 }
 int wrap_io_uring_queue_init_params(unsigned entries, void* ring, void* parameters) {
-    return with_rings([=] { return NEXT(io_uring_queue_init_params)(entries, ring, parameters); });
+    auto* const real = NEXT_OF_CALLER(io_uring_queue_init_params);
+    return with_rings([=] { return real(entries, ring, parameters); });
 }
 int wrap_io_uring_queue_init_mem(unsigned entries, void* ring, void* parameters, void* memory, size_t bytes) {
-    return with_rings([=] { return NEXT(io_uring_queue_init_mem)(entries, ring, parameters, memory, bytes); });
+    auto* const real = NEXT_OF_CALLER(io_uring_queue_init_mem);
+    return with_rings([=] { return real(entries, ring, parameters, memory, bytes); });
 }
 
 // Handles of MPI are integers in one MPI and pointers in another; both arrive in a register and are handed on as they
 // are.
 long wrap_MPI_File_open(long a, long b, long c, long d, long e) {
     const InsideMpi inside;
-    return NEXT(MPI_File_open)(a, b, c, d, e);
+    return NEXT_OF_CALLER(MPI_File_open)(a, b, c, d, e);
 }
 long wrap_PMPI_File_open(long a, long b, long c, long d, long e) {
     const InsideMpi inside;
-    return NEXT(PMPI_File_open)(a, b, c, d, e);
+    return NEXT_OF_CALLER(PMPI_File_open)(a, b, c, d, e);
 }
 long wrap_mpi_file_open_(long a, long b, long c, long d, long e, long f, long g) {
     const InsideMpi inside;
-    return NEXT(mpi_file_open_)(a, b, c, d, e, f, g);
+    return NEXT_OF_CALLER(mpi_file_open_)(a, b, c, d, e, f, g);
 }
 long wrap_mpi_file_open__(long a, long b, long c, long d, long e, long f, long g) {
     const InsideMpi inside;
-    return NEXT(mpi_file_open__)(a, b, c, d, e, f, g);
+    return NEXT_OF_CALLER(mpi_file_open__)(a, b, c, d, e, f, g);
 }
 long wrap_mpi_file_open(long a, long b, long c, long d, long e, long f, long g) {
     const InsideMpi inside;
-    return NEXT(mpi_file_open)(a, b, c, d, e, f, g);
+    return NEXT_OF_CALLER(mpi_file_open)(a, b, c, d, e, f, g);
 }
 long wrap_mpi_file_open_f08_(long a, long b, long c, long d, long e, long f, long g) {
     const InsideMpi inside;
-    return NEXT(mpi_file_open_f08_)(a, b, c, d, e, f, g);
+    return NEXT_OF_CALLER(mpi_file_open_f08_)(a, b, c, d, e, f, g);
 }
 long wrap_MPI_FILE_OPEN(long a, long b, long c, long d, long e, long f, long g) {
     const InsideMpi inside;
-    return NEXT(MPI_FILE_OPEN)(a, b, c, d, e, f, g);
+    return NEXT_OF_CALLER(MPI_FILE_OPEN)(a, b, c, d, e, f, g);
 }

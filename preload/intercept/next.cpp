@@ -34,6 +34,20 @@ void* look_up(Name name) noexcept {
     return got;
 }
 
+void* look_up_for(Name name, const void* caller) noexcept {
+    const int kept = errno;
+    void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
+    Dl_info object{};
+    if (got == nullptr && dladdr(caller, &object) != 0) {
+        if (void* handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
+            got = dlsym(handle, names[static_cast<unsigned>(name)]);  // the object and what it was linked with
+            dlclose(handle);
+        }
+    }
+    errno = kept;
+    return got != nullptr ? got : reinterpret_cast<void*>(&not_there);
+}
+
 void look_up_ordinary() noexcept {
     constexpr Name wanted[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
                                Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,

@@ -16,6 +16,9 @@ enum class Name : unsigned {
 extern void* found[static_cast<unsigned>(Name::count)];
 /// Looks the name up. For a call that no library behind us has: a function that fails with ENOSYS.
 void* look_up(Name name) noexcept;
+/// For functions of libraries that a program may load later, out of sight of everybody else (an MPI module, a package
+/// of Python): also looks where the object of the `caller` would have found it.
+void* look_up_for(Name name, const void* caller) noexcept;
 /// Those that must not be looked up late: in a signal handler, in the child of vfork, while a thread ends.
 void look_up_ordinary() noexcept;
 
@@ -25,7 +28,15 @@ inline Function* next(Name name, Function*) noexcept {
     return reinterpret_cast<Function*>(known != nullptr ? known : look_up(name));
 }
 
+template <class Function>
+inline Function* next_for(Name name, const void* caller, Function*) noexcept {
+    return reinterpret_cast<Function*>(look_up_for(name, caller));
+}
+
 }  // namespace sonde::intercept
 
+// In a wrapper itself, not in a function that it calls.
+#define NEXT_OF_CALLER(name) \
+    ::sonde::intercept::next_for(::sonde::intercept::Name::call_##name, __builtin_return_address(0), &wrap_##name)
 // next(read)(fd, data, bytes)
 #define NEXT(name) ::sonde::intercept::next(::sonde::intercept::Name::call_##name, &wrap_##name)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries that a program loads later and keeps to itself, as packages of Python and MPI modules are loaded, find
+their functions although ours of the same name stands in front.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+SOURCES = {
+    "mpi.c": "int MPI_File_open(int a, const char* b, int c, int d, int* e) { *e = a + c + d; return 41; }\n",
+    "module.c": """
+int MPI_File_open(int, const char*, int, int, int*);
+int run(void) { int got = 0; return MPI_File_open(1, "x", 2, 3, &got) + got; }
+""",
+    "main.c": """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    void* module = dlopen("./libmodule.so", RTLD_NOW | RTLD_LOCAL);
+    int (*run)(void) = (int (*)(void))dlsym(module, "run");
+    printf("%d\\n", run());
+    return 0;
+}
+""",
+}
+
+
+@pytest.mark.parametrize("variable", ["IOBUF_PARAMS", "SONDE_TRACE"])
+def test_a_module_finds_its_own_mpi(preload: Preload, tmp_path: Path, variable: str) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    for name, text in SOURCES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for words in (
+        "-shared -fPIC -o libfakempi.so mpi.c",
+        "-shared -fPIC -o libmodule.so module.c -L. -lfakempi -Wl,-rpath,$ORIGIN",
+        "-o main main.c -ldl",
+    ):
+        subprocess.run([compiler, *words.split()], cwd=tmp_path, check=True)
+    done = preload.run(
+        [tmp_path / "main"], tmp_path, **{variable: "*" if variable == "IOBUF_PARAMS" else str(tmp_path)}
+    )
+    assert done.stdout == "47\n", done.stderr

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -90,6 +91,28 @@ def test_a_full_file_system_is_an_error_of_some_call_and_nothing_is_damaged(
     # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
     assert whole_records(small / "data") >= safe[-1]
     assert (small / "data").stat().st_size > 20_000_000
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT, errno.ENOSPC])
+@pytest.mark.parametrize("first", [1, 3])
+def test_an_error_of_storage_is_reported_and_what_was_safe_stays(
+    preload: Preload, program: Program, tmp_path: Path, memory: Path, number: int, first: int
+) -> None:
+    """Behind another preloaded library, too: ours calls the next in line, which here fails from some write on."""
+    library = tmp_path / "failing.so"
+    source = Path(__file__).resolve().parent / "programs" / "failing_writes.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
+    settings = {"FAIL_FIRST": str(first), "FAIL_COUNT": "1000000", "FAIL_ERRNO": str(number)}
+    variables = {**settings, "LD_PRELOAD": f"{preload.library} {library}", "IOBUF_PARAMS": "*/data:size=64k:count=4"}
+    command = [program("journal"), memory / "data", "3000"]
+    done = subprocess.run(
+        command, env={**preload.environment(), **variables}, capture_output=True, text=True, timeout=60, check=False
+    )
+    reported = [line for line in done.stdout.splitlines() if os.strerror(number) in line]
+    assert reported, done.stdout
+    assert reported[0].startswith(("write", "fsync"))
+    safe = [int(one) for one in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
+    assert whole_records(memory / "data") >= (safe[-1] if safe else 0)
 
 
 WRITER = """

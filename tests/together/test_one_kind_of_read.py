@@ -107,21 +107,33 @@ def test_flagged_is_exactly_the_kind_of_read_that_lost_its_read_ahead(
     monkeypatch.setenv("SONDE_ARCHIVE", str(tmp_path / "archive"))
     plan = tmp_path / "acceptance.toml"
     plan.write_text(PLAN, encoding="utf-8")
-    for pair in range(PAIRS):
-        # A B B A: a drift over time meets both sides alike
-        for setting in ("before", "after") if pair % 2 == 0 else ("after", "before"):
-            read_ahead.write_text("4096" if setting == "before" else "4", encoding="ascii")
-            run = sonde("run", plan, "--on", point, "--no-report", "--json")
-            sonde("tag", run["id"], "--add", setting)
-
-    found = sonde("compare", "tag:before", "tag:after", "--json")
+    found = alternate(plan, point, read_ahead, "1")
+    flagged = {cell["key"]["phase"]: cell for cell in found["cells"] if cell["verdict"] in ("slower", "faster")}
+    assert "read" in flagged, found["cells"]
+    if len(flagged) > 1:
+        # one change in twenty may be chance, and says so; chance does not strike the same number twice
+        again = alternate(plan, point, read_ahead, "2")
+        flagged = {
+            cell["key"]["phase"]: cell
+            for cell in again["cells"]
+            if cell["verdict"] in ("slower", "faster") and cell["key"]["phase"] in flagged
+        }
+    assert list(flagged) == ["read"], found["cells"]
+    assert flagged["read"]["verdict"] == "slower"
+    assert flagged["read"]["ratio"]["high"] < 0.9
     assert {cell["key"]["phase"] for cell in found["cells"]} == {"write", "read", "direct-read", "direct-random-read"}
-    flagged = [cell for cell in found["cells"] if cell["verdict"] == "slower"]
-    assert [cell["key"]["phase"] for cell in flagged] == ["read"], found["cells"]
-    assert all(len(cell["before"]) == len(cell["after"]) == PAIRS for cell in found["cells"])
-    assert flagged[0]["ratio"]["high"] < 0.9
     different = {one["name"]: (one["before"], one["after"]) for one in found["environment"]}
     assert different == {"file system block device read ahead bytes": (str(4096 << 10), "4096")}
 
-    half = sonde("compare", "tag:before", "tag:before", "--json")
+    half = sonde("compare", "tag:before-1", "tag:before-1", "--json")
     assert not [cell for cell in half["cells"] if cell["verdict"] in ("slower", "faster")]
+
+
+def alternate(plan: Path, point: Path, read_ahead: Path, number: str) -> Any:
+    """Runs with both settings in the order A B B A, so that a drift meets both sides alike; their comparison."""
+    for pair in range(PAIRS):
+        for setting in ("before", "after") if pair % 2 == 0 else ("after", "before"):
+            read_ahead.write_text("4096" if setting == "before" else "4", encoding="ascii")
+            run = sonde("run", plan, "--on", point, "--no-report", "--json")
+            sonde("tag", run["id"], "--add", f"{setting}-{number}")
+    return sonde("compare", f"tag:before-{number}", f"tag:after-{number}", "--json")

@@ -52,7 +52,10 @@ void put_queue(json& out, const fs::path& queue) {
         out["scheduler"] = chosen(*scheduler);
     }
     put_number(out, "queue_requests", queue / "nr_requests");
-    put_number(out, "read_ahead_bytes", queue / "read_ahead_kb", 1024);
+    // Here zero is a choice: nothing is read ahead.
+    if (const auto kib = system_number((queue / "read_ahead_kb").string())) {
+        out["read_ahead_bytes"] = *kib * 1024;
+    }
     put_number(out, "logical_block_bytes", queue / "logical_block_size");
     put_number(out, "physical_block_bytes", queue / "physical_block_size");
     put_number(out, "minimum_io_bytes", queue / "minimum_io_size");

@@ -95,6 +95,16 @@ TEST_CASE("a partition has its own size and its disk's queue") {
                          {"model", "Fast \\xe9 Disk"}});
 }
 
+TEST_CASE("read-ahead that is switched off is zero, not unknown; no preference is absent") {
+    const TemporaryFolder root;
+    root.write("sys/dev/block/7:0/size", "2000\n");
+    root.write("sys/dev/block/7:0/queue/read_ahead_kb", "0\n");
+    root.write("sys/dev/block/7:0/queue/optimal_io_size", "0\n");
+    const json device = describe_block_device("7:0", root.path());
+    CHECK(device["read_ahead_bytes"] == 0);
+    CHECK_FALSE(device.contains("optimal_io_bytes"));
+}
+
 TEST_CASE("a RAID device names its members and its chunk") {
     const TemporaryFolder root;
     const std::string device = "sys/dev/block/9:0/";

@@ -3,6 +3,7 @@
 #include "dialects/dialect.hpp"
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
+#include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "phases/prepare.hpp"
 #include "phases/run.hpp"
@@ -11,10 +12,8 @@
 #include "records/text.hpp"
 
 #include <unistd.h>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <iostream>
 
 namespace sonde {
@@ -94,15 +93,6 @@ Own take_own(std::vector<std::string>& words) {
     }
     words = std::move(rest);
     return own;
-}
-
-std::string make_run_id(const std::string& name) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> stamp{};
-    std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &parts);
-    return std::string(stamp.data()) + "-" + name + "-" + std::to_string(getpid());
 }
 
 /// What the root tells the others: the next plan, or the exit code of the program.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
+#include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "phases/extent.hpp"
 #include "phases/phase.hpp"
@@ -22,7 +23,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <iostream>
 
 namespace sonde {
@@ -54,15 +54,6 @@ std::string read_all(const std::string& path) {
         throw plan::PlanError("the plan " + name + " is longer than 64 MiB: it is not a Sonde plan");
     }
     return text;
-}
-
-std::string make_run_id(const std::string& plan_id) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> stamp{};
-    std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &parts);
-    return std::string(stamp.data()) + "-" + plan_id + "-" + std::to_string(getpid());
 }
 
 int dry_run(const plan::Plan& plan) {

@@ -4,50 +4,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def engine() -> Path:
-    named = os.environ.get("SONDE_ENGINE")
-    built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
-    if not named and not built:
-        pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
-    return Path(named) if named else built[-1]
+Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
+Runs = Callable[[], list[dict[str, Any]]]
 
 
-def sonde(engine: Path, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sonde", *words],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
-    )
-
-
-def runs(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("sonde-archive/*/*/run.json"))]
-
-
-def test_output_goes_to_the_user_and_the_run_into_the_archive(engine: Path, tmp_path: Path) -> None:
+def test_output_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     words = "ior --tasks 2 -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
-    result = sonde(engine, words.split(), tmp_path)
+    result = sonde(*words.split())
     assert result.returncode == 0, result.stderr
     results = json.loads(result.stdout)["tests"][0]["Results"]
     assert [one["access"] for one in results] == ["write", "read"] * 2
-    (run,) = runs(tmp_path)
+    (run,) = runs()
     assert run["status"] == "done"
     assert run["plan"]["title"] == "ior -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
     (folder,) = tmp_path.glob("sonde-archive/*/*/")
@@ -57,32 +33,32 @@ def test_output_goes_to_the_user_and_the_run_into_the_archive(engine: Path, tmp_
     assert [phase["id"] for phase in plan["phases"]][:3] == ["write-0", "read-0", "remove-0"]
 
 
-def test_each_test_of_a_script_is_a_run(engine: Path, tmp_path: Path) -> None:
+def test_each_test_of_a_script_is_a_run(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "script").write_text("IOR START\ntestFile=f\nblockSize=64k\ntransferSize=4k\nRUN\nRUN\nIOR STOP\n")
-    result = sonde(engine, ["ior", "--no-report", "-f", "script"], tmp_path)
+    result = sonde("ior", "--no-report", "-f", "script")
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Options:") == 2
-    assert sorted(run["plan"]["id"] for run in runs(tmp_path)) == ["ior-0", "ior-1"]
-    assert len({run["group"] for run in runs(tmp_path)} - {None}) == 1
-    assert all(run["status"] == "done" for run in runs(tmp_path))
+    assert sorted(run["plan"]["id"] for run in runs()) == ["ior-0", "ior-1"]
+    assert len({run["group"] for run in runs()} - {None}) == 1
+    assert all(run["status"] == "done" for run in runs())
 
 
-def test_wrong_words_are_one_sentence_and_nothing_is_kept(engine: Path, tmp_path: Path) -> None:
-    result = sonde(engine, ["ior", "-t", "3", "-o", "f"], tmp_path)
+def test_wrong_words_are_one_sentence_and_nothing_is_kept(sonde: Sonde, runs: Runs) -> None:
+    result = sonde("ior", "-t", "3", "-o", "f")
     assert result.returncode == 2
     assert result.stderr == "sonde: -t is 3, but a transfer must be a multiple of 8 bytes and more than 0.\n"
-    assert runs(tmp_path) == []
+    assert runs() == []
 
 
-def test_wrong_data_is_exit_code_4_and_kept(engine: Path, tmp_path: Path) -> None:
+def test_wrong_data_is_exit_code_4_and_kept(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     words = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
-    assert sonde(engine, ["ior", "--no-report", "-w", *words], tmp_path).returncode == 0
+    assert sonde("ior", "--no-report", "-w", *words).returncode == 0
     with (tmp_path / "f").open("r+b") as file:
         file.write(b"?")
-    result = sonde(engine, ["ior", "--no-report", "-r", "-R", *words], tmp_path)
+    result = sonde("ior", "--no-report", "-r", "-R", *words)
     assert result.returncode == 4
     assert "Incorrect data on read (1 errors found)." in result.stderr
-    assert sorted(run["status"] for run in runs(tmp_path)) == ["done", "mismatch"]
+    assert sorted(run["status"] for run in runs()) == ["done", "mismatch"]
 
 
 def test_every_option_is_in_the_documentation() -> None:
@@ -96,14 +72,14 @@ def test_every_option_is_in_the_documentation() -> None:
             assert not shown or (shown if shown != directive else f"`{directive}`") in rows, shown
 
 
-def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(engine: Path, tmp_path: Path) -> None:
+def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     words = "iozone --quiet -a -n 64 -g 128 -y 16 -q 32 -i 0 -i 1 -i 2 -e -f z"
-    result = sonde(engine, words.split(), tmp_path)
+    result = sonde(*words.split())
     assert result.returncode == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines() if re.fullmatch(r"[\d\s]+", line) and line.strip()]
     assert [row[:2] for row in rows] == [["64", "16"], ["64", "32"], ["128", "16"], ["128", "32"]]
     assert all(len(row) == 8 and all(int(value) > 0 for value in row) for row in rows)
-    kept = runs(tmp_path)
+    kept = runs()
     assert len(kept) == 4
     assert len({run["group"] for run in kept}) == 1
     (page,) = (tmp_path / "sonde-archive" / "reports").glob("*.html")
@@ -111,11 +87,11 @@ def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(engine: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
 
 
-def test_iozone_by_several_children_in_several_folders(engine: Path, tmp_path: Path) -> None:
+def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     words = "iozone --quiet -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
-    result = sonde(engine, words.split(), tmp_path)
+    result = sonde(*words.split())
     assert result.returncode == 0, result.stderr
     assert re.findall(r"throughput for  2 ([\w-]+(?: \w+)?) \t", result.stdout)[::2] == [
         "initial writers",
@@ -127,11 +103,11 @@ def test_iozone_by_several_children_in_several_folders(engine: Path, tmp_path: P
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
 
 
-def test_a_survey_of_directories_is_a_line_for_each_combination(engine: Path, tmp_path: Path) -> None:
+def test_a_survey_of_directories_is_a_line_for_each_combination(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     for name in ("o1", "o2"):
         (tmp_path / name).mkdir()
     words = "obdfilter-survey --quiet targets=o1,o2 size=4 nobjhi=2 thrhi=4 verify=1 rslt=out"
-    result = sonde(engine, words.split(), tmp_path)
+    result = sonde(*words.split())
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if line.startswith("ost ")]
     assert [re.findall(r"(?:obj|thr) +(\d+)", line) for line in lines] == [
@@ -145,7 +121,7 @@ def test_a_survey_of_directories_is_a_line_for_each_combination(engine: Path, tm
     assert (tmp_path / "out.summary").read_text().splitlines() == [
         line for line in result.stdout.splitlines() if line != "done!"
     ]
-    kept = runs(tmp_path)
+    kept = runs()
     assert len(kept) == 5
     read = [phase for run in kept for phase in run["phases"] if phase["phase"] == "read"]
     assert len(read) == 5

@@ -3,50 +3,25 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def engine() -> Path:
-    named = os.environ.get("SONDE_ENGINE")
-    built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
-    if not named and not built:
-        pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
-    return Path(named) if named else built[-1]
+Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
+Runs = Callable[[], list[dict[str, Any]]]
 
 
-def sonde(engine: Path, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sonde", *words.split()],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
-    )
-
-
-def runs(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("sonde-archive/*/*/run.json"))]
-
-
-def test_the_table_goes_to_the_user_and_the_run_into_the_archive(engine: Path, tmp_path: Path) -> None:
-    result = sonde(engine, "mdtest --tasks 2 -n 50 -i 2 -w 100 -e 100 -X -d d", tmp_path)
+def test_the_table_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
+    result = sonde("mdtest", "--tasks", "2", "-n", "50", "-i", "2", "-w", "100", "-e", "100", "-X", "-d", "d")
     assert result.returncode == 0, result.stderr
     assert "2 tasks, 100 files/directories" in result.stdout
     assert re.search(r"^   File creation +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$", result.stdout, re.MULTILINE)
-    (run,) = runs(tmp_path)
+    (run,) = runs()
     assert run["status"] == "done"
     (folder,) = tmp_path.glob("sonde-archive/*/*/")
     assert {"record.ndjson", "plan.json", "report.html"} <= {path.name for path in folder.iterdir()}
@@ -56,21 +31,21 @@ def test_the_table_goes_to_the_user_and_the_run_into_the_archive(engine: Path, t
     assert not (tmp_path / "d").exists()
 
 
-def test_the_kept_plan_can_be_explained_and_run_again(engine: Path, tmp_path: Path) -> None:
-    assert sonde(engine, "mdtest --no-report -n 12 -z 1 -b 2 -L -d d", tmp_path).returncode == 0
+def test_the_kept_plan_can_be_explained_and_run_again(sonde: Sonde, tmp_path: Path) -> None:
+    assert sonde("mdtest", "--no-report", "-n", "12", "-z", "1", "-b", "2", "-L", "-d", "d").returncode == 0
     (plan,) = tmp_path.glob("sonde-archive/*/*/plan.json")
-    shown = sonde(engine, f"plan {plan}", tmp_path)
+    shown = sonde("plan", str(plan))
     assert shown.returncode == 0, shown.stderr
     assert re.search(r"0-file-create +create, null|0-file-create +create, posix, files, creation", shown.stdout)
-    again = sonde(engine, f"run --no-report {plan}", tmp_path)
+    again = sonde("run", "--no-report", str(plan))
     assert again.returncode == 0, again.stderr
 
 
-def test_wrong_words_are_one_sentence_and_nothing_is_kept(engine: Path, tmp_path: Path) -> None:
-    result = sonde(engine, "mdtest -n many -d d", tmp_path)
+def test_wrong_words_are_one_sentence_and_nothing_is_kept(sonde: Sonde, runs: Runs) -> None:
+    result = sonde("mdtest", "-n", "many", "-d", "d")
     assert result.returncode == 2
     assert result.stderr == 'sonde: -n is "many", but must be a whole number, which may end in k, m, g, t or p.\n'
-    assert runs(tmp_path) == []
+    assert runs() == []
 
 
 def test_every_option_is_in_the_documentation() -> None:

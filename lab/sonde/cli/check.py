@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sonde.cli.live import Display, make_display
-from sonde.cli.options import archive_option, existing_directory, json_option
+from sonde.cli.options import archive_option, existing_directory, json_option, report_option
 from sonde.cli.present import make_report
 from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.experiments.check import Check, CheckResult, Watcher
@@ -38,7 +38,7 @@ _STYLE = {STORAGE: "green", BURST: "green", SHORT: "yellow", CACHE: "yellow", ME
     help="At least 60 s a phase, and more data than memory holds: numbers of the storage, not of its caches.",
 )
 @archive_option
-@click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+@report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress: only the result.")
 @json_option
 def command(directory: str, full: bool, archive: Archive, report: bool, quiet: bool, as_json: bool) -> int:

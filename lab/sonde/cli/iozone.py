@@ -12,7 +12,7 @@ import click
 import sonde
 from sonde.cli.iozone_page import write_grid
 from sonde.cli.live import make_display
-from sonde.cli.options import archive_option
+from sonde.cli.options import archive_option, launcher_options
 from sonde.cli.screen import messages
 from sonde.cli.tool_verb import SETTINGS
 from sonde.experiments.conduct import Result, Setup, conduct, failure
@@ -26,14 +26,7 @@ from sonde.store.archive import Archive, new_id
 
 
 @click.command("iozone", context_settings=SETTINGS)
-@click.option(
-    "--launcher",
-    type=click.Choice(["local", "mpiexec", "srun"]),
-    default="local",
-    show_default=True,
-    help="What starts the children of -t.",
-)
-@click.option("--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2".')
+@launcher_options("the children of -t")
 @archive_option
 @click.option(
     "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where the heat map goes."

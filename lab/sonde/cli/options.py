@@ -35,6 +35,39 @@ def json_option(command: Command) -> Command:
     )
 
 
+def report_option(command: Command) -> Command:
+    """--report/--no-report, handed on as `report`."""
+    return click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")(command)
+
+
+def mpi_module_option(command: Command) -> Command:
+    """--mpi-module FILE."""
+    return click.option(
+        "--mpi-module",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="MPI module for the engine to load instead of the one it would choose.",
+    )(command)
+
+
+def launcher_options(starts: str) -> Callable[[Command], Command]:
+    """--launcher and --launcher-args, for what the launcher `starts`, in words ("the processes")."""
+
+    def decorate(command: Command) -> Command:
+        command = click.option(
+            "--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2" (quoted).'
+        )(command)
+        return click.option(
+            "--launcher",
+            type=click.Choice(["local", "mpiexec", "srun"]),
+            default="local",
+            show_default=True,
+            help=f"What starts {starts}.",
+        )(command)
+
+    return decorate
+
+
 def plan_options(command: Command) -> Command:
     """PLAN, --set, --on: what `load_plan` takes."""
     for decorate in (
@@ -58,16 +91,7 @@ def plan_options(command: Command) -> Command:
 def task_options(command: Command) -> Command:
     """--tasks, --processes, --launcher, --launcher-args: what `spread` takes."""
     for decorate in (
-        click.option(
-            "--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2" (quoted).'
-        ),
-        click.option(
-            "--launcher",
-            type=click.Choice(["local", "mpiexec", "srun"]),
-            default="local",
-            show_default=True,
-            help="What starts the processes.",
-        ),
+        launcher_options("the processes"),
         click.option("--processes", type=click.IntRange(1, 65536), metavar="P", help="Processes that share the tasks."),
         click.option("--tasks", type=click.IntRange(1, 1 << 22), metavar="N", help="Streams of I/O, all together."),
     ):

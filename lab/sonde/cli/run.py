@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from sonde.cli.live import make_display
-from sonde.cli.options import archive_option, json_option, load_plan, plan_options, spread, task_options
+from sonde.cli.options import (
+    archive_option,
+    json_option,
+    load_plan,
+    mpi_module_option,
+    plan_options,
+    report_option,
+    spread,
+    task_options,
+)
 from sonde.cli.present import make_report
 from sonde.cli.run_tables import print_run
 from sonde.cli.screen import messages, print_json, results
@@ -25,14 +34,9 @@ from sonde.store.summary import NAME as SUMMARY
 @click.command("run")
 @plan_options
 @task_options
-@click.option(
-    "--mpi-module",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="MPI module for the engine to load instead of the one it would choose.",
-)
+@mpi_module_option
 @archive_option
-@click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+@report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: errors only.")
 @json_option
 def command(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sonde.cli.live import make_display
-from sonde.cli.options import archive_option
+from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
 from sonde.cli.screen import messages
 from sonde.experiments.conduct import Setup
@@ -27,22 +27,10 @@ def tool_verb(name: str, help_text: str) -> click.Command:
 
     @click.command(name, help=help_text, context_settings=SETTINGS)
     @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
-    @click.option(
-        "--launcher",
-        type=click.Choice(["local", "mpiexec", "srun"]),
-        default="local",
-        show_default=True,
-        help="What starts the tasks.",
-    )
-    @click.option("--launcher-args", metavar="ARGS", default="", help='More arguments for it, like "-hosts n1,n2".')
-    @click.option(
-        "--mpi-module",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="MPI module for the engine to load instead of the one it would choose.",
-    )
+    @launcher_options("the tasks")
+    @mpi_module_option
     @archive_option
-    @click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")
+    @report_option
     @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
     @click.argument("words", nargs=-1, type=click.UNPROCESSED)
     def command(

@@ -5,14 +5,13 @@
 #include "main/launch_names.hpp"
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
+#include "main/team_work.hpp"
 #include "phases/prepare.hpp"
 #include "phases/run.hpp"
 #include "plan/parse.hpp"
 #include "ranks/launcher.hpp"
 #include "records/text.hpp"
 
-#include <unistd.h>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 
@@ -187,8 +186,7 @@ int run(const dialects::Dialect& dialect, const std::vector<std::string>& argume
     const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
     const bool root = team->place().root();
     install_signals(team->control(), root);
-    int code = phases::exit_failed;
-    try {
+    return work_together(*team, [&](int& code) {
         own.run_id = team->broadcast(own.run_id.empty() ? make_run_id(std::string(dialect.name)) : own.run_id);
         std::string complaint;
         if (root) {
@@ -205,21 +203,7 @@ int run(const dialects::Dialect& dialect, const std::vector<std::string>& argume
             code = session->finish(code);
         }
         code = std::stoi(team->broadcast(std::to_string(code)));
-    } catch (const ranks::TeamError&) {
-        // When a peer is gone the root says so for all, or, when it was the root, who started it.
-        const ranks::NodeControl& control = team->control();
-        const bool lost = control.stop.load() == ranks::NodeControl::quit_peer_lost || control.lost_process.load() >= 0;
-        if (root || !lost) {
-            throw;
-        }
-    }
-    std::cout.flush();
-    if (!team->all(true)) {
-        std::fflush(nullptr);
-        _exit(code);  // nobody may wait for a peer that is gone
-    }
-    team->finish();
-    return code;
+    });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "main/launch_names.hpp"
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
+#include "main/team_work.hpp"
 #include "phases/extent.hpp"
 #include "phases/phase.hpp"
 #include "phases/prepare.hpp"
@@ -183,25 +184,11 @@ int run(RunArguments arguments) {
     const bool root = team->place().root();
     install_signals(team->control(), root);
     phases::RunOptions options{arguments.record, arguments.run_id, arguments.command, arguments.stage};
-    int code = phases::exit_failed;
-    try {
+    return work_together(*team, [&](int& code) {
         // All processes agree on the id: the directory is named after it.
         options.run_id = team->broadcast(options.run_id);
         code = phases::execute(plan, options, *team);
-    } catch (const ranks::TeamError&) {
-        // When a peer is gone the root says so for all, or, when it was the root, who started it.
-        const ranks::NodeControl& control = team->control();
-        const bool lost = control.stop.load() == ranks::NodeControl::quit_peer_lost || control.lost_process.load() >= 0;
-        if (root || !lost) {
-            throw;
-        }
-    }
-    if (!team->all(true)) {
-        std::fflush(nullptr);
-        _exit(code);  // nobody may wait for a peer that is gone
-    }
-    team->finish();
-    return code;
+    });
 }
 
 }  // namespace

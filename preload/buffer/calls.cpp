@@ -119,6 +119,24 @@ Answer hand_over(Call& call, std::int32_t calls) noexcept {
     return call.answer;
 }
 
+/// The end of a call that was done here: `total` bytes from `start`, or a negative errno. `sleep`: buffering did not
+/// pay.
+Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
+    File& file = *call.file;
+    if (call.moves && total > 0) {
+        call.description->offset = start + total;
+    }
+    leave(call);
+    if (file.window_calls % calls_between_looks == 0) {
+        yield_to_others(file);
+    }
+    if (sleep) {
+        sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
+    }
+    file.lock.unlock();
+    return {true, nullptr, total};
+}
+
 void count(Direction& direction, const Stream& stream, std::int64_t at, std::size_t bytes) noexcept {
     ++direction.asked;
     direction.asked_bytes += bytes;
@@ -188,18 +206,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
         file.statistics.read.hits += hit ? 1 : 0;
         sleep = count_call(file, hit || bytes >= file.page_size);
     }
-    if (call.moves && total > 0) {
-        description.offset = start + total;
-    }
-    leave(call);
-    if (file.window_calls % calls_between_looks == 0) {
-        yield_to_others(file);
-    }
-    if (sleep) {
-        sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
-    }
-    file.lock.unlock();
-    return {true, nullptr, total};
+    return finish(call, start, total, sleep);
 }
 
 Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
@@ -248,18 +255,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
     }
     file.statistics.write.hits += hit ? 1 : 0;
     const bool sleep = count_call(file, hit || bytes >= file.page_size);
-    if (call.moves && total > 0) {
-        description.offset = start + total;
-    }
-    leave(call);
-    if (file.window_calls % calls_between_looks == 0) {
-        yield_to_others(file);
-    }
-    if (sleep) {
-        sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
-    }
-    file.lock.unlock();
-    return {true, nullptr, total};
+    return finish(call, start, total, sleep);
 }
 
 Answer seek(int fd, std::int64_t offset, int whence) noexcept {

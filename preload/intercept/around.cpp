@@ -19,11 +19,7 @@ int sync_one(int fd, Real real) {
         bool quiet = false;
         const int error = buffer::flush(fd, quiet);
         const int done = quiet ? 0 : real();
-        if (error != 0 && done == 0) {
-            errno = error;
-            return -1;
-        }
-        return done;
+        return intercept::result_of_flush(done, error);
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();

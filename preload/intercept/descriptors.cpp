@@ -29,11 +29,7 @@ int close_one(int fd, Real real) {
         pthread_testcancel();
         const int error = buffer::detach(fd);
         const int done = real();
-        if (error != 0 && done == 0) {
-            errno = error;
-            return -1;
-        }
-        return done;
+        return intercept::result_of_flush(done, error);
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();

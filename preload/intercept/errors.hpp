@@ -19,6 +19,15 @@ inline ssize_t result(ssize_t value) noexcept {
     return value;
 }
 
+/// What a call returns that the kernel answered with `done`, when writing what had been delayed gave `error` (0: none).
+inline int result_of_flush(int done, int error) noexcept {
+    if (error != 0 && done == 0) {
+        errno = error;
+        return -1;
+    }
+    return done;
+}
+
 /// While buffered files are known: the file behind a path, for calls that name it.
 bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept;
 

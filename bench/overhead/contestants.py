@@ -84,7 +84,6 @@ class Raw:
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         words = {
             "file": folder / "raw" if cell.fresh else given_file(folder),
-            "given": int(not cell.fresh),
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,

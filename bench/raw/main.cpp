@@ -18,7 +18,7 @@ using sonde::bench::Task;
 
 constexpr const char* usage =
     "use: sonde-bench-raw loop file=PATH [op=read|write] [transfer=BYTES] [size=BYTES] [order=sequential|random] "
-    "[data=BYTES] [seconds=S] [depth=N] [direct=1] [fresh=1] [given=1]\n"
+    "[data=BYTES] [seconds=S] [depth=N] [direct=1] [fresh=1]\n"
     "     sonde-bench-raw names FOLDER ITEMS relative|full\n"
     "     sonde-bench-raw child OUT PROGRAM ARGUMENT...";
 
@@ -41,8 +41,6 @@ void set(Task& task, std::string_view name, const std::string& value) {
         task.depth = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
     } else if (name == "direct") {
         task.direct = value == "1";
-    } else if (name == "given") {
-        task.given = value == "1";
     } else if (name == "fresh") {
         task.fresh = value == "1";
     } else {

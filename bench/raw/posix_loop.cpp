@@ -16,19 +16,6 @@ namespace sonde::bench {
 
 namespace {
 
-void fill(const Task& task) {
-    const int descriptor = ::open(task.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    constexpr std::size_t piece = 1U << 20U;
-    const std::vector<char> zeros(piece, 0);
-    for (std::size_t at = 0; at < task.size; at += piece) {
-        const std::size_t bytes = std::min(piece, task.size - at);
-        if (::write(descriptor, zeros.data(), bytes) != static_cast<ssize_t>(bytes)) {
-            throw RawError("cannot fill " + task.file + ": " + std::strerror(errno));
-        }
-    }
-    ::close(descriptor);
-}
-
 [[noreturn]] void failed(const Task& task, ssize_t moved) {
     throw RawError("an operation on " + task.file + " moved " + std::to_string(moved) +
                    " bytes: " + std::strerror(errno));
@@ -54,9 +41,6 @@ void pass(const Task& task, int descriptor, std::byte* buffer, std::size_t mask,
 }  // namespace
 
 int open_file(const Task& task) {
-    if (!task.fresh && !task.given) {
-        fill(task);
-    }
     const int flags = O_RDWR | O_CLOEXEC | (task.direct ? O_DIRECT : 0) | (task.fresh ? O_CREAT | O_TRUNC : 0);
     const int descriptor = ::open(task.file.c_str(), flags, 0644);
     if (descriptor < 0) {

@@ -21,8 +21,7 @@ struct Task {
     std::string file;
     bool write = false;
     bool direct = false;
-    bool fresh = false;              ///< the measured pass writes a new file
-    bool given = false;              ///< the file is there already
+    bool fresh = false;              ///< the measured pass writes a new file; else the file is there already
     bool random = false;             ///< each pass visits every slot once, in a fixed random order
     std::size_t transfer = 4096;     ///< bytes
     std::size_t size = 128U << 20U;  ///< of the file, bytes; a multiple of transfer
@@ -37,7 +36,7 @@ struct Count {
     double cpu_seconds = 0;  ///< of this thread in the same time
 };
 
-/// Opens the file of the task, filled with zeros from begin to end unless `fresh` or `given`; throws RawError.
+/// Opens the file of the task; throws RawError.
 int open_file(const Task& task);
 /// Slots of one pass in the order they are visited; made before the clock starts.
 std::vector<std::uint32_t> order_of(const Task& task);

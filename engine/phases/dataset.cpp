@@ -11,9 +11,27 @@ bool DataState::has(int k) const {
     return files.empty() || std::find(files.begin(), files.end(), k) != files.end();
 }
 
+bool DataState::covers(const DataState& other) const {
+    return suffix == other.suffix &&
+           (files.empty() || (!other.files.empty() &&
+                              std::all_of(other.files.begin(), other.files.end(), [this](int k) { return has(k); })));
+}
+
+void Dataset::add(DataState state) {
+    if (state.fresh) {
+        std::erase_if(states_, [&state](const DataState& older) { return state.covers(older); });
+    }
+    states_.push_back(std::move(state));
+}
+
+void Dataset::forget(const std::string& suffix) {
+    std::erase_if(states_, [&suffix](const DataState& state) { return state.suffix == suffix; });
+}
+
 const DataState* Dataset::source(const plan::Phase& phase, int k) const {
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (state->extends && state->has(k) && (phase.data_of.empty() || state->phase == phase.data_of)) {
+        if (state->extends && state->has(k) && state->suffix == phase.data.files.suffix &&
+            (phase.data_of.empty() || state->phase == phase.data_of)) {
             return &*state;
         }
     }
@@ -47,7 +65,7 @@ bool Dataset::verifiable(const DataState& source, const plan::Access& access, st
     const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
     const bool same = same_geometry(access, segments, source.access, source.segments);
     return std::all_of(first, states_.end(), [&](const DataState& s) {
-        if (!s.has(k)) {
+        if (!s.has(k) || s.suffix != source.suffix) {
             return true;
         }
         if (!s.exact || !same_geometry(s.access, s.segments, source.access, source.segments)) {
@@ -63,11 +81,11 @@ bool Dataset::verifiable(const DataState& source, const plan::Access& access, st
     });
 }
 
-std::vector<workloads::Written> Dataset::written(const plan::Access& access, std::uint64_t segments, int task,
-                                                 int k) const {
+std::vector<workloads::Written> Dataset::written(const DataState& source, const plan::Access& access,
+                                                 std::uint64_t segments, int task, int k) const {
     std::vector<workloads::Written> list;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (!state->has(k)) {
+        if (!state->has(k) || state->suffix != source.suffix) {
             continue;
         }
         const std::uint64_t per_file = state->operations_per_file();
@@ -87,7 +105,7 @@ std::vector<Range> Dataset::certain(const DataState& source, const Layout& layou
     bool begun = false;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         begun = begun || &*state == &source;
-        if (!begun || !state->extends || !state->has(k)) {
+        if (!begun || !state->extends || !state->has(k) || state->suffix != source.suffix) {
             continue;
         }
         if (const std::optional<Range> range = certain_range(*state, layout, task, k, tasks)) {
@@ -158,6 +176,7 @@ json Dataset::to_json() const {
               {s.access.transfer, s.access.block, static_cast<int>(s.access.order), static_cast<int>(s.access.scope),
                s.access.stride, s.access.gap, s.access.offset, s.access.seed}},
              {"segments", s.segments},
+             {"suffix", s.suffix},
              {"files", s.files},
              {"operations", s.operations},
              {"exact", s.exact},
@@ -183,6 +202,7 @@ Dataset Dataset::from_json(const json& list) {
         s.access.offset = a.at(6);
         s.access.seed = a.at(7);
         s.segments = item.at("segments");
+        s.suffix = item.value("suffix", "");
         s.files = item.at("files").get<std::vector<int>>();
         s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
         s.exact = item.at("exact");

@@ -21,12 +21,14 @@ struct DataState {
     std::uint64_t generation = 0;
     plan::Access access;
     std::uint64_t segments = 0;
+    std::string suffix;                     ///< of the files' names
     std::vector<int> files;                 ///< mapping many: which of each task's files
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
     bool exact = true;    ///< false: mixed, duplex, random with replacement: which blocks are new is not known
     bool extends = true;  ///< false: mixed: changes versions of what is there, adds no data
     bool fresh = false;   ///< the files were made anew: nothing of earlier states is left in them
     bool has(int k) const;
+    bool covers(const DataState& other) const;  ///< all its files are among those of this state
     std::uint64_t operations_per_file() const { return access.block / access.transfer * segments; }
 };
 
@@ -37,14 +39,18 @@ struct Range {
 
 class Dataset {
  public:
-    void add(DataState state) { states_.push_back(std::move(state)); }
-    /// The state that holds what a phase reads of the k-th file of each task: the phase named, or the newest with that
-    /// file.
+    /// The newest state. Files that are made anew leave nothing of the states before, so these are forgotten.
+    void add(DataState state);
+    /// Files with this suffix are gone.
+    void forget(const std::string& suffix);
+    /// The state that holds what a phase reads of the k-th file of each task: that of the phase named, or the newest
+    /// with that file.
     const DataState* source(const plan::Phase& phase, int k) const;
     /// True when a read with this access of the k-th files knows the generation of every block that it finds.
     bool verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const;
     /// Which generation each operation of (task, k-th file) carries, newest first. Only when that is verifiable.
-    std::vector<workloads::Written> written(const plan::Access& access, std::uint64_t segments, int task, int k) const;
+    std::vector<workloads::Written> written(const DataState& source, const plan::Access& access, std::uint64_t segments,
+                                            int task, int k) const;
     /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
     /// written, that of `source` first, then what older states left.
     std::vector<Range> certain(const DataState& source, const Layout& layout, int task, int k, int tasks) const;

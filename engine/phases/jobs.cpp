@@ -112,7 +112,7 @@ struct FileSource {
             job.written = {{0, ~0ULL}};
             job.writer = [mine = owner](std::uint64_t) { return mine; };
         } else if (verify && exact) {
-            job.written = data.written(phase.data.access, segments, owner, k);
+            job.written = data.written(*source, phase.data.access, segments, owner, k);
             job.writer = [&tasks = context.tasks, &where = layout, mine = owner, same, source](std::uint64_t offset) {
                 // The same operations in the same order are those of one task, also where a file is dealt at random.
                 return same ? mine : writer_of(*source, where, mine, offset, tasks.tasks());

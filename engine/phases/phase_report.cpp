@@ -240,13 +240,14 @@ void PhaseRun::remember(const Totals& totals) {
     if (phase_.meta) {
         remember_tree(phase_, index_, context_.tasks, totals, context_.manifest.trees);
     } else if (phase_.op == plan::Op::remove) {
-        context_.manifest.data = Dataset{};
+        context_.manifest.data.forget(phase_.data.files.suffix);
     } else if (plan::writes(phase_.op)) {
         DataState state;
         state.phase = phase_.id;
         state.generation = index_ + 1;
         state.access = phase_.data.access;
         state.segments = segments_of(phase_, context_.tasks, context_.node_memory);
+        state.suffix = phase_.data.files.suffix;
         state.files = phase_.files;
         state.exact = phase_.op != plan::Op::mixed && phase_.data.access.order != plan::Order::random_replace;
         state.extends = phase_.op != plan::Op::mixed;

@@ -205,7 +205,8 @@ void check_verify(const std::string& where, const Phase& phase, const Phase* sou
 const Phase* source_of(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     for (std::size_t i = index; i-- > 0;) {
-        if (writes(plan.phases[i].op) && (phase.data_of.empty() || plan.phases[i].id == phase.data_of)) {
+        if (writes(plan.phases[i].op) && plan.phases[i].data.files.suffix == phase.data.files.suffix &&
+            (phase.data_of.empty() || plan.phases[i].id == phase.data_of)) {
             return &plan.phases[i];
         }
     }
@@ -213,6 +214,9 @@ const Phase* source_of(const Plan& plan, std::size_t index) {
 }
 
 bool same_files(const Phase& a, const Phase& b) {
+    if (a.data.files.suffix != b.data.files.suffix) {
+        return false;
+    }
     return a.files.empty() || b.files.empty() || std::any_of(a.files.begin(), a.files.end(), [&b](int file) {
                return std::find(b.files.begin(), b.files.end(), file) != b.files.end();
            });

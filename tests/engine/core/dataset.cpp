@@ -180,13 +180,13 @@ TEST_CASE("a block that a later phase did not reach has the version before") {
     Dataset data;
     data.add(state_of("write", 1, {8, 8}));
     data.add(state_of("rewrite", 2, {3, 8}));
-    const auto first = data.written(blocks(100, 4), 2, 0, 0);
+    const auto first = data.written(data.states().back(), blocks(100, 4), 2, 0, 0);
     REQUIRE(first.size() == 2);
     CHECK(first[0].generation == 2);
     CHECK(first[0].operations == 3);
     CHECK(first[1].generation == 1);
     CHECK(first[1].operations == 8);
-    const auto second = data.written(blocks(100, 4), 2, 1, 0);
+    const auto second = data.written(data.states().back(), blocks(100, 4), 2, 1, 0);
     REQUIRE(second.size() == 1);
     CHECK(second[0].generation == 2);
 }
@@ -200,7 +200,7 @@ TEST_CASE("another geometry than the writer's finds the right version of each fi
     rewrite.files = {0, 1};
     data.add(rewrite);
     for (int k = 0; k < 4; ++k) {
-        const auto list = data.written(blocks(50, 4), 4, 1, k);
+        const auto list = data.written(data.states().back(), blocks(50, 4), 4, 1, k);
         CAPTURE(k);
         REQUIRE(list.size() == 1);
         CHECK(list[0].generation == (k < 2 ? 2 : 1));
@@ -250,6 +250,31 @@ TEST_CASE("the source of a read is the phase it names, or the newest") {
     CHECK(data.source(phase, 0) == nullptr);
 }
 
+TEST_CASE("files made anew leave nothing of what was there, whoever repeats it how often") {
+    Dataset data;
+    const auto made = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
+        DataState state = state_of("write", generation, {8, 8});
+        state.fresh = true;
+        state.suffix = suffix;
+        state.files = std::move(files);
+        return state;
+    };
+    for (std::uint64_t i = 1; i <= 1000; ++i) {
+        data.add(made(i, "", {}));
+        data.add(state_of("rewrite", i, {8, 8}));
+    }
+    CHECK(data.states().size() == 2);
+    data.add(made(2000, ".1", {}));
+    CHECK(data.states().size() == 3);  // other files
+    data.add(made(2001, "", {1, 3}));
+    CHECK(data.states().size() == 4);  // all others of the first state are still there
+    data.add(made(2002, "", {3, 1, 4}));
+    CHECK(data.states().size() == 4);
+    data.forget("");
+    REQUIRE(data.states().size() == 1);
+    CHECK(data.states()[0].suffix == ".1");
+}
+
 TEST_CASE("a dataset survives the manifest") {
     Dataset data;
     DataState state = state_of("a", 3, {8, 5});
@@ -258,6 +283,7 @@ TEST_CASE("a dataset survives the manifest") {
     state.access.gap = 7;
     state.access.offset = 9;
     state.access.seed = 11;
+    state.suffix = ".1";
     state.files = {1, 3};
     state.exact = false;
     state.fresh = true;
@@ -268,6 +294,7 @@ TEST_CASE("a dataset survives the manifest") {
     CHECK(copy.phase == "a");
     CHECK(copy.generation == 3);
     CHECK(same_geometry(copy.access, copy.segments, state.access, 2));
+    CHECK(copy.suffix == state.suffix);
     CHECK(copy.files == state.files);
     CHECK(copy.operations == state.operations);
     CHECK_FALSE(copy.exact);

@@ -70,6 +70,27 @@ def test_a_phase_may_end_the_names_of_its_files(files: Plan, made: list[str], en
     assert names(target) == made
 
 
+def test_files_of_another_suffix_are_other_files(engine: Engine, target: Path) -> None:
+    old = {"id": "old", "op": "write", "suffix": ".0"}
+    new = {"id": "new", "op": "write", "suffix": ".1"}
+    read_old = {"id": "read-old", "op": "read", "suffix": ".0", "verify": "on_read"}
+    read_new = {"id": "read-new", "op": "read", "suffix": ".1", "verify": "on_read", "data_of": "new"}
+    gone = {"id": "gone", "op": "remove", "suffix": ".1"}
+    again = {**read_old, "id": "again", "data_of": "old"}
+    result = engine.run(plan_of(target, old, new, read_old, read_new, gone, again))
+    assert result.code == DONE, result.err
+    for phase in ("read-old", "read-new", "again"):
+        assert result.finished(phase)["verify"] == {"checked_bytes": 2 * BLOCK, "mismatches": 0}
+    assert names(target) == ["f.00000000.0", "f.00000001.0"]
+
+
+def test_a_suffix_that_nobody_wrote_is_a_mistake(engine: Engine, target: Path) -> None:
+    read_other = {"id": "read", "op": "read", "suffix": ".1", "data_of": "write"}
+    result = engine.run(plan_of(target, write(suffix=".0"), read_other))
+    assert result.code == BAD_PLAN
+    assert 'phases[1].data_of names "write", but no earlier phase of that name writes' in result.err
+
+
 def test_several_paths_are_taken_in_turn(engine: Engine, target: Path) -> None:
     paths = [str(target / "a"), str(target / "b")]
     assert engine.run(plan_of(target, write(), tasks={"threads": 3}, files={"paths": paths})).code == DONE

@@ -391,7 +391,7 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
     return lines;
 }
 
-std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& /*facts*/) {
+std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts) {
     std::vector<TaskRow> rows = totals.rows;
     std::sort(rows.begin(), rows.end(),
               [](const TaskRow& a, const TaskRow& b) { return a.task != b.task ? a.task < b.task : a.lane < b.lane; });
@@ -403,6 +403,10 @@ std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& /*f
                            {"task", "node", "lane", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
                             "fsync_s", "close_s", "user_s", "system_s", "bytes_per_s"}},
                           {"rows", ordered_json::array()}};
+        if (facts.stonewall_ns > 0) {
+            line["columns"].push_back("stonewall_bytes");
+            line["columns"].push_back("stonewall_ops");
+        }
         for (std::size_t i = first; i < std::min(rows.size(), first + chunk); ++i) {
             const TaskRow& r = rows[i];
             const double busy = seconds(r.end_ns - r.start_ns);
@@ -410,6 +414,10 @@ std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& /*f
             line["rows"].push_back({r.task, r.node, r.lane, r.bytes, r.operations, seconds(r.start_ns),
                                     seconds(r.end_ns), seconds(r.open_ns), seconds(r.transfer_ns), seconds(r.fsync_ns),
                                     seconds(r.close_ns), seconds(r.user_ns), seconds(r.system_ns), rate});
+            if (facts.stonewall_ns > 0) {
+                line["rows"].back().push_back(r.stonewall_bytes);
+                line["rows"].back().push_back(r.stonewall_operations);
+            }
         }
         lines.push_back(line);
     }

@@ -22,7 +22,8 @@ struct TaskRow {
     std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< spent in each
     std::int64_t transfer_start_ns = 0, transfer_end_ns = 0;
     std::uint64_t user_ns = 0, system_ns = 0;
-    std::uint64_t next_operation = 0;  ///< operations done of the first pass: coverage
+    std::uint64_t next_operation = 0;                             ///< operations done of the first pass: coverage
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< done until the deadline
 };
 
 /// One slice over all streams of a lane.

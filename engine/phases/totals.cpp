@@ -45,6 +45,8 @@ TaskRow row_of(const meters::StreamMeter& meter, int node, std::int64_t offset) 
     row.user_ns = meter.user_ns;
     row.system_ns = meter.system_ns;
     row.next_operation = meter.next_operation;
+    row.stonewall_bytes = meter.stonewall_bytes;
+    row.stonewall_operations = meter.stonewall_operations;
     return row;
 }
 
@@ -185,7 +187,7 @@ std::string Totals::pack() const {
     for (const TaskRow& r : rows) {
         out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
                             r.transfer_ns, r.fsync_ns, r.close_ns, r.transfer_start_ns, r.transfer_end_ns, r.user_ns,
-                            r.system_ns, r.next_operation});
+                            r.system_ns, r.next_operation, r.stonewall_bytes, r.stonewall_operations});
     }
     const std::vector<std::uint8_t> packed = json::to_cbor(out);
     return {packed.begin(), packed.end()};
@@ -238,7 +240,7 @@ Totals Totals::unpack(const std::string& text) {
     }
     for (const json& r : in.at("r")) {
         totals.rows.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4), r.at(5), r.at(6), r.at(7), r.at(8), r.at(9),
-                               r.at(10), r.at(11), r.at(12), r.at(13), r.at(14), r.at(15)});
+                               r.at(10), r.at(11), r.at(12), r.at(13), r.at(14), r.at(15), r.at(16), r.at(17)});
     }
     return totals;
 }

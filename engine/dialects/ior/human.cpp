@@ -13,7 +13,7 @@
 namespace sonde::dialects::ior {
 namespace {
 
-constexpr double mebi = 0x1p20;
+constexpr double mebi = 0x1p20, gibi = 0x1p30;
 
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string text(const char* format, ...) {
@@ -79,6 +79,9 @@ class Human final : public Layout {
         }
         if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
             return;
+        }
+        if (s.wear_out && s.deadline > 0) {
+            at_deadline(test, point);
         }
         out_ << text("%-10s", point.writes() ? "write" : "read") << column(point.bandwidth() / mebi) << " "
              << column(point.per_second()) << " " << column(point.latency) << "  "
@@ -203,6 +206,28 @@ class Human final : public Layout {
                      static_cast<long long>(s.segments), static_cast<long long>(s.block),
                      static_cast<long long>(s.transfer), points.front().bytes / mebi, s.api.c_str(),
                      static_cast<long long>(s.reference));
+    }
+
+    /// How far the tasks had come when the deadline passed, and to which count all then went on. IOR takes the call
+    /// that was under way for done; here it is not.
+    void at_deadline(const Test& test, const Point& point) {
+        if (point.tasks.empty()) {
+            return;
+        }
+        const auto by_operations = [](const TaskTimes& a, const TaskTimes& b) {
+            return a.operations_at_deadline < b.operations_at_deadline;
+        };
+        const auto by_bytes = [](const TaskTimes& a, const TaskTimes& b) {
+            return a.bytes_at_deadline < b.bytes_at_deadline;
+        };
+        const auto least = std::min_element(point.tasks.begin(), point.tasks.end(), by_operations);
+        const double least_bytes =
+            std::min_element(point.tasks.begin(), point.tasks.end(), by_bytes)->bytes_at_deadline;
+        out_ << text(
+            "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
+            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(point.most_operations),
+            least_bytes / gibi, point.stonewall_bytes / test.crowd.used(*test.settings) / gibi,
+            point.stonewall_seconds);
     }
 
     void most(const Test& test, bool writes) {

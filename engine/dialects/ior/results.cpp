@@ -88,6 +88,8 @@ bool Results::take_tasks(const ordered_json& content) {
         times.bytes = cell<double>(content, row, "bytes");
         times.operations = cell<std::int64_t>(content, row, "ops");
         times.transfer = cell<double>(content, row, "transfer_s");
+        times.bytes_at_deadline = cell<double>(content, row, "stonewall_bytes");
+        times.operations_at_deadline = cell<std::int64_t>(content, row, "stonewall_ops");
         times.total = cell<double>(content, row, "end_s") - cell<double>(content, row, "start_s");
         if (times.operations > 0) {
             const double mean = (times.transfer + point_.compare) / static_cast<double>(times.operations);

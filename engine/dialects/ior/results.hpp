@@ -19,6 +19,8 @@ struct TaskTimes {
     double total = 0, transfer = 0;  ///< seconds
     double bytes = 0;
     std::int64_t operations = 0;
+    double bytes_at_deadline = 0;
+    std::int64_t operations_at_deadline = 0;
 };
 
 /// One write or read of one repetition.

@@ -20,11 +20,16 @@ void take_rows(Measured& test, const ordered_json& table, int tasks) {
     const std::size_t end = column("end_s");
     test.items.resize(static_cast<std::size_t>(tasks), 0);
     test.ends.resize(static_cast<std::size_t>(tasks), 0);
+    const std::size_t deadline = column("stonewall_ops");
+    test.at_deadline.resize(test.stonewalled && deadline < columns.size() ? test.items.size() : 0, 0);
     for (const auto& row : table.at("rows")) {
         const auto number = row.at(task).get<std::size_t>();
         if (number < test.items.size()) {
             test.items[number] += row.at(ops).get<double>();
             test.ends[number] += row.at(end).get<double>();
+            if (!test.at_deadline.empty()) {
+                test.at_deadline[number] += row.at(deadline).get<double>();
+            }
         }
     }
 }
@@ -42,6 +47,7 @@ void take_end(Measured& test, const ordered_json& end) {
             test.p99_ns = latency.at("p99_ns");
         }
     }
+    test.stonewalled = end.at("stopped_by") == "stonewall";
     test.done = true;
 }
 

@@ -14,6 +14,7 @@ namespace sonde::dialects::mdtest {
 /// One test of one iteration.
 struct Measured {
     bool done = false;
+    bool stonewalled = false;   ///< the deadline ended it
     std::vector<double> items;  ///< by task
     std::vector<double> ends;   ///< by task: seconds from the common start to the end of its own work
     double time = 0;            ///< seconds from the common start to the end of the last task
@@ -21,6 +22,7 @@ struct Measured {
     double ops_per_s = 0;       ///< ours: operations / (first start to last end)
     double median_ns = 0, p99_ns = 0;
     double entries = 0;
+    std::vector<double> at_deadline;  ///< by task: items done when the stonewall ended this test; else empty
 };
 
 struct Results {

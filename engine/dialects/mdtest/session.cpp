@@ -81,6 +81,7 @@ class MdtestSession final : public Session {
             return;
         }
         results_.share_out(tasks_, s_);
+        print_deadlines(std::cout, results_);
         const bool times = s_.print_time && !s_.print_both;
         print_summary(std::cout, results_, s_, shape_, tasks_, times);
         if (s_.print_both) {

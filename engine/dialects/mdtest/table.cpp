@@ -91,6 +91,20 @@ void print_processes(std::ostream& out, const Results& results, const Settings& 
 
 }  // namespace
 
+void print_deadlines(std::ostream& out, const Results& results) {
+    for (const auto& all : results.iteration) {
+        const Measured& create = all[file_create];
+        const std::vector<double>& items = create.at_deadline;
+        if (!items.empty()) {
+            const double sum = std::accumulate(items.begin(), items.end(), 0.0);
+            out << worded("Continue stonewall hit min: %.0f max: %.0f avg: %.1f \n",
+                          *std::min_element(items.begin(), items.end()),
+                          *std::max_element(create.items.begin(), create.items.end()),
+                          sum / static_cast<double>(items.size()));
+        }
+    }
+}
+
 void print_summary(std::ostream& out, const Results& results, const Settings& s, const Shape& shape, int tasks,
                    bool times) {
     if (s.print_all) {

@@ -9,6 +9,9 @@
 
 namespace sonde::dialects::mdtest {
 
+/// A line for each iteration whose file creation the stonewall ended: how far the tasks had come then (a file under way
+/// is not counted; mdtest does), and to how many all went on.
+void print_deadlines(std::ostream& out, const Results& results);
 /// The summary table, and with the options for it the results of each task. `directories`: of one tree.
 void print_summary(std::ostream& out, const Results& results, const Settings& settings, const Shape& shape, int tasks,
                    bool times);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -126,6 +127,11 @@ def test_a_stonewall_ends_creation_and_all_have_made_the_same(engine_path: Path,
     ends = {line["phase"]: line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"}
     assert 0 < made < 100000000
     assert ends["0-file-create"]["stopped_by"] == "stonewall"
+    line = next(line for line in result.stdout.splitlines() if line.startswith("Continue stonewall hit"))
+    least, most, mean = (float(word) for word in re.findall(r"[0-9.]+", line))
+    assert 0 < least <= mean <= most == made
+    assert line == f"Continue stonewall hit min: {least:.0f} max: {made} avg: {mean:.1f} "
+    assert 2 * mean == ends["0-file-create"]["rates"]["stonewall"]["ops"]
     assert [ends[f"0-file-{test}"]["ops"]["done"] for test in ("create", "stat", "remove")] == [2 * made] * 3
     assert not (tmp_path / "d").exists()
 

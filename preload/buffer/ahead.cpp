@@ -15,13 +15,16 @@ constexpr std::uint32_t touches_of_a_guess = 3;    ///< calls in the same page t
 constexpr std::uint32_t most_unused_quarters = 1;  ///< more than a quarter of what was read ahead unused: pause
 constexpr std::uint32_t pause_calls = 256;
 constexpr std::uint32_t window = 256;
+constexpr std::uint32_t window_after_sleep = 64;  ///< for another look
 // Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
 // 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
 constexpr std::uint64_t speed_of_memory = 1500;  ///< bytes per microsecond
 constexpr std::uint64_t least_measured = 64U << 10U;
 constexpr std::int64_t large_in_memory = 8U << 10U;
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
-constexpr std::uint32_t least_hits = window / 16;
+constexpr std::uint64_t call_of_memory_ns = 3000;   ///< a small call that is quicker was answered from memory
+constexpr std::uint32_t calls_a_hit = 16;           ///< that must come with it, at most
+constexpr std::uint32_t calls_a_hit_in_memory = 2;  ///< where a call below costs little more than the copy
 constexpr std::uint32_t longest_sleep = 1U << 16U;
 
 /// Queues [begin, end) of the page for the workers. False when there is no place for it now.
@@ -47,7 +50,9 @@ bool is_fast(const File& file) noexcept {
 }  // namespace
 
 void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
-    if (bytes >= least_measured) {
+    if (bytes < least_measured) {
+        file.small_call_ns = file.small_call_ns == 0 ? ns : file.small_call_ns - file.small_call_ns / 8 + ns / 8;
+    } else {
         // The best of late: one that was interrupted says nothing about storage.
         file.best_rate -= file.best_rate / 16;
         file.best_rate = std::max(file.best_rate, bytes * 1000 / (ns + 1));
@@ -177,20 +182,27 @@ void wasted_ahead(File& file) noexcept {
 
 bool count_call(File& file, bool hit) noexcept {
     file.window_hits += hit ? 1 : 0;
-    if (++file.window_calls < window) {
+    const std::uint32_t calls = file.dormant_calls == 0 ? window : window_after_sleep;
+    if (++file.window_calls < calls) {
         return false;
     }
+    const bool from_memory = file.small_call_ns != 0 && file.small_call_ns < call_of_memory_ns;
+    const std::uint32_t least_hits = calls / (from_memory ? calls_a_hit_in_memory : calls_a_hit);
     const bool pays = file.window_hits >= least_hits || file.rule->eager;
-    file.guesses = std::min(file.guesses + (file.window_hits * 2 > window ? 4 : 0), 16);
+    file.guesses = std::min(file.guesses + (file.window_hits * 2 > calls ? 4 : 0), 16);
     file.window_calls = file.window_hits = 0;
     if (pays) {
         file.dormant_calls = 0;
         return false;
     }
-    file.dormant_calls = std::min(file.dormant_calls == 0 ? 4 * window : file.dormant_calls * 2, longest_sleep);
+    file.dormant_calls = longer_sleep(file);
     ++file.statistics.dormant;
     file.guesses = 1;
     return true;
+}
+
+std::uint32_t longer_sleep(const File& file) noexcept {
+    return std::min(file.dormant_calls == 0 ? 4 * window : file.dormant_calls * 2, longest_sleep);
 }
 
 }  // namespace sonde::buffer

@@ -42,6 +42,7 @@ bool let_in(Call& call) noexcept {
             return false;
         }
         if (mode == Mode::Asleep) {
+            take_place();  // for the calls that follow
             file->passing.fetch_add(1, std::memory_order_seq_cst);
             if (file->mode.load(std::memory_order_seq_cst) == Mode::Asleep) {
                 const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
@@ -53,9 +54,10 @@ bool let_in(Call& call) noexcept {
                 file->passing.fetch_sub(1, std::memory_order_seq_cst);
                 if (File* locked = locked_file(call.fd, description)) {
                     wake_up(*locked);
-                    const bool held = locked->mode.load(std::memory_order_relaxed) == Mode::Asleep;
-                    locked->dormant = locked->dormant || held;  // somebody must see it as it is: try again later
-                    locked->dormant_left.store(64, std::memory_order_relaxed);
+                    if (locked->mode.load(std::memory_order_relaxed) == Mode::Asleep && !locked->dormant) {
+                        locked->dormant = true;  // somebody must see it as it is: try again later
+                        locked->dormant_left.store(64, std::memory_order_relaxed);
+                    }
                     locked->lock.unlock();
                 }
             } else {

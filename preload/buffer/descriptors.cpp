@@ -210,7 +210,8 @@ void end_file(File& file, int fd) noexcept {
         file.lock.unlock();
         return;
     }
-    while (file.passing.load(std::memory_order_seq_cst) > 0) {
+    constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
+    for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
         file.changed.wait(file.lock, 1'000'000);
     }
     unmake_file(file);

@@ -82,7 +82,7 @@ struct File {
     system::Lock lock;
     system::Event changed;
     std::atomic<Mode> mode{Mode::Gone};
-    std::atomic<std::int32_t> passing{0};       ///< calls on their way to the kernel while asleep
+    std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
     std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
     dev_t device = 0;
     ino_t inode = 0;
@@ -122,9 +122,10 @@ struct File {
 
     // Does it pay? Counted over windows; see ahead.cpp.
     std::uint32_t window_calls = 0, window_hits = 0, dormant_calls = 0;
-    std::uint64_t best_rate = 0;  ///< of large transfers lately, bytes per microsecond
-    std::uint32_t ahead_off = 0;  ///< page changes for which nothing is read ahead
-    std::int32_t guesses = 4;     ///< whole pages that may be loaded without a stream
+    std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
+    std::uint64_t small_call_ns = 0;  ///< of small transfers lately
+    std::uint32_t ahead_off = 0;      ///< page changes for which nothing is read ahead
+    std::int32_t guesses = 4;         ///< whole pages that may be loaded without a stream
     struct Ghost {
         std::int64_t index = -1;
         std::uint32_t touches = 0;

@@ -131,7 +131,7 @@ void unmake_file(File& file) noexcept {
     file.retry_after_ns = file.accepted_since_check = 0;
     file.window_calls = file.window_hits = file.dormant_calls = file.ahead_off = 0;
     file.guesses = 4;
-    file.best_rate = 0;
+    file.best_rate = file.small_call_ns = 0;
     for (File::Ghost& ghost : file.ghosts) {
         ghost = {};
     }

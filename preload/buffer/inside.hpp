@@ -130,6 +130,8 @@ void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
+/// Calls of the next sleep of a file whose last one was followed by nothing better.
+std::uint32_t longer_sleep(const File& file) noexcept;
 
 // transfer.cpp
 /// `bytes` at `at`, page by page. What was moved, also when an error ends it early, or a negative errno. `hit` becomes

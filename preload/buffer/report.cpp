@@ -195,6 +195,7 @@ void start(const Below& below, settings::Settings& settings, int report, const c
     }
     state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
     read_limits();
+    start_places();
 }
 
 }  // namespace sonde::buffer

@@ -97,6 +97,32 @@ void sleep_for(File& file, std::int32_t calls) noexcept {
     }
 }
 
+namespace {
+
+/// Waits a little for calls that are on their way to the kernel. One may take long, and one may be our own, which a
+/// handler of the program has interrupted or left for good with longjmp.
+bool all_have_arrived(File& file) noexcept {
+    constexpr int most_tries = 200;
+    int left = on_the_way(file);
+    for (int tries = 0; left > 0 && tries < most_tries; ++tries) {
+        if (own_place != nullptr && own_place->file.load(std::memory_order_relaxed) == &file) {
+            return false;
+        }
+        file.changed.wait(file.lock, 50'000);
+        left = on_the_way(file);
+    }
+    return left == 0;
+}
+
+/// Asleep for some calls, and for more each time.
+void doze(File& file) noexcept {
+    file.dormant_calls = longer_sleep(file);
+    file.dormant = true;
+    file.dormant_left.store(static_cast<std::int32_t>(file.dormant_calls), std::memory_order_relaxed);
+}
+
+}  // namespace
+
 void wake_up(File& file) noexcept {
     file.dormant = false;
     if (file.mode.load(std::memory_order_relaxed) != Mode::Asleep || file.around > 0) {
@@ -105,10 +131,16 @@ void wake_up(File& file) noexcept {
     while (file.gate) {
         wait_for_change(file);
     }
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Asleep) {
+        return;  // another thread was quicker
+    }
     file.gate = true;
     file.mode.store(Mode::Active, std::memory_order_seq_cst);
-    while (file.passing.load(std::memory_order_seq_cst) > 0) {
-        file.changed.wait(file.lock, 50'000);
+    if (!all_have_arrived(file)) {
+        file.mode.store(Mode::Asleep, std::memory_order_seq_cst);
+        doze(file);
+        open_gate(file);
+        return;
     }
     for (Description* one = file.descriptions; one != nullptr; one = one->next) {
         const long offset = raw::call(SYS_lseek, one->fd, 0, SEEK_CUR);
@@ -305,6 +337,7 @@ void fork_done(bool child) noexcept {
                 file->statistics = {};
             }
         }
+        places_after_fork();
         node_locks_after_fork();
         workers_after_fork();
     } else {

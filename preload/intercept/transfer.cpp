@@ -12,6 +12,11 @@ using namespace sonde;  // NOLINT: this file is nothing but glue
 template <class Real>
 ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
+        if (buffer::Place* place = buffer::go_past(fd)) {
+            const ssize_t got = real();
+            buffer::arrived(*place);
+            return got;
+        }
         pthread_testcancel();
         const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
         const buffer::Answer answer =
@@ -43,6 +48,11 @@ std::size_t sum(Vectors parts, int count) noexcept {
 template <class Real>
 ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
+        if (buffer::Place* place = buffer::go_past(fd)) {
+            const ssize_t got = real();
+            buffer::arrived(*place);
+            return got;
+        }
         pthread_testcancel();
         static constexpr int most = 64;
         buffer::Vector copies[most];
@@ -94,6 +104,11 @@ ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t
 template <class Real>
 off64_t seek(int fd, off64_t offset, int whence, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
+        if (buffer::Place* place = buffer::go_past(fd)) {
+            const off64_t got = real();
+            buffer::arrived(*place);
+            return got;
+        }
         const buffer::Answer answer = buffer::seek(fd, offset, whence);
         if (answer.done) {
             return intercept::result(answer.value);

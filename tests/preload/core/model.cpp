@@ -74,6 +74,18 @@ int close_buffered(int fd) {
     return error;
 }
 
+/// As the intercepted calls do it: past the buffer while the file sleeps, else through it.
+template <class Real>
+bool went_past(int fd, ssize_t& got, Real real) {
+    buffer::Place* place = buffer::go_past(fd);
+    if (place == nullptr) {
+        return false;
+    }
+    got = real();
+    buffer::arrived(*place);
+    return true;
+}
+
 ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
              std::size_t bytes, off64_t at) {
     if (answer.done) {
@@ -83,11 +95,19 @@ ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size
 }
 
 ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    ssize_t got = 0;
+    if (went_past(fd, got, [&] { return pread64(fd, data, bytes, at); })) {
+        return got;
+    }
     const buffer::Vector part{data, bytes};
     return done(buffer::read(fd, &part, 1, at), pread64, fd, data, bytes, at);
 }
 
 ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    ssize_t got = 0;
+    if (went_past(fd, got, [&] { return pwrite64(fd, data, bytes, at); })) {
+        return got;
+    }
     const buffer::Vector part{data, bytes};
     return done(
         buffer::write(fd, &part, 1, at),
@@ -276,5 +296,91 @@ TEST_CASE("scattered accesses end with the buffer out of the way, and a stream b
     }
     CHECK(file->mode.load() == buffer::Mode::Active);
     CHECK(file->statistics.read.hits > 2000);
+    CHECK(close_buffered(fd) == 0);
+}
+
+namespace {
+
+/// A file of 4 GiB of zeros in which scattered reads have put the buffer to sleep.
+int open_asleep(const std::string& path) {
+    REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
+    const int fd = open_buffered(path, O_RDWR);
+    std::mt19937_64 random(9);
+    char data[100];
+    for (int i = 0; i < 600; ++i) {
+        REQUIRE(read_at(fd, data, sizeof(data), static_cast<off64_t>(random() % (1ULL << 31U))) == 100);
+    }
+    REQUIRE(buffer::table[fd].load()->file.load()->mode.load() == buffer::Mode::Asleep);
+    return fd;
+}
+
+}  // namespace
+
+TEST_CASE("a sleeping file does not wake while a call of another thread is on its way to the kernel") {
+    const Folder folder;
+    use("*:size=64k:count=4");
+    const std::string path = folder.path + "/slow";
+    const int fd = open_asleep(path);
+    const buffer::File* file = buffer::table[fd].load()->file.load();
+    std::atomic<int> stage{0};
+    std::thread slow([&] {
+        char data[100];
+        REQUIRE(read_at(fd, data, sizeof(data), 0) == 100);  // the first call takes a place
+        buffer::Place* place = buffer::go_past(fd);
+        REQUIRE(place != nullptr);
+        stage = 1;
+        while (stage != 2) {
+            usleep(1000);
+        }
+        REQUIRE(pwrite(fd, "late", 4, 1 << 20) == 4);
+        buffer::arrived(*place);
+    });
+    while (stage != 1) {
+        usleep(1000);
+    }
+    std::vector<char> data(1000);
+    for (int i = 0; i < 2000; ++i) {  // more than the sleep lasts
+        REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
+    }
+    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    stage = 2;
+    slow.join();
+    for (int i = 0; i < 10000 && file->mode.load() == buffer::Mode::Asleep; ++i) {
+        REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
+    }
+    CHECK(file->mode.load() == buffer::Mode::Active);
+    REQUIRE(read_at(fd, data.data(), 4, 1 << 20) == 4);
+    CHECK(std::string(data.data(), 4) == "late");
+    CHECK(close_buffered(fd) == 0);
+}
+
+TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all others go on") {
+    const Folder folder;
+    use("*:size=64k:count=4");
+    const int fd = open_asleep(folder.path + "/left");
+    const buffer::File* file = buffer::table[fd].load()->file.load();
+    buffer::Place* place = buffer::go_past(fd);
+    REQUIRE(place != nullptr);
+    CHECK(buffer::go_past(fd) == nullptr);  // as in a handler that interrupted the call
+    std::vector<char> data(1000);
+    for (int i = 0; i < 5000; ++i) {
+        REQUIRE(write_at(fd, data.data(), 1000, i * 1000LL) == 1000);
+    }
+    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    CHECK(close_buffered(fd) == 0);
+    buffer::arrived(*place);
+}
+
+TEST_CASE("threads that end give their places back") {
+    const Folder folder;
+    use("*:size=64k:count=4");
+    const int fd = open_asleep(folder.path + "/threads");
+    for (int number = 0; number < 200; ++number) {
+        std::thread([&] {
+            char data[100];
+            REQUIRE(read_at(fd, data, sizeof(data), number * 4096LL) == 100);
+            CHECK(buffer::own_place != nullptr);
+        }).join();
+    }
     CHECK(close_buffered(fd) == 0);
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffer/passing.hpp"
+
+#include "system/raw.hpp"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <cerrno>
+#include <iterator>
+
+namespace sonde::buffer {
+
+constinit thread_local Place* own_place __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+constinit Place places[64];
+constinit std::atomic<bool> usable{false};
+pthread_key_t at_thread_end;
+
+/// Also when the thread was canceled in the middle of a call.
+void leave_place(void* mine) noexcept {
+    auto* place = static_cast<Place*>(mine);
+    own_place = nullptr;
+    place->file.store(nullptr, std::memory_order_release);
+    place->taken.store(false, std::memory_order_release);
+}
+
+bool announce_barriers() noexcept {
+    return raw::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+}  // namespace
+
+void start_places() noexcept {
+    // Values of the first keys have their place in the thread; for others the C library would call malloc.
+    constexpr unsigned keys_without_malloc = 32;
+    if (!usable && announce_barriers() && pthread_key_create(&at_thread_end, leave_place) == 0) {
+        usable.store(at_thread_end < keys_without_malloc);
+    }
+}
+
+void take_place() noexcept {
+    if (own_place != nullptr || !usable.load(std::memory_order_relaxed)) {
+        return;
+    }
+    const int kept = errno;
+    for (Place& one : places) {
+        bool taken = false;
+        if (one.taken.compare_exchange_strong(taken, true)) {
+            if (pthread_setspecific(at_thread_end, &one) == 0) {
+                own_place = &one;
+            } else {
+                one.taken.store(false);
+            }
+            break;
+        }
+    }
+    errno = kept;
+}
+
+void places_after_fork() noexcept {
+    usable.store(usable && announce_barriers());
+    for (Place& one : places) {
+        if (&one != own_place) {
+            one.file.store(nullptr, std::memory_order_relaxed);
+            one.taken.store(false, std::memory_order_relaxed);
+        }
+    }
+}
+
+int on_the_way(const File& file) noexcept {
+    bool others = false;
+    for (const Place& one : places) {
+        others |= &one != own_place && one.taken.load(std::memory_order_seq_cst);
+    }
+    // Each thread now either sees the new mode or has told us its file.
+    if (others && raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+        return -1;
+    }
+    for (const Place& one : places) {
+        if (one.file.load(std::memory_order_acquire) == &file) {
+            return 1;
+        }
+    }
+    return file.passing.load(std::memory_order_seq_cst) > 0 ? 1 : 0;
+}
+
+}  // namespace sonde::buffer

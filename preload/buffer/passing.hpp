@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on their way to the kernel while their file sleeps. Who wakes the file must wait for them: the buffer does not
+// see what they do. They are the scattered calls of programs that nothing here helps, so they must not pay for it: a
+// thread notes the file in a place of its own, without an atomic operation, and whoever wakes the file pays instead,
+// with a barrier on all processors (membarrier). Threads that have no place count themselves in File::passing.
+#pragma once
+
+#include "buffer/file.hpp"
+
+namespace sonde::buffer {
+
+struct alignas(64) Place {
+    std::atomic<File*> file{nullptr};
+    std::atomic<bool> taken{false};
+};
+
+extern constinit thread_local Place* own_place __attribute__((tls_model("initial-exec")));
+
+/// Before the first call. Without membarrier, or without a way to learn that a thread has ended, nobody gets a place.
+void start_places() noexcept;
+/// A place for this thread, if there is one left. Not from a handler of the program.
+void take_place() noexcept;
+/// In the child of a fork no other thread is on its way.
+void places_after_fork() noexcept;
+/// After the mode of the file has changed from Asleep: 0 when nobody is on the way any more, 1 when somebody still is,
+/// -1 when that cannot be known.
+int on_the_way(const File& file) noexcept;
+
+/// Notes that this thread goes past the buffer with a call on `file`; nullptr when it must go the ordinary way.
+inline Place* go_past(File* file) noexcept {
+    Place* place = own_place;
+    if (place == nullptr || file == nullptr || file->mode.load(std::memory_order_relaxed) != Mode::Asleep ||
+        place->file.load(std::memory_order_relaxed) != nullptr) {  // we are a handler that interrupted such a call
+        return nullptr;
+    }
+    place->file.store(file, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half of it is the barrier of who wakes the file
+    if (file->mode.load(std::memory_order_acquire) == Mode::Asleep) {
+        const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
+        if (left > 0) {
+            file->dormant_left.store(left, std::memory_order_relaxed);
+            return place;
+        }
+    }
+    place->file.store(nullptr, std::memory_order_relaxed);
+    return nullptr;
+}
+
+inline void arrived(Place& place) noexcept {
+    place.file.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace sonde::buffer

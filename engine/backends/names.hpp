@@ -29,11 +29,19 @@ struct Look {
     std::uint32_t fields = 0, flags = 0;
 };
 
+enum class Kind : std::uint8_t { unknown, file, directory, link, other };
+
 /// One name found in a directory.
 struct Entry {
     const char* name = nullptr;
-    bool directory = false;
-    bool type_known = true;  ///< false: only a look tells whether it is a directory
+    Kind kind = Kind::unknown;  ///< unknown: only a look tells
+};
+
+/// What a look found out; members that were not asked for are zero.
+struct Facts {
+    Kind kind = Kind::unknown;
+    std::uint64_t bytes = 0;
+    std::int64_t modified_ns = 0;  ///< since 1970
 };
 
 /// One task's access to names. Every call returns 0 (or what it says) or -errno, and none allocates or prints. Names
@@ -52,6 +60,8 @@ class Names {
     virtual int make_file(Directory at, const char* name, const NewFile& how) noexcept = 0;
     virtual int make_directory(Directory at, const char* name) noexcept = 0;
     virtual int look(Directory at, const char* name, const Look& how) noexcept = 0;
+    /// As look() with how.extended, and says what it saw; the kind is always asked for.
+    virtual int examine(Directory at, const char* name, const Look& how, Facts& facts) noexcept = 0;
     virtual int open_close(Directory at, const char* name) noexcept = 0;
     /// Opens, reads from the start until `into` is full or the file ends, closes: bytes read or -errno.
     virtual std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept = 0;

@@ -64,6 +64,25 @@ int sync_all(int descriptor) noexcept {
     return 0;
 }
 
+Kind kind_of_listed(std::uint8_t type) noexcept {
+    switch (type) {
+        case DT_REG:
+            return Kind::file;
+        case DT_DIR:
+            return Kind::directory;
+        case DT_LNK:
+            return Kind::link;
+        case DT_UNKNOWN:
+            return Kind::unknown;
+        default:
+            return Kind::other;
+    }
+}
+
+Kind kind_of_mode(mode_t mode) noexcept {
+    return S_ISREG(mode) ? Kind::file : S_ISDIR(mode) ? Kind::directory : S_ISLNK(mode) ? Kind::link : Kind::other;
+}
+
 class PosixNames final : public Names {
  public:
     Directory enter(Directory at, const char* name) noexcept override {
@@ -97,6 +116,17 @@ class PosixNames final : public Names {
         }
         struct stat facts {};
         return outcome(::fstatat(at, name, &facts, follow));
+    }
+    int examine(Directory at, const char* name, const Look& how, Facts& facts) noexcept override {
+        const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
+        struct statx seen {};
+        if (::statx(at, name, follow | static_cast<int>(how.flags), how.fields | STATX_TYPE, &seen) != 0) {
+            return -errno;
+        }
+        facts.kind = kind_of_mode(seen.stx_mode);
+        facts.bytes = seen.stx_size;
+        facts.modified_ns = seen.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + seen.stx_mtime.tv_nsec;
+        return 0;
     }
     int open_close(Directory at, const char* name) noexcept override {
         const int descriptor = open_at(at, name, O_RDONLY);
@@ -147,7 +177,7 @@ class PosixNames final : public Names {
             place += length;
             const bool dots = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
             if (!dots) {
-                entry = {name, type == DT_DIR, type != DT_UNKNOWN};
+                entry = {name, kind_of_listed(type)};
                 return true;
             }
         }

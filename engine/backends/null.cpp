@@ -13,6 +13,10 @@ class NullNames final : public Names {
     int make_file(Directory /*at*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
     int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
+    int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+        facts.kind = Kind::file;
+        return 0;
+    }
     int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
         return static_cast<std::int64_t>(into.size());

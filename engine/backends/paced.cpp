@@ -119,6 +119,10 @@ class PacedChannel final : public Channel, private Names {
     }
     int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
+    int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+        facts.kind = Kind::file;
+        return on_file();
+    }
     int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
         return on_bytes(into.size());

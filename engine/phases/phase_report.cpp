@@ -135,6 +135,12 @@ void PhaseRun::say(const Totals& totals) {
     if (const std::optional<Droop> droop = phase_.meta ? droop_of(totals, phase_.op) : std::nullopt) {
         end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
     }
+    if (phase_.op == plan::Op::walk) {
+        end["walk"] = {{"directories", totals.directories}, {"looked_at", totals.looked_at}};
+        if (phase_.meta->find) {
+            end["walk"]["matched"] = totals.matched;
+        }
+    }
     end["tasks"] = context_.tasks.tasks();
     if (phase_.op == plan::Op::duplex && end.contains("lanes")) {
         double sum = 0, least = 1e300, most = 0;

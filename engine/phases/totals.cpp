@@ -81,6 +81,9 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     walls += meter.wall_passed ? 1U : 0U;
     file_operations += meter.file_operations;
     entries += meter.entries;
+    directories += meter.directories;
+    looked_at += meter.looked_at;
+    matched += meter.matched;
     verify_ns = std::max(verify_ns, meter.verify_ns);
     stonewall_bytes += meter.stonewall_bytes;
     stonewall_operations += meter.stonewall_operations;
@@ -140,6 +143,9 @@ void Totals::join(const Totals& other) {
     walls += other.walls;
     file_operations += other.file_operations;
     entries += other.entries;
+    directories += other.directories;
+    looked_at += other.looked_at;
+    matched += other.matched;
     verify_ns = std::max(verify_ns, other.verify_ns);
     stonewall_bytes += other.stonewall_bytes;
     stonewall_operations += other.stonewall_operations;
@@ -155,9 +161,24 @@ void Totals::join(const Totals& other) {
 
 std::string Totals::pack() const {
     json out;
-    out["n"] = {planned_bytes,   planned_operations,   bytes[0], bytes[1],        operations[0],
-                operations[1],   short_operations,     failed,   checked_bytes,   mismatches,
-                stonewall_bytes, stonewall_operations, walls,    file_operations, entries};
+    out["n"] = {planned_bytes,
+                planned_operations,
+                bytes[0],
+                bytes[1],
+                operations[0],
+                operations[1],
+                short_operations,
+                failed,
+                checked_bytes,
+                mismatches,
+                stonewall_bytes,
+                stonewall_operations,
+                walls,
+                file_operations,
+                entries,
+                directories,
+                looked_at,
+                matched};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
     for (const Interval& interval : part) {
@@ -210,6 +231,9 @@ Totals Totals::unpack(const std::string& text) {
     totals.walls = n.at(12);
     totals.file_operations = n.at(13);
     totals.entries = n.at(14);
+    totals.directories = n.at(15);
+    totals.looked_at = n.at(16);
+    totals.matched = n.at(17);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {

@@ -3,6 +3,7 @@
 #include "phases/tree_jobs.hpp"
 
 #include "backends/backend.hpp"
+#include "phases/manifest.hpp"
 #include "phases/trees.hpp"
 #include "plan/parse.hpp"
 
@@ -121,6 +122,26 @@ bool is_made_before(const plan::Plan& plan, std::size_t index) {
                        });
 }
 
+/// When the file that a search names was modified; absent when it cannot be looked at (errno says why).
+std::optional<std::int64_t> modified_ns(const Context& context, const plan::Find& find) {
+    const std::string& name = find.newer_than_file;
+    const std::string path = name[0] == '/' ? name : context.plan.target.path + "/" + name;
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) {
+        return std::nullopt;
+    }
+    return info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
+}
+
+std::string complaint_about_search(const Context& context, const plan::Phase& phase) {
+    if (phase.op != Op::walk || !phase.meta->find || phase.meta->find->newer_than_file.empty() ||
+        modified_ns(context, *phase.meta->find)) {
+        return {};
+    }
+    return "phase " + phase.id + ": meta.find.newer_than_file is " + phase.meta->find->newer_than_file +
+           ", which cannot be looked at: " + std::strerror(errno);
+}
+
 std::string make_directory(const std::string& path) {
     if (::mkdir(path.c_str(), 0777) == 0) {
         return {};
@@ -152,6 +173,11 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
         tree->node = context.tasks.node_of(place.task);
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(place.task);
+        tree->own_file = manifest_name;
+        if (const auto& find = phase.meta->find) {
+            tree->search.emplace(*find,
+                                 find->newer_than_file.empty() ? find->newer_than_ns : modified_ns(context, *find));
+        }
         job.files = 0;
     } else {
         add_directories(context, phase, place.task, *tree);
@@ -164,6 +190,9 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
 
 std::string prepare_tree(const Context& context, std::size_t index) {
     const plan::Phase& phase = context.plan.phases[index];
+    if (std::string complaint = complaint_about_search(context, phase); !complaint.empty()) {
+        return complaint;
+    }
     const bool makes = phase.op == Op::mktree || (phase.op == Op::create && !is_made_before(context.plan, index));
     if (!context.root() || !backends::find(phase.data.backend)->traits.needs_files) {
         return {};

@@ -3,7 +3,10 @@
 // the JSON form is schema/plan, the numbering of directories and items is patterns/tree.hpp.
 #pragma once
 
+#include "plan/find.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +56,9 @@ struct Meta {
     std::uint32_t fields = 0x7ff;         ///< statx mask (STATX_BASIC_STATS)
     std::uint32_t freshness = 0;          ///< statx: AT_STATX_SYNC_AS_STAT, FORCE_SYNC or DONT_SYNC
     PathKind paths = PathKind::relative;  ///< what is handed to the kernel
-    bool look_at_all = true;              ///< walk: look at each entry, not only at its name
+    bool look_at_all = true;              ///< walk: look at each entry, not only where a condition needs it
     bool from_directory = false;          ///< walk: all of the run directory, not only the trees
+    std::optional<Find> find;             ///< walk: counts what meets these conditions
     bool sync = false;                    ///< the whole file system is synced at the end of the phase, timed
     bool by_first = false;                ///< the first task does the work of all
 };

@@ -2,6 +2,7 @@
 #include "plan/parse_meta.hpp"
 
 #include "plan/parse.hpp"
+#include "plan/parse_find.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -239,7 +240,10 @@ Meta read_meta(const Reader& in) {
     meta.paths = lookup.choice("paths", path_kinds, meta.paths);
     constexpr Choice<bool> roots[] = {{"tree", false}, {"directory", true}};
     meta.from_directory = lookup.choice("walk_from", roots, false);
-    meta.look_at_all = lookup.boolean("each_entry", true);
+    if (in.has("find")) {
+        meta.find = read_find(in.object("find"));
+    }
+    meta.look_at_all = lookup.boolean("each_entry", !meta.find);
     lookup.done();
     meta.sync = in.boolean("sync", false);
     meta.by_first = in.boolean("by_first", false);

@@ -104,6 +104,10 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
     int look(backends::Directory at, const char* name, const backends::Look& how) noexcept override {
         return timed(0, [&] { return names_->look(at, name, how); });
     }
+    int examine(backends::Directory at, const char* name, const backends::Look& how,
+                backends::Facts& facts) noexcept override {
+        return timed(0, [&] { return names_->examine(at, name, how, facts); });
+    }
     int open_close(backends::Directory at, const char* name) noexcept override {
         return timed(0, [&] { return names_->open_close(at, name); });
     }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "patterns/tree.hpp"
+#include "workloads/search.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct TreeJob {
     // walk
     WalkBoard* walk = nullptr;  ///< shared by the streams of this node
     int stream_on_node = 0, node = 0, nodes = 1;
+    std::optional<Search> search;
+    std::string own_file;  ///< of the run, in its directory: not part of what is walked
 
     /// Directories over all branches and copies.
     std::uint64_t all_directories() const { return branches.size() * shape.copies() * shape.directories(); }

@@ -76,6 +76,7 @@ void WalkStack::clear() noexcept {
 void WalkBoard::reset(int count) {
     streams = count;
     outstanding.store(1);
+    waiting.store(0);
     for (int i = 0; i < count; ++i) {
         stack(i).clear();
     }

@@ -11,8 +11,8 @@
 
 namespace sonde::workloads {
 
-/// Paths that one stream offers. The owner puts and takes at one end, thieves take at the other: what they get was
-/// found first, so it lies nearest to the root and is likely to hold the most.
+/// What one stream offers: paths of directories, and gifts (walk_stream). The owner puts and takes at one end, thieves
+/// take at the other: what they get was found first, so it lies nearest to the root and is likely to hold the most.
 class WalkStack {
  public:
     static constexpr std::uint32_t places = 128;
@@ -45,6 +45,7 @@ struct WalkBoard {
     /// Directories found and not finished, of all streams, and one for a walk that has not begun.
     std::atomic<std::int64_t> outstanding;
     int streams = 0;
+    std::atomic<int> waiting;  ///< streams that have nothing to do now
 
     static std::size_t bytes_for(int streams) { return 4096 + static_cast<std::size_t>(streams) * sizeof(WalkStack); }
     WalkStack& stack(int stream) {

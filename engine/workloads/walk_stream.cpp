@@ -4,6 +4,8 @@
 #include <time.h>
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <string_view>
 
 namespace sonde::workloads {
 
@@ -14,7 +16,13 @@ WalkStream<Time>::WalkStream(const StreamJob& job, ranks::Team& team, const mete
       tree_(*job.tree),
       meta_(*job.phase->meta),
       names_(*this->channel_->names()),
-      how_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness} {
+      how_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
+      search_(tree_.search ? &*tree_.search : nullptr) {
+    if (search_ != nullptr && !meta_.look_at_all) {
+        how_.fields = search_->fields();
+    } else if (search_ != nullptr) {
+        how_.fields |= search_->fields();
+    }
 }
 
 template <class Time>
@@ -57,11 +65,28 @@ bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
     return true;
 }
 
+/// Counts an entry, after a look at it where that is asked for. `kind` is what is known of it afterwards. False when
+/// the walk is to end.
 template <class Time>
-bool WalkStream<Time>::look(backends::Directory directory, const backends::Entry& entry) {
+bool WalkStream<Time>::meet(backends::Directory directory, const backends::Entry& entry, backends::Kind& kind) {
+    const bool unknown = entry.kind == backends::Kind::unknown;
+    bool fits = search_ != nullptr && search_->fits_name(entry.name) && (unknown || search_->fits_kind(entry.kind));
+    const bool looks = meta_.look_at_all || (search_ != nullptr && (unknown || (fits && search_->needs_facts())));
+    if (looks && !unpacking_ && !unknown && entry.kind != backends::Kind::directory &&
+        tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && give(entry)) {
+        return true;
+    }
     const std::uint64_t from = this->now();
-    const int result = meta_.look_at_all ? names_.look(directory, entry.name, how_) : 0;
-    const std::uint64_t to = this->now();
+    int result = 0;
+    if (looks && search_ != nullptr) {
+        backends::Facts facts;
+        result = names_.examine(directory, entry.name, how_, facts);
+        kind = facts.kind;
+        fits = fits && search_->fits_kind(kind) && search_->fits_facts(facts);
+    } else if (looks) {
+        result = names_.look(directory, entry.name, how_);
+    }
+    const std::uint64_t to = looks ? this->now() : from;
     if (result < 0) [[unlikely]] {
         const std::size_t length = path_.size();
         path_ += std::string("/") + entry.name;
@@ -69,23 +94,85 @@ bool WalkStream<Time>::look(backends::Directory directory, const backends::Entry
         path_.resize(length);
         return false;
     }
-    if (meta_.look_at_all) {
+    if (looks) {
         this->meter_.histogram[meters::kind_stat].add(this->time_.duration_ns(to - from));
+        ++this->meter_.looked_at;
     }
+    this->meter_.matched += fits ? 1U : 0U;
     return count_entry(from, to);
 }
 
 /// Where the listing does not tell, opening does: links are not followed.
 template <class Time>
-bool WalkStream<Time>::is_directory(backends::Directory directory, const backends::Entry& entry) {
-    if (entry.type_known) {
-        return entry.directory;
-    }
-    const backends::Directory inside = names_.enter(directory, entry.name);
+bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const char* name) {
+    const backends::Directory inside = names_.enter(directory, name);
     if (inside >= 0) {
         names_.leave(inside);
     }
     return inside >= 0;
+}
+
+// A gift is what several streams can share of one large directory: "\0", its path, and for each of some names "\0", a
+// letter for its kind, the name. It travels as paths of directories do.
+
+/// Keeps an entry for a stream that has nothing to do. False when it does not fit into a gift at all.
+template <class Time>
+bool WalkStream<Time>::give(const backends::Entry& entry) {
+    const std::size_t length = std::char_traits<char>::length(entry.name) + 2;
+    if (1 + path_.size() + length > WalkStack::longest) {
+        return false;
+    }
+    if (gift_.size() + length > WalkStack::longest && !hand_over()) {
+        return false;  // the entry is met here; the walk ends with it, as it was told to
+    }
+    if (gift_.empty()) {
+        gift_.push_back('\0');
+        gift_ += path_;
+    }
+    gift_.push_back('\0');
+    gift_.push_back(static_cast<char>('0' + static_cast<int>(entry.kind)));
+    gift_ += entry.name;
+    return true;
+}
+
+/// Offers what has been kept for others, or does it when there is no room. False when the walk is to end.
+template <class Time>
+bool WalkStream<Time>::hand_over() {
+    if (gift_.empty()) {
+        return true;
+    }
+    bool good = true;
+    tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
+    if (!own().put(gift_)) {
+        const std::string here = path_;
+        good = open_gift(gift_);
+        path_ = here;
+        tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
+    }
+    gift_.clear();
+    return good;
+}
+
+template <class Time>
+bool WalkStream<Time>::open_gift(const std::string& gift) {
+    std::size_t place = gift.find('\0', 1);
+    path_.assign(gift, 1, place - 1);
+    const backends::Directory directory = names_.enter(backends::anywhere, (tree_.root + "/" + path_).c_str());
+    bool good = directory >= 0 || leave_for("open", directory);
+    unpacking_ = true;
+    while (good && place < gift.size()) {
+        const auto kind = static_cast<backends::Kind>(gift[place + 1] - '0');
+        const char* name = gift.c_str() + place + 2;
+        backends::Kind known = kind;
+        good = meet(directory, {name, kind}, known);
+        place = std::min(gift.find('\0', place + 1), gift.size());
+    }
+    unpacking_ = false;
+    this->settle();
+    if (directory >= 0) {
+        names_.leave(directory);
+    }
+    return good;
 }
 
 template <class Time>
@@ -99,8 +186,12 @@ bool WalkStream<Time>::descend(backends::Directory directory, const backends::En
     } else {
         tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
         if (!own().put(path_)) {
-            const backends::Directory inside = names_.enter(directory, entry.name);
-            good = inside >= 0 ? walk_inside(inside, depth + 1) : leave_for("open", inside);
+            const std::string here = path_;
+            path_.resize(length);
+            good = hand_over();  // a gift holds names of one directory
+            path_ = here;
+            const backends::Directory inside = good ? names_.enter(directory, entry.name) : -EINTR;
+            good = good && (inside >= 0 ? walk_inside(inside, depth + 1) : leave_for("open", inside));
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         }
     }
@@ -108,12 +199,29 @@ bool WalkStream<Time>::descend(backends::Directory directory, const backends::En
     return good;
 }
 
+/// While directories are dealt out, all nodes list the same ones: each entry is met on one of them.
+int node_of(const char* name, int nodes) {
+    return static_cast<int>(std::hash<std::string_view>{}(name) % static_cast<std::size_t>(nodes));
+}
+
 template <class Time>
 bool WalkStream<Time>::visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth) {
-    if (counting_ && !look(directory, entry)) {
+    if (at_top_ && depth == 0 && is_own(entry.name)) {
+        return true;
+    }
+    const bool mine = !dealing_ || node_of(entry.name, tree_.nodes) == tree_.node;
+    backends::Kind kind = entry.kind;
+    if (mine && !meet(directory, entry, kind)) {
         return false;
     }
-    return !is_directory(directory, entry) || descend(directory, entry, depth);
+    if (kind == backends::Kind::unknown && opens_as_directory(directory, entry.name)) {
+        kind = backends::Kind::directory;
+    }
+    if (kind != backends::Kind::directory) {
+        return true;
+    }
+    this->meter_.directories += mine ? 1U : 0U;
+    return descend(directory, entry, depth);
 }
 
 /// Lists an entered directory and leaves it. False when the walk is to end.
@@ -135,6 +243,7 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
             good = visit(directory, entry, depth);
         }
     }
+    good = good && hand_over();
     this->settle();
     names_.leave(directory);
     return good;
@@ -143,12 +252,13 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
 template <class Time>
 bool WalkStream<Time>::walk(const std::string& path) {
     path_ = path;
+    at_top_ = path == ".";
     const backends::Directory directory = names_.enter(backends::anywhere, (tree_.root + "/" + path).c_str());
     return directory >= 0 ? walk_inside(directory, 0) : leave_for("open", directory);
 }
 
 /// The first stream of a node puts its share of the directories below the roots on its stack. With several nodes each
-/// lists the upper levels, which the first node counts, until there are enough directories to deal out.
+/// lists the upper levels, and counts its share of them, until there are enough directories to deal out.
 template <class Time>
 bool WalkStream<Time>::begin_walk() {
     std::vector<std::string> share = roots();
@@ -156,7 +266,6 @@ bool WalkStream<Time>::begin_walk() {
     bool good = true;
     if (tree_.nodes > 1) {
         dealing_ = true;
-        counting_ = tree_.node == 0;
         for (int level = 0; good && level < 8 && share.size() < enough && !share.empty(); ++level) {
             children_.clear();
             for (std::size_t i = 0; good && i < share.size(); ++i) {
@@ -166,7 +275,6 @@ bool WalkStream<Time>::begin_walk() {
             share.swap(children_);
         }
         dealing_ = false;
-        counting_ = true;
         std::vector<std::string> mine;
         for (std::size_t i = static_cast<std::size_t>(tree_.node); i < share.size();
              i += static_cast<std::size_t>(tree_.nodes)) {
@@ -205,13 +313,22 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
     }
     const std::uint64_t from = this->now();
     bool good = tree_.stream_on_node != 0 || begin_walk();
+    bool waiting = false;
     while (good && !this->told_to_stop()) {
         if (take(found_)) {
-            good = walk(found_);
+            if (waiting) {
+                tree_.walk->waiting.fetch_sub(1, std::memory_order_relaxed);
+                waiting = false;
+            }
+            good = found_[0] == '\0' ? open_gift(found_) : walk(found_);
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         } else if (tree_.walk->outstanding.load(std::memory_order_acquire) <= 0) {
             break;
         } else {
+            if (!waiting) {
+                tree_.walk->waiting.fetch_add(1, std::memory_order_relaxed);
+                waiting = true;
+            }
             constexpr timespec moment{0, 20'000};
             ::nanosleep(&moment, nullptr);
         }

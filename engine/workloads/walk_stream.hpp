@@ -29,8 +29,12 @@ class WalkStream final : public TimedStream<Time> {
     bool walk_inside(backends::Directory directory, std::size_t depth);
     bool visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
     bool descend(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
-    bool look(backends::Directory directory, const backends::Entry& entry);
-    bool is_directory(backends::Directory directory, const backends::Entry& entry);
+    bool meet(backends::Directory directory, const backends::Entry& entry, backends::Kind& kind);
+    bool opens_as_directory(backends::Directory directory, const char* name);
+    bool is_own(const char* name) const { return name[0] == '.' && tree_.own_file == name; }
+    bool give(const backends::Entry& entry);
+    bool hand_over();
+    bool open_gift(const std::string& gift);
     bool leave_for(const char* what, std::int64_t result);
     bool take(std::string& path);
     std::vector<std::byte>& buffer(std::size_t depth);
@@ -41,8 +45,11 @@ class WalkStream final : public TimedStream<Time> {
     const plan::Meta& meta_;
     backends::Names& names_;
     backends::Look how_;
-    bool counting_ = true;                        ///< false: this node only looks for its share
+    const Search* search_ = nullptr;              ///< nothing: all entries are alike
     std::string path_;                            ///< of the directory that is being walked, below the run directory
+    bool at_top_ = false;                         ///< the walk through a directory began in the run directory itself
+    std::string gift_;                            ///< names in one directory, for others to look at
+    bool unpacking_ = false;                      ///< what others gave is not given on
     std::string found_;                           ///< what was taken from a stack
     std::deque<std::vector<std::byte>> buffers_;  ///< by depth; their addresses stay
     std::vector<std::string> children_;           ///< of a directory that is dealt out

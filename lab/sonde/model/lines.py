@@ -248,6 +248,15 @@ class Droop:
 
 
 @dataclass(frozen=True)
+class Walked:
+    """What the names were that a walk found."""
+
+    directories: int = 0
+    looked_at: int = 0
+    matched: int | None = None  # None: nothing was searched for
+
+
+@dataclass(frozen=True)
 class Verified:
     """What was compared with what should be there."""
 
@@ -274,6 +283,7 @@ class PhaseEnd(Line):
     resident: float | None = None
     lanes: Any = None
     entries: int | None = None
+    walk: Walked | None = None
     droop: Droop | None = None
 
 

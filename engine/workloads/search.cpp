@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/search.hpp"
+
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <cstring>
+
+namespace sonde::workloads {
+
+Search::Search(const plan::Find& find, std::optional<std::int64_t> newer_than_ns)
+    : pattern_(find.name), type_(find.type), newer_than_ns_(newer_than_ns) {
+    const std::string& name = find.name;
+    if (name.size() > 2 && name.front() == '*' && name.back() == '*') {
+        const std::string middle = name.substr(1, name.size() - 2);
+        if (middle.find_first_of("*?[\\") == std::string::npos) {
+            inside_ = middle;
+        }
+    }
+    if (find.size_min || find.size_max) {
+        size_min_ = find.size_min.value_or(0);
+        size_max_ = find.size_max.value_or(UINT64_MAX);
+        fields_ |= STATX_SIZE;
+    }
+    if (newer_than_ns) {
+        fields_ |= STATX_MTIME;
+    }
+}
+
+bool Search::fits_name(const char* name) const noexcept {
+    if (pattern_.empty()) {
+        return true;
+    }
+    if (!inside_.empty()) {
+        return std::strstr(name, inside_.c_str()) != nullptr;
+    }
+    return ::fnmatch(pattern_.c_str(), name, 0) == 0;
+}
+
+bool Search::fits_kind(backends::Kind kind) const noexcept {
+    using backends::Kind;
+    using plan::EntryType;
+    switch (type_) {
+        case EntryType::any:
+            return true;
+        case EntryType::file:
+            return kind == Kind::file;
+        case EntryType::directory:
+            return kind == Kind::directory;
+        case EntryType::link:
+            return kind == Kind::link;
+        case EntryType::other:
+            return kind == Kind::other;
+    }
+    return false;
+}
+
+bool Search::fits_facts(const backends::Facts& facts) const noexcept {
+    return facts.bytes >= size_min_ && facts.bytes <= size_max_ &&
+           (!newer_than_ns_ || facts.modified_ns > *newer_than_ns_);
+}
+
+}  // namespace sonde::workloads

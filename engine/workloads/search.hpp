@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conditions of a search, ready to be asked for each entry of a walk: nothing here allocates.
+#pragma once
+
+#include "backends/names.hpp"
+#include "plan/find.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sonde::workloads {
+
+class Search {
+ public:
+    /// `newer_than_ns`: of a file that the plan names, or the plan's own time; absent: no such condition.
+    Search(const plan::Find& find, std::optional<std::int64_t> newer_than_ns);
+
+    bool fits_name(const char* name) const noexcept;
+    bool fits_kind(backends::Kind kind) const noexcept;
+    bool fits_facts(const backends::Facts& facts) const noexcept;
+    /// Whether the name and the kind do not decide.
+    bool needs_facts() const noexcept { return fields_ != 0; }
+    /// What statx(2) is asked for.
+    std::uint32_t fields() const noexcept { return fields_; }
+
+ private:
+    std::string pattern_;  ///< empty: any name
+    std::string inside_;   ///< the pattern is only this between two stars: a plain search, ten times faster
+    plan::EntryType type_;
+    std::uint64_t size_min_ = 0, size_max_ = UINT64_MAX;
+    std::optional<std::int64_t> newer_than_ns_;
+    std::uint32_t fields_ = 0;
+};
+
+}  // namespace sonde::workloads

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A walk that searches counts exactly what meets its conditions, looks no more than it must, and any number of tasks
+comes to the same."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import BAD_PLAN, DONE, FAILED, Engine
+from reference import Tree
+from test_trees import plan_of
+
+NAMES = ["file.01.7", "101", "ten", "0 1", "x01\n01y", "é01", "[01]", "*01*", ".01", "file.10", "a" * 250 + "01"]
+OLD, NEW = 1_000_000_000, 1_700_000_000
+
+
+@pytest.fixture
+def folder(target: Path) -> Path:
+    """A few hundred entries of every kind, half of them old, sizes 0 to 4000 B, one of them in a wide directory."""
+    top = target / "run"
+    for n in range(12):
+        below = top / f"d{n % 4}" / f"01-{n}"
+        below.mkdir(parents=True)
+        for k, name in enumerate(NAMES):
+            path = below / name
+            path.write_bytes(b"x" * (3901 if (n + k) % 3 == 0 else 100 * k))
+            os.utime(path, ns=(0, (OLD if k % 2 else NEW) * 10**9 + k))
+    (top / "wide").mkdir()
+    for n in range(700):
+        path = top / "wide" / f"w.{n}.01"
+        path.write_bytes(b"y" * (n % 5))
+        os.utime(path, ns=(0, NEW * 10**9))
+    (top / "link01").symlink_to("d0")
+    (top / "broken01").symlink_to("nowhere")
+    os.mkfifo(top / "pipe01")
+    for path in sorted(top.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            os.utime(path, ns=(0, OLD * 10**9))
+    return top
+
+
+def there(folder: Path) -> list[tuple[str, os.stat_result]]:
+    """(name, what lstat says) of all that lies below, found by Python."""
+    found = []
+    for here, folders, files in os.walk(folder):
+        found += [(name, os.lstat(os.path.join(here, name))) for name in folders + files]
+    return found
+
+
+def kind_of(seen: os.stat_result) -> str:
+    for name, holds in (("file", stat.S_ISREG), ("directory", stat.S_ISDIR), ("link", stat.S_ISLNK)):
+        if holds(seen.st_mode):
+            return name
+    return "other"
+
+
+def fits(name: str, seen: os.stat_result, find: dict[str, Any]) -> bool:
+    """The conditions as Python understands them."""
+    return (
+        fnmatch.fnmatchcase(name.replace("\n", "_"), find.get("name", "*"))
+        and find.get("type", "any") in ("any", kind_of(seen))
+        and find.get("size", seen.st_size) == seen.st_size
+        and find.get("size_min", 0) <= seen.st_size <= find.get("size_max", 1 << 62)
+        and seen.st_mtime_ns > find.get("newer_than", -1) * 10**9
+    )
+
+
+def search(engine: Engine, target: Path, find: dict[str, Any], tasks: int = 1, **lookup: Any) -> dict[str, Any]:
+    phase = {"id": "find", "op": "walk", "meta": {"find": find, "lookup": {"walk_from": "directory", **lookup}}}
+    result = engine.run(plan_of(target, Tree(), phase, tasks=tasks, target={"use_existing": True}))
+    assert result.code == DONE, result.err
+    end: dict[str, Any] = result.finished("find")
+    return end
+
+
+SEARCHES: list[dict[str, Any]] = [
+    {"name": "*01*"},
+    {"name": "*01"},
+    {"name": "01*"},
+    {"name": "file.[01]?*"},
+    {"name": "\\[01]"},
+    {"type": "file"},
+    {"type": "directory"},
+    {"type": "link", "name": "*01*"},
+    {"type": "other"},
+    {"size": 3901},
+    {"size": 0},
+    {"size_min": 500},
+    {"size_max": 500, "type": "file"},
+    {"size_min": 200, "size_max": 3900},
+    {"newer_than": NEW - 1},
+    {"newer_than": NEW, "name": "*01*"},
+    {"newer_than": OLD, "size": 3901, "name": "*01*", "type": "file"},
+    {"name": "nothing is called so"},
+]
+
+
+@pytest.mark.parametrize("find", SEARCHES, ids=str)
+def test_what_is_counted_is_what_fits(engine: Engine, target: Path, folder: Path, find: dict[str, Any]) -> None:
+    expected = there(folder)
+    plain = {**find, "name": find["name"].replace("\\[", "[[]")} if "name" in find else find
+    counts = []
+    for tasks in (1, 2, 16):
+        end = search(engine, target, find, tasks)
+        assert end["entries"] == len(expected)
+        assert end["walk"]["directories"] == sum(kind_of(seen) == "directory" for _, seen in expected)
+        counts.append(end["walk"]["matched"])
+    assert counts == [sum(fits(name, seen, plain) for name, seen in expected)] * 3
+
+
+def test_entries_are_looked_at_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
+    expected = there(folder)
+    named = sum("01" in name for name, _ in expected)
+    assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["looked_at"] == 0
+    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["looked_at"] == named
+    everything = search(engine, target, {"name": "*01*"}, each_entry=True)
+    assert everything["walk"]["looked_at"] == len(expected) == everything["latency"]["stat"]["count"]
+
+
+def test_a_file_can_say_how_new(engine: Engine, target: Path, folder: Path) -> None:
+    (target / "stamp").touch()
+    os.utime(target / "stamp", ns=(0, NEW * 10**9 + 4))
+    expected = sum(seen.st_mtime_ns > NEW * 10**9 + 4 for _, seen in there(folder))
+    assert expected > 0
+    for name in ("stamp", str(target / "stamp")):
+        assert search(engine, target, {"newer_than_file": name}, 2)["walk"]["matched"] == expected
+
+
+def test_a_file_that_is_missing_is_named_before_anything_is_walked(engine: Engine, target: Path, folder: Path) -> None:
+    phase = {"id": "find", "op": "walk", "meta": {"find": {"newer_than_file": "gone"}}}
+    result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
+    assert result.code == FAILED
+    assert "meta.find.newer_than_file is gone, which cannot be looked at: No such file" in result.sentence
+
+
+def test_a_walk_without_conditions_tells_directories_too(engine: Engine, target: Path, folder: Path) -> None:
+    phase = {"id": "walk", "op": "walk", "meta": {"lookup": {"walk_from": "directory"}}}
+    result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
+    expected = there(folder)
+    folders = sum(kind_of(seen) == "directory" for _, seen in expected)
+    assert result.finished("walk")["walk"] == {"directories": folders, "looked_at": len(expected)}
+
+
+@pytest.mark.parametrize(
+    ("find", "says"),
+    [
+        ({}, "everything would be found"),
+        ({"name": "a/b"}, "without '/'"),
+        ({"size": 1, "size_min": 1}, "is the exact size"),
+        ({"size_min": 2, "size_max": 1}, "nothing could be found"),
+        ({"newer_than": 1, "newer_than_file": "x"}, "exclude each other"),
+        ({"type": "socket"}, "one of any, file, directory, link, other"),
+        ({"nam": "x"}, "meta.find.nam is not known"),
+    ],
+)
+def test_conditions_that_make_no_sense_are_one_sentence(
+    engine: Engine, target: Path, find: dict[str, Any], says: str
+) -> None:
+    result = engine.run(plan_of(target, Tree(), {"id": "find", "op": "walk", "meta": {"find": find}}))
+    assert result.code == BAD_PLAN
+    assert says in result.sentence

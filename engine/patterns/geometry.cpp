@@ -19,6 +19,7 @@ Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share sha
       slots_per_block_(access.block / access.transfer),
       segments_(segments),
       operations_(segments * (access.block / access.transfer)),
+      slots_within_(access.within.value_or(0) / access.transfer),
       share_(share),
       key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)) {
     if (scope_ != Scope::file) {
@@ -29,6 +30,9 @@ Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share sha
 std::uint64_t Geometry::end_of_file() const noexcept {
     if (order_ == Order::stride) {
         return offset_ + (operations_ * share_.sharers - 1) * stride_ + transfer_;
+    }
+    if (slots_within_ > 0) {
+        return offset_ + slots_within_ * transfer_;
     }
     const std::uint64_t blocks = segments_ * share_.sharers;
     return offset_ + (blocks - 1) * pitch_ + slots_per_block_ * transfer_;
@@ -52,6 +56,9 @@ Permutation Geometry::permutation_for(std::uint64_t pass) const {
 
 std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const noexcept {
     const std::uint64_t bits = mix64(mix64(key_ + pass) ^ (i + share_.index * 0xd1342543de82ef95ULL));
+    if (slots_within_ > 0) {
+        return offset_ + scale(bits, slots_within_) * transfer_;
+    }
     if (scope_ == Scope::block) {
         return slot_offset(i / slots_per_block_ * slots_per_block_ + scale(bits, slots_per_block_), share_.index);
     }

@@ -5,7 +5,8 @@
 // gap G, transfer T, m = B / T slots a block and S segments, slot (g, j) of the task starts at
 //     offset + g * sharers * (B + G) + index * (B + G) + j * T          (sequential, reverse, random)
 //     offset + (k * sharers + index) * stride,  k = g * m + j            (stride)
-// which is IOR's geometry with offset = gap = 0. One pass of a task is S * m operations.
+// which is IOR's geometry with offset = gap = 0. Random drawing `within` W bytes: offset + k * T, k < W / T. One pass
+// of a task is S * m operations.
 #pragma once
 
 #include "patterns/permutation.hpp"
@@ -58,6 +59,8 @@ class Geometry {
     plan::Scope scope_;
     std::uint64_t transfer_, pitch_, offset_, stride_;  ///< pitch = block + gap
     std::uint64_t slots_per_block_, segments_, operations_;
+    std::uint64_t
+        slots_within_;  ///< that may be drawn, one beside the other from the offset on; 0: those of the blocks
     Share share_;
     std::uint64_t key_;
 };

@@ -42,7 +42,7 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
     const auto key = [](const plan::Access& x, std::uint64_t segments) {
         const bool random = x.order == plan::Order::random_permute || x.order == plan::Order::random_replace;
         return std::tuple(x.transfer, x.block, segments, x.order, random ? x.scope : plan::Scope::task, x.stride, x.gap,
-                          x.offset, random ? x.seed : 0);
+                          x.offset, random ? x.seed : 0, x.within.value_or(0));
     };
     return key(a, segments_a) == key(b, segments_b);
 }

@@ -136,6 +136,16 @@ Access read_access(const Reader& in) {
     access.gap = in.bytes("gap", 0);
     access.offset = in.bytes("offset", 0);
     access.seed = static_cast<std::uint64_t>(in.integer("seed", 1, 0, INT64_MAX));
+    if (in.has("within")) {
+        access.within = in.bytes("within", 0);
+        if (access.order != Order::random_replace) {
+            in.fail("within", "is only used with order = \"random_replace\"");
+        }
+        if (access.transfer == 0 || *access.within < access.transfer || *access.within % access.transfer != 0) {
+            in.fail("within", "is " + std::to_string(*access.within) + " B, but must be a multiple of transfer (" +
+                                  std::to_string(access.transfer) + " B)");
+        }
+    }
     if (in.has("read_ratio")) {
         access.read_ratio = in.number("read_ratio", 0.5, 0.0, 1.0);
     }

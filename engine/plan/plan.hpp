@@ -80,6 +80,7 @@ struct Access {
     Bytes gap = 0;              ///< unused bytes after every block
     Bytes offset = 0;           ///< of the first byte in each file
     std::uint64_t seed = 1;
+    std::optional<Bytes> within;       ///< order random_replace: drawn from so many bytes of each file, whoever made it
     std::optional<double> read_ratio;  ///< op mixed: share of reads, 0..1
 };
 

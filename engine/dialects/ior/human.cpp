@@ -52,7 +52,7 @@ class Human final : public Layout {
         const Settings& s = *test.settings;
         value("TestID", std::to_string(test.number));
         value("StartTime", test.began);
-        const std::string file = first_file(s);
+        const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.known) {
             value("Path", file);
             out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",

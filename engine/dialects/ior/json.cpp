@@ -197,7 +197,7 @@ class Json final : public Layout {
     void begin_test(const Test& test) override {
         const Settings& s = *test.settings;
         ordered_json entry{{"TestID", test.number}, {"StartTime", test.began}};
-        const std::string file = first_file(s);
+        const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.known) {
             entry["Path"] = file;
             entry["Capacity"] = use.capacity;

@@ -3,14 +3,27 @@
 
 #include "plan/parse.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 namespace sonde::dialects::ior {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// Bytes of the smallest of the files that a test reads, in whole transfers; 0 when one is missing or too small.
+std::int64_t smallest_file(const Settings& s, const Crowd& crowd) {
+    std::int64_t least = INT64_MAX;
+    for (int task = 0; task < (s.file_per_process ? crowd.used(s) : 1); ++task) {
+        struct stat info {};
+        const std::string path = file_of_task(s, task) + (s.multiple_files ? ".0" : "");
+        least = ::stat(path.c_str(), &info) == 0 ? std::min<std::int64_t>(least, info.st_size) : 0;
+    }
+    return least / s.transfer * s.transfer;
+}
 
 std::vector<std::string> paths_of(const std::string& file) {
     std::vector<std::string> paths;
@@ -89,13 +102,17 @@ ordered_json payload_of(const Settings& s, std::int64_t now) {
     return {{"kind", kinds[static_cast<int>(s.packet)]}, {"seed", static_cast<std::uint32_t>(signature)}};
 }
 
-ordered_json access_of(const Settings& s, std::int64_t now) {
+ordered_json access_of(const Settings& s, const Crowd& crowd, std::int64_t now) {
     ordered_json access{{"transfer", s.transfer}, {"block", s.block}, {"segments", s.segments}};
     if (s.random_offset > 0) {
         const std::int64_t seed = s.random_offset_seed == -1 ? now : s.random_offset_seed;
         access["order"] = s.random_offset == 1 ? "random_permute" : "random_replace";
         access["scope"] = !s.file_per_process ? "file" : s.random_offset == 1 ? "block" : "task";
         access["seed"] = static_cast<std::uint32_t>(seed);
+        // Drawn with repetition from what there is, also when that is less than the transfers asked for.
+        if (const std::int64_t there = s.random_offset > 1 && !s.write ? smallest_file(s, crowd) : 0; there > 0) {
+            access["within"] = there;
+        }
     }
     return access;
 }
@@ -273,13 +290,19 @@ class Steps {
 
 }  // namespace
 
-std::string first_file(const Settings& s) {
-    std::string path = paths_of(s.file).front();
-    if (s.file_per_process && s.unique_directory) {
-        const std::size_t slash = path.rfind('/');
-        path.insert(slash == std::string::npos ? 0 : slash + 1, "0/");
+std::string file_of_task(const Settings& s, int task) {
+    const std::vector<std::string> paths = paths_of(s.file);
+    if (!s.file_per_process) {
+        return paths.front();
     }
-    return path + (s.file_per_process ? ".00000000" : "");
+    std::string path = paths[static_cast<std::size_t>(task) % paths.size()];
+    if (s.unique_directory) {
+        const std::size_t slash = path.rfind('/');
+        path.insert(slash == std::string::npos ? 0 : slash + 1, std::to_string(task) + "/");
+    }
+    char number[16];
+    std::snprintf(number, sizeof number, ".%08d", task);
+    return path + number;
 }
 
 std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repetition) {
@@ -329,7 +352,7 @@ Translation translate(const Settings& s, const Crowd& crowd, int number, std::in
     if (s.unique_directory) {
         files["directories"] = "per_task";
     }
-    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, now)}};
+    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, crowd, now)}};
     if (const ordered_json io = io_of(s); !io.empty()) {
         data["io"] = io;
     }

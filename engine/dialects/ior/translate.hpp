@@ -42,8 +42,8 @@ struct Translation {
 Translation translate(const Settings& settings, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status);
 
-/// The name of the file that a task uses first, as IOR shows it.
-std::string first_file(const Settings& settings);
+/// The name of the file that a task uses, without the number of the repetition (-m).
+std::string file_of_task(const Settings& settings, int task = 0);
 
 /// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
 std::vector<int> shuffled_owners(const Settings& settings, const Crowd& crowd, int repetition);

@@ -192,6 +192,11 @@ PHASES = [
     wrong("read_ratio is missing", phases=phases({"id": "m", "op": "mixed"})),
     wrong("lanes must be two", phases=phases({"id": "d", "op": "duplex"})),
     wrong("need files.mapping", phases=phases({"id": "d", "op": "duplex", "lanes": LANES})),
+    wrong("within is only used with order", data__access={"within": 4096}),
+    wrong(
+        ("within is 5000 B", "a multiple of transfer"),
+        data__access={"transfer": 4096, "segments": 1, "order": "random_replace", "within": 5000},
+    ),
     wrong('lanes are only used with op = "duplex"', phases=[{"id": "w", "op": "write", "lanes": LANES}]),
     wrong("phases[1].access.transfer is", phases=phases({"id": "r", "op": "read", "access": {"transfer": None}})),
 ]

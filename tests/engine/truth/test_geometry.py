@@ -356,3 +356,14 @@ def test_files_have_orders_of_their_own(engine_path: Path, scope: str) -> None:
     orders = [tuple(offsets) for of_task in told.values() for offsets in of_task.values()]
     assert len(orders) == 12
     assert len(set(orders)) == 12
+
+
+@pytest.mark.parametrize("mapping", ["shared", "per_task"])
+def test_draws_within_a_part_reach_all_of_it_and_nothing_else(engine_path: Path, mapping: str) -> None:
+    """1,000 draws of each of four tasks from 20 slots: the chance to miss one is 2e-21."""
+    plan = fixed("random_replace", "task", block=4096, segments=1000, within=20 * 4096, offset=8192)
+    plan["data"]["files"]["mapping"] = mapping
+    for of_task in touched(engine_path, plan)["write"].values():
+        [offsets] = of_task.values()
+        assert len(offsets) == 1000
+        assert set(offsets) == {8192 + slot * 4096 for slot in range(20)}

@@ -133,3 +133,14 @@ def test_published_command_lines_run(words: str, engine_path: Path, tmp_path: Pa
     assert all(one["xsizeMiB"] * (1 << 20) == pytest.approx(2 * size) for one in answer["summary"])
     if "-k" in words:
         assert (tmp_path / "D.00000001").stat().st_size == size
+
+
+def test_random_reads_go_on_in_files_that_are_smaller_than_what_is_asked_for(engine_path: Path, tmp_path: Path) -> None:
+    """The command line of IO500's random reads asks for 40 GB of each file, whatever its size."""
+    assert ior(engine_path, "-w -k -F -G 7 -t 4k -b 1m -o f", tmp_path, 2).returncode == 0
+    (tmp_path / "r").unlink()
+    words = "-r -k -F -G 7 -z -z -t=4096 -b=4096 -s=3000 -O stoneWallingWearOut=1 -D 100 -C -Q 2 -o f"
+    result = ior(engine_path, words, tmp_path, 2)
+    assert result.returncode == 0, result.stderr
+    (end,) = [line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"]
+    assert end["ops"]["done"] == 6000

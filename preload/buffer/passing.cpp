@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/passing.hpp"
 
+#include "system/oldest_libc.hpp"
 #include "system/raw.hpp"
 
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <cerrno>
 #include <iterator>
+
+SONDE_OLDEST(pthread_key_create);
+SONDE_OLDEST(pthread_setspecific);
 
 namespace sonde::buffer {
 

@@ -3,9 +3,13 @@
 // the first work there is, and block every signal: the program's handlers run in the program's threads.
 #include "buffer/inside.hpp"
 #include "system/clock.hpp"
+#include "system/oldest_libc.hpp"
 
 #include <algorithm>
 #include <csignal>
+
+SONDE_OLDEST(pthread_create);
+SONDE_OLDEST(pthread_attr_setstacksize);
 
 namespace sonde::buffer {
 
@@ -88,10 +92,10 @@ void start_threads() noexcept {
     if (crew.started > 0 || crew.failed || state.settings->limits.threads == 0) {
         return;
     }
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // All but the two that libc needs in every thread (setuid() waits for them): 32 and 33, bits 31 and 32.
+    const std::uint64_t all = ~(std::uint64_t{3} << 31U);
+    std::uint64_t before = 0;
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&all), raw::number(&before), sizeof(all));
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -105,7 +109,7 @@ void start_threads() noexcept {
         ++crew.started;
     }
     pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&before), 0, sizeof(before));
 }
 
 }  // namespace

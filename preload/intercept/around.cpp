@@ -2,10 +2,13 @@
 // Calls that the kernel does, on files that it must see as the program does: syncing, mapping, copying inside the
 // kernel, asynchronous I/O, limits.
 #include "intercept/errors.hpp"
+#include "system/oldest_libc.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <new>
+
+SONDE_OLDEST(pthread_testcancel);
 
 namespace {
 

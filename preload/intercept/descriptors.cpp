@@ -2,15 +2,21 @@
 // The life of descriptors after they were opened.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
+#include "system/oldest_libc.hpp"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/socket.h>
 #include <algorithm>
+
+SONDE_OLDEST(pthread_testcancel);
 
 namespace {
 
 using namespace sonde;
+
+// Flags of close_range(), which older headers do not have.
+constexpr unsigned close_range_unshare = 1U << 1U;
+constexpr unsigned close_range_cloexec = 1U << 2U;
 
 int highest() noexcept {
     return std::max(buffer::highest_descriptor(), trace::highest_descriptor());
@@ -153,10 +159,10 @@ int wrap___close(int fd) {
     return close_one(fd, [=] { return NEXT(__close)(fd); });
 }
 int wrap_close_range(unsigned first, unsigned last, int flags) {
-    if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) != 0 || first > last) {
+    if ((static_cast<unsigned>(flags) & close_range_cloexec) != 0 || first > last) {
         return NEXT(close_range)(first, last, flags);
     }
-    if ((static_cast<unsigned>(flags) & CLOSE_RANGE_UNSHARE) != 0) {
+    if ((static_cast<unsigned>(flags) & close_range_unshare) != 0) {
         buffer::retire("the program split its table of descriptors");
     }
     // In pieces around our own.

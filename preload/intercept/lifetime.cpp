@@ -3,6 +3,7 @@
 
 #include "intercept/errors.hpp"
 #include "system/memory.hpp"
+#include "system/oldest_libc.hpp"
 #include "system/text.hpp"
 
 #include <dlfcn.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 
 extern "C" char** environ;
+SONDE_OLDEST(dlsym);
 
 namespace sonde::intercept {
 

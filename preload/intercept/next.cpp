@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/next.hpp"
 
+#include "system/oldest_libc.hpp"
+#include "system/raw.hpp"
+
 #include <dlfcn.h>
 #include <cerrno>
+
+SONDE_OLDEST(dlsym);
+SONDE_OLDEST(dladdr);
+SONDE_OLDEST(dlopen);
+SONDE_OLDEST(dlclose);
 
 namespace sonde::intercept {
 
@@ -19,6 +27,36 @@ long not_there() {
     return -1;
 }
 
+long answer(long result) noexcept {
+    if (result < 0) {
+        errno = static_cast<int>(-result);
+        return -1;
+    }
+    return result;
+}
+
+// Programs reach these by syscall() before libc has a function of the name.
+int openat2_of_kernel(int at, const char* path, const void* how, std::size_t bytes) {
+    return static_cast<int>(
+        answer(raw::call(SYS_openat2, at, raw::number(path), raw::number(how), static_cast<long>(bytes))));
+}
+
+int close_range_of_kernel(unsigned first, unsigned last, int flags) {
+    return static_cast<int>(answer(raw::call(SYS_close_range, first, last, flags)));
+}
+
+/// For a call that no library behind us has.
+void* stand_in_for(Name name) noexcept {
+    switch (name) {
+        case Name::call_openat2:
+            return reinterpret_cast<void*>(&openat2_of_kernel);
+        case Name::call_close_range:
+            return reinterpret_cast<void*>(&close_range_of_kernel);
+        default:
+            return reinterpret_cast<void*>(&not_there);
+    }
+}
+
 }  // namespace
 
 constinit void* found[static_cast<unsigned>(Name::count)] = {};
@@ -28,7 +66,7 @@ void* look_up(Name name) noexcept {
     void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
     errno = kept;
     if (got == nullptr) {
-        return reinterpret_cast<void*>(&not_there);  // not kept: a library that is loaded later may bring it
+        return stand_in_for(name);  // not kept: a library that is loaded later may bring it
     }
     __atomic_store_n(&found[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
     return got;

@@ -14,7 +14,7 @@ enum class Name : unsigned {
 };
 
 extern void* found[static_cast<unsigned>(Name::count)];
-/// Looks the name up. For a call that no library behind us has: a function that fails with ENOSYS.
+/// Looks the name up. For a call that no library behind us has: one that asks the kernel, or fails with ENOSYS.
 void* look_up(Name name) noexcept;
 /// For functions of libraries that a program may load later, out of sight of everybody else (an MPI module, a package
 /// of Python): also looks where the object of the `caller` would have found it.

@@ -4,7 +4,7 @@
 #include "intercept/lifetime.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <new>
 
 namespace sonde::intercept {
 
@@ -74,6 +74,11 @@ int open_at(int at, Path path, int flags, Real real) {
     return intercept::opened(real(), flags, path, began);
 }
 
+/// The beginning of the kernel's struct open_how, which older headers do not have.
+struct Wanted {
+    std::uint64_t flags, mode, resolve;
+};
+
 constexpr int temporary = O_RDWR | O_CREAT | O_EXCL;
 
 template <class Real>
@@ -116,7 +121,7 @@ int wrap___openat64_2(int at, Path path, int flags) {
     return open_at(at, path, flags, [=] { return NEXT(__openat64_2)(at, path, flags); });
 }
 int wrap_openat2(int at, Path path, const void* how, size_t bytes) {
-    const auto* wanted = static_cast<const open_how*>(how);
+    const auto* wanted = static_cast<const Wanted*>(how);
     const int flags = wanted != nullptr && bytes >= sizeof(*wanted) ? static_cast<int>(wanted->flags) : O_PATH;
     return open_at(at, path, flags, [=] { return NEXT(openat2)(at, path, how, bytes); });
 }

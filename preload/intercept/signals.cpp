@@ -24,6 +24,8 @@ struct Wanted {
 };
 constinit Wanted wanted[most_signals];
 thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))) = 0;
+thread_local bool mask_changed __attribute__((tls_model("initial-exec"))) = false;
+thread_local std::uint64_t noted __attribute__((tls_model("initial-exec"))) = 0;  ///< put off without a frame
 
 bool is_fault(int number) noexcept {
     return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
@@ -32,7 +34,15 @@ bool is_fault(int number) noexcept {
 
 void let_in() {
     system::thread_state.put_off = false;
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&mask_before), 0, kernel_mask_bytes);
+    while (noted != 0) {
+        const int number = __builtin_ctzll(noted) + 1;
+        noted &= noted - 1;
+        raw::call(SYS_tgkill, raw::call(SYS_getpid), raw::call(SYS_gettid), number);
+    }
+    if (mask_changed) {
+        mask_changed = false;
+        raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&mask_before), 0, kernel_mask_bytes);
+    }
 }
 
 void put_off(int number, bool details, siginfo_t* info, void* context) noexcept {
@@ -42,10 +52,11 @@ void put_off(int number, bool details, siginfo_t* info, void* context) noexcept 
         raw::call(SYS_tgkill, pid, thread, number);
     }
     auto* interrupted = static_cast<ucontext_t*>(context);
-    if (!system::thread_state.put_off) {
+    if (!mask_changed) {
         std::memcpy(&mask_before, &interrupted->uc_sigmask, kernel_mask_bytes);
-        system::thread_state.put_off = true;
+        mask_changed = true;
     }
+    system::thread_state.put_off = true;
     std::memset(&interrupted->uc_sigmask, 0xFF, kernel_mask_bytes);  // in force when this handler returns
 }
 
@@ -66,6 +77,18 @@ void stand_in(int number, siginfo_t* info, void* context) {
     }
 }
 
+/// For the moment between signal() of libc and ours: without SA_SIGINFO there may be no details and no frame.
+void stand_in_plain(int number) {
+    if (system::Critical::inside() && !is_fault(number)) {
+        noted |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
+        system::thread_state.put_off = true;
+        return;
+    }
+    if (void* handler = wanted[number].handler.load(std::memory_order_acquire)) {
+        reinterpret_cast<void (*)(int)>(handler)(number);
+    }
+}
+
 bool needed(int number) noexcept {
     return (buffer::table != nullptr || trace::on()) && number > 0 && number < most_signals;
 }
@@ -75,8 +98,22 @@ bool is_handler(const void* one) noexcept {
            one != reinterpret_cast<void*>(SIG_ERR);
 }
 
-void* stand_in_address() noexcept {
-    return reinterpret_cast<void*>(&stand_in);
+bool is_stand_in(const void* one) noexcept {
+    return one == reinterpret_cast<void*>(&stand_in) || one == reinterpret_cast<void*>(&stand_in_plain);
+}
+
+/// The kernel then calls stand_in() with all that it needs, and does not forget it after one signal. x86-64 hands over
+/// the interrupted frame in any case, aarch64 only with SA_SIGINFO.
+void set_stand_in(struct sigaction& action) noexcept {
+    action.sa_sigaction = stand_in;
+    action.sa_flags = (action.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
+}
+
+/// What the program would have found without us.
+void show(struct sigaction& found, void* handler, bool once, bool details) noexcept {
+    found.sa_handler = reinterpret_cast<void (*)(int)>(handler);
+    found.sa_flags = (found.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
+    found.sa_flags |= details ? SA_SIGINFO : 0;
 }
 
 template <class Real>
@@ -97,14 +134,12 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
             one.details.store((action->sa_flags & SA_SIGINFO) != 0, std::memory_order_relaxed);
             one.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0, std::memory_order_relaxed);
             one.handler.store(handler, std::memory_order_release);
-            changed.sa_sigaction = stand_in;
-            changed.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+            set_stand_in(changed);
         }
     }
     const int done = real(action != nullptr ? &changed : nullptr, before);
-    if (done == 0 && before != nullptr && reinterpret_cast<void*>(before->sa_handler) == stand_in_address()) {
-        before->sa_handler = reinterpret_cast<void (*)(int)>(old_handler);
-        before->sa_flags |= old_once ? static_cast<int>(SA_RESETHAND) : 0;
+    if (done == 0 && before != nullptr && is_stand_in(reinterpret_cast<void*>(before->sa_handler))) {
+        show(*before, old_handler, old_once, old_details);
     }
     if (done != 0 && action != nullptr) {
         one.handler.store(old_handler, std::memory_order_release);
@@ -129,19 +164,16 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
         one.once.store(once, std::memory_order_relaxed);
         one.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
     }
-    const Handler before = real(ours ? reinterpret_cast<Handler>(stand_in_address()) : handler);
+    const Handler before = real(ours ? stand_in_plain : handler);
     if (before == SIG_ERR && ours) {
         one.handler.store(old_handler, std::memory_order_release);
     }
-    if (once && ours && before != SIG_ERR) {
-        // The kernel would forget our stand-in with the first signal, also with one that is put off.
-        struct sigaction now {};
-        if (NEXT(sigaction)(number, nullptr, &now) == 0) {
-            now.sa_flags &= ~static_cast<int>(SA_RESETHAND);
-            NEXT(sigaction)(number, &now, nullptr);
-        }
+    struct sigaction now {};
+    if (ours && before != SIG_ERR && NEXT(sigaction)(number, nullptr, &now) == 0) {
+        set_stand_in(now);
+        NEXT(sigaction)(number, &now, nullptr);
     }
-    return reinterpret_cast<void*>(before) == stand_in_address() ? reinterpret_cast<Handler>(old_handler) : before;
+    return is_stand_in(reinterpret_cast<void*>(before)) ? reinterpret_cast<Handler>(old_handler) : before;
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // read, write, lseek and their kin.
 #include "intercept/errors.hpp"
+#include "system/oldest_libc.hpp"
 
 #include <climits>
+
+SONDE_OLDEST(pthread_testcancel);
 
 namespace {
 

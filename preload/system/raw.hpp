@@ -5,6 +5,22 @@
 
 #include <sys/syscall.h>
 
+// Younger than the oldest kernel headers that we are built with; the same numbers on all machines.
+#ifndef SYS_io_uring_setup
+#define SYS_io_uring_setup 425
+#define SYS_io_uring_enter 426
+#define SYS_io_uring_register 427
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
 namespace sonde::raw {
 
 /// Result of the kernel: >= 0, or a negative errno.

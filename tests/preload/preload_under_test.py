@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs with and without the preload library."""
+"""Runs programs with and without the preload library.
+
+Also on another machine or libc than this one: $SONDE_TEST_CC compiles for it and $SONDE_TEST_RUNNER runs the result,
+for example an emulator ("qemu-aarch64-static -L /usr/aarch64-linux-gnu") or the loader of an older glibc.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "libsonde-preload.so"
 LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
+RUNNER = os.environ.get("SONDE_TEST_RUNNER", "").split()
 OURS = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SONDE_IOBUF_LINES", "SONDE_TRACE")
 
 
@@ -47,7 +52,7 @@ class Preload:
     def run(self, command: Sequence[str | Path], cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
         """One run under the library; what it prints is text."""
         return subprocess.run(
-            [str(word) for word in command],
+            [*RUNNER, *(str(word) for word in command)],
             cwd=cwd,
             env=self.environment(**variables),
             capture_output=True,
@@ -65,7 +70,7 @@ class Preload:
         else:
             plain = {name: value for name, value in os.environ.items() if name not in OURS}
             done = subprocess.run(
-                [str(word) for word in command],
+                [*RUNNER, *(str(word) for word in command)],
                 cwd=cwd,
                 env=plain,
                 capture_output=True,

@@ -100,3 +100,28 @@ def test_nothing_but_libc_is_needed(preload: Preload) -> None:
     shown = subprocess.run(["readelf", "-d", preload.library], capture_output=True, text=True, check=True).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", shown))
     assert needed <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+OLDEST_GLIBC = (2, 28)
+# Symbol -> why a newer glibc than the oldest cannot be avoided for it. Empty, and meant to stay so.
+NEWER: dict[str, str] = {}
+
+
+def test_it_loads_on_the_oldest_glibc_that_is_promised(preload: Preload) -> None:
+    """No version of a symbol that it asks for is younger, wherever it was built."""
+    objdump = shutil.which("objdump")
+    if objdump is None:
+        pytest.skip("there is no objdump here")
+    shown = subprocess.run([objdump, "-T", preload.library], capture_output=True, text=True, check=True).stdout
+    asked = re.findall(r"\*UND\*.*\bGLIBC_([0-9.]+)\)?\s+(\w+)$", shown, re.MULTILINE)
+    assert len(asked) > 10
+    younger = {
+        f"{name} (GLIBC_{version})"
+        for version, name in asked
+        if tuple(int(part) for part in version.split(".")) > OLDEST_GLIBC and name not in NEWER
+    }
+    assert younger == set()
+    # Before glibc 2.34 these hold what is in libc now.
+    needed = subprocess.run(["readelf", "-d", preload.library], capture_output=True, text=True, check=True).stdout
+    assert "[libdl.so.2]" in needed
+    assert "[libpthread.so.0]" in needed

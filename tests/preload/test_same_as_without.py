@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from preload_under_test import Preload
+from preload_under_test import RUNNER, Preload
 
 Program = Callable[[str], Path]
 
@@ -50,7 +50,9 @@ SCENARIOS = [
     "threads_one_offset",
     "cancels",
     "interrupted",
+    "asks_handlers",
     "locks",
+    "by_number",
     "closed_stderr",
 ]
 
@@ -83,5 +85,5 @@ def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenar
 
 
 def test_all_scenarios_are_run(program: Program) -> None:
-    listed = subprocess.run([program("hazards"), "--list"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run([*RUNNER, program("hazards"), "--list"], capture_output=True, text=True, check=True).stdout
     assert listed.split() == SCENARIOS

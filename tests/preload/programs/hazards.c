@@ -19,6 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 34)  // the same call of the kernel
+#define close_range(first, last, flags) (int)syscall(436, first, last, flags)
+#define closefrom(first) syscall(436, first, ~0U, 0)
+#endif
+
 extern char** environ;
 static char record[1000];
 
@@ -380,6 +385,29 @@ static void interrupted(void) {
     printf("%ld %d\n", others, marks == signals);
     unlink("lines");
 }
+static void asks_handlers(void) {  // by one way set, by another asked for
+    struct sigaction found, details = {.sa_handler = on_signal, .sa_flags = SA_SIGINFO | SA_RESETHAND};
+    memset(&found, 0, sizeof(found));
+    shared_fd = open_new("lines");
+    printf("%d\n", signal(SIGUSR1, on_signal) == SIG_DFL);
+    sigaction(SIGUSR1, NULL, &found);
+    printf("%d %x\n", found.sa_handler == on_signal, (unsigned)found.sa_flags);
+    sigaction(SIGUSR1, &details, &found);
+    printf("%d %x\n", found.sa_handler == on_signal, (unsigned)found.sa_flags);
+    sigaction(SIGUSR1, NULL, &found);
+    printf("%d %x\n", found.sa_handler == on_signal, (unsigned)found.sa_flags);
+    raise(SIGUSR1);
+    sigaction(SIGUSR1, NULL, &found);
+    printf("%d %d\n", found.sa_handler == SIG_DFL, (int)signals);
+    struct itimerval timer = {{0, 300}, {0, 300}};
+    signal(SIGALRM, on_signal);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    put(shared_fd, 100000, 'r');
+    memset(&timer, 0, sizeof(timer));
+    setitimer(ITIMER_REAL, &timer, NULL);
+    printf("%d\n", size_of("lines") == 100000 * 1000 + 10 * signals);
+    unlink("lines");
+}
 static void locks(void) {  // two processes count in one file, each under a lock
     int fd = open_new("counter");
     write(fd, "00000", 5);
@@ -406,6 +434,14 @@ static void locks(void) {  // two processes count in one file, each under a lock
     fd = open("counter", O_RDONLY);
     printf("%ld %s\n", (long)read(fd, text, 5), text);
 }
+static void by_number(void) {  // calls that libc has no name for, or had none once
+    struct { unsigned long flags, mode, resolve; } how = {O_RDWR | O_CREAT, 0644, 0};
+    int fd = (int)syscall(437, AT_FDCWD, "out", &how, sizeof(how));
+    put(fd, 30, 'a');
+    printf("%d %ld\n", fd >= 0, size_of("out"));
+    printf("%ld\n", syscall(436, fd, fd, 0));
+    printf("%zd %ld\n", write(fd, "x", 1), size_of("out"));
+}
 static void closed_stderr(void) { put(open_new("out"), 30, 'a'); close(2); close(1); }
 
 static const struct { const char* name; void (*run)(void); } scenarios[] = {
@@ -415,8 +451,9 @@ static const struct { const char* name; void (*run)(void); } scenarios[] = {
     {"sends_descriptor", sends_descriptor}, {"closes_all", closes_all}, {"to_stdout", to_stdout},
     {"streams_too", streams_too}, {"opens_again", opens_again}, {"appends", appends}, {"replaces_file", replaces_file},
     {"maps", maps}, {"refuses", refuses}, {"limited", limited}, {"threads", threads},
-    {"threads_one_offset", threads_one_offset}, {"cancels", cancels}, {"interrupted", interrupted}, {"locks", locks},
-    {"closed_stderr", closed_stderr},
+    {"threads_one_offset", threads_one_offset}, {"cancels", cancels}, {"interrupted", interrupted},
+    {"asks_handlers", asks_handlers}, {"locks", locks},
+    {"by_number", by_number}, {"closed_stderr", closed_stderr},
 };
 
 int main(int argc, char** argv) {

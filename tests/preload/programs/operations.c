@@ -48,7 +48,7 @@ static uint64_t sum(const char* data, long bytes) {
     return hash;
 }
 static void say(const char* what, long result) {
-    printf("%ld %s = %ld%s%s\n", step, what, result, result < 0 ? " " : "", result < 0 ? strerrorname_np(errno) : "");
+    printf("%ld %s = %ld%s%s\n", step, what, result, result < 0 ? " " : "", result < 0 ? strerror(errno) : "");
 }
 static void fill(long bytes) {
     for (long i = 0; i < bytes; i += 8) {

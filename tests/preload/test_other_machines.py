@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library for aarch64, built with a cross compiler and run in an emulator: a program cannot tell there either.
+
+An emulator says nothing about how that machine orders its accesses to memory, so this replaces no run on a real one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from preload_under_test import NAME, ROOT
+
+COMPILER = "aarch64-linux-gnu-g++"
+EMULATOR = "qemu-aarch64-static"
+LIBRARIES = Path("/usr/aarch64-linux-gnu")
+# As in preload/CMakeLists.txt, which builds for the machine it runs on.
+FLAGS = (
+    "-std=c++20 -O1 -fPIC -Wall -Wextra -Werror -D_GNU_SOURCE -D_LARGEFILE64_SOURCE -fno-exceptions -fno-rtti"
+    " -fno-threadsafe-statics -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector"
+)
+LINK = "-shared -nodefaultlibs -Wl,-z,now -Wl,-z,defs -Wl,--no-as-needed"
+
+
+# One of each: what is hard with small pages, and a random list of calls.
+CHOICE = "(small and hard) or (list_of_calls and 1-tiny)"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for needed in (COMPILER, EMULATOR):
+        if shutil.which(needed) is None:
+            pytest.skip(f"there is no {needed} here")
+    folder = tmp_path_factory.mktemp("aarch64")
+
+    def compiled(numbered: tuple[int, Path]) -> str:
+        number, source = numbered
+        made = f"{number}.o"
+        command = [COMPILER, *FLAGS.split(), f"-I{ROOT}/preload", "-c", str(source), "-o", made]
+        subprocess.run(command, cwd=folder, check=True)
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        objects = list(several.map(compiled, enumerate(sorted((ROOT / "preload").rglob("*.cpp")))))
+    old = [str(LIBRARIES / "lib" / name) for name in ("libdl.so.2", "libpthread.so.0")]
+    link = [COMPILER, *LINK.split(), "-o", NAME, *objects, *old, "-Wl,--as-needed", "-lc", "-lgcc"]
+    subprocess.run(link, cwd=folder, check=True)
+    return folder / NAME
+
+
+def test_a_program_on_aarch64_cannot_tell(library: Path) -> None:
+    tests = Path(__file__).with_name("test_same_as_without.py")
+    environment = {
+        **os.environ,
+        "SONDE_PRELOAD": str(library),
+        "SONDE_TEST_CC": "aarch64-linux-gnu-gcc",
+        "SONDE_TEST_RUNNER": f"{EMULATOR} -L {LIBRARIES}",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests), "-k", CHOICE]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "skipped" not in done.stdout

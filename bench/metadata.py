@@ -131,7 +131,7 @@ def million(base: Path, program: Path, items: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Cost of operations on names.")
-    parser.add_argument("--on", action="append", type=Path, required=True, help="directory to measure in; several")
+    parser.add_argument("--on", action="append", type=Path, help="directory to measure in; several (default: /dev/shm)")
     parser.add_argument("--engine", type=Path, help="sonde-engine; default: the newest in build/")
     parser.add_argument("--raw", type=Path, help="sonde-bench-raw; default: the newest in build/")
     parser.add_argument("--rounds", type=int, default=15)
@@ -140,7 +140,7 @@ def main() -> None:
     words = parser.parse_args()
     program = (words.engine or newest("engine/sonde-engine")).resolve()
     bare = (words.raw or newest("bench/sonde-bench-raw")).resolve() if not words.million else program
-    for base in words.on:
+    for base in words.on or [Path("/dev/shm")]:
         if words.million:
             million(base, program, 1_000_000)
             continue

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sonde beside IOR, mdtest, elbencho and fio: the same work, in turn, by all that are on PATH.
+
+Prints for each step the median of the ratios Sonde / other within a round, with the least and the largest; more than 1
+means that Sonde is faster. "below": Sonde was slower in so many rounds that chance would do that in one of twenty
+comparisons at most (sign test). With --json one object of named figures instead. Build first: cmake --preset dev &&
+cmake --build --preset dev. On a machine that others use, run it under `chrt -f 1` (as root).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import functools
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from beside.courses import COURSES, Course, Rates
+from beside.places import new_file_system, new_folder
+from beside.tools import Sonde, SondeNames, Tool, others
+from overhead.cells import file_system_type
+from overhead.contestants import RunError
+from overhead.rounds import busy_seconds, own_seconds
+from overhead.scale import launchers
+
+ROOT = Path(__file__).resolve().parent.parent
+Place = Callable[[], AbstractContextManager[Path]]  # a new one for each turn
+CHANCE = 0.05  # of calling a step "below" that is not
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, action="append", help="where data is made (default: /dev/shm and here)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="developer build (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of a course, at least 5 (default: %(default)s)")
+    parser.add_argument("--tasks", type=int, action="append", help="tasks; several (default: 1 and 2)")
+    parser.add_argument(
+        "--fresh", metavar="TYPE", help="a new file system of this type (mkfs.TYPE) in DIR for each turn; needs root"
+    )
+    parser.add_argument("--courses", default="*", help="only those whose FILESYSTEM.COURSE matches, e.g. 'tmpfs.data*'")
+    parser.add_argument("--size", type=float, default=1.0, help="times the usual work (default: %(default)s)")
+    parser.add_argument("--mpiexec", default="mpiexec", help="launcher of IOR and mdtest (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a step is below")
+    return parser.parse_args()
+
+
+def by_chance(slower: int, rounds: int) -> float:
+    """How probable it is that of two equal tools one is slower in at least so many rounds."""
+    return sum(math.comb(rounds, k) for k in range(slower, rounds + 1)) / float(2**rounds)
+
+
+def one_round(
+    course: Course, tools: list[Tool], place: Place, tasks: int, failures: dict[str, str]
+) -> dict[str, Rates]:
+    """Everybody goes over the course once, each in a new place. Who fails is left out from then on."""
+    rates: dict[str, Rates] = {}
+    for tool in tools:
+        if tool.name in failures or not tool.steps(course, tasks):
+            continue
+        with place() as folder:
+            try:
+                found = tool.run(course, folder, tasks)
+                rates[tool.name] = {step: found[step] for step in tool.steps(course, tasks)}
+            except (RunError, OSError, ValueError, KeyError, IndexError) as failure:
+                failures[tool.name] = f"{type(failure).__name__}: {failure}"
+    return rates
+
+
+def play(course: Course, tools: list[Tool], place: Place, tasks: int, rounds: int) -> list[dict[str, Rates]]:
+    """All rounds, each in another order: what one leaves behind is the next one's luck."""
+    chance = random.Random(1)
+    failures: dict[str, str] = {}
+    one_round(course.smaller(0.1), tools, place, tasks, failures)  # warms up
+    begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
+    kept = [one_round(course, chance.sample(tools, len(tools)), place, tasks, failures) for _ in range(rounds)]
+    disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / (time.monotonic() - begin)
+    for name, reason in failures.items():
+        print(f"{course.name}, {tasks} tasks: {name} left out: {reason}", file=sys.stderr)
+    if disturbance > 0.3:
+        print(f"{course.name}, {tasks} tasks: others kept {disturbance:.1f} processors busy", file=sys.stderr)
+    return kept
+
+
+def report(key: str, step: str, rounds: list[dict[str, Rates]], figures: dict[str, float]) -> tuple[str, list[str]]:
+    """The line of a step, and the names of those that Sonde is below."""
+    mine = statistics.median(one["sonde"][step] for one in rounds)
+    own = {"elbencho": "sonde_names", "fio": "sonde_names"}  # whom we are compared with by which of ours
+    figures[f"{key}.{step}.sonde"] = round(mine, 1)
+    words, below = [f"{key + '.' + step:38} {mine:12.0f} /s"], []
+    for name in sorted({name for one in rounds for name in one} - {"sonde", "sonde_names"}):
+        ours = own.get(name, "sonde") if own.get(name) in rounds[0] else "sonde"
+        pairs = [one[ours][step] / one[name][step] for one in rounds if step in one.get(name, {}) and ours in one]
+        if not pairs:
+            continue
+        median = statistics.median(pairs)
+        slower = sum(pair < 1 for pair in pairs)
+        figures[f"{key}.{step}.vs_{name}"] = round(median, 4)
+        words.append(f"{name} {median:.3f} ({min(pairs):.2f} to {max(pairs):.2f})")
+        if median < 1 and by_chance(slower, len(pairs)) < CHANCE:
+            below.append(name)
+            words[-1] += " BELOW"
+    return " | ".join(words), below
+
+
+def main() -> int:
+    options = arguments()
+    program = Path(os.environ.get("SONDE_ENGINE", options.build / "engine/sonde-engine")).resolve()
+    if not program.exists():
+        print(f"bench: {program} is not built; run cmake --preset dev && cmake --build --preset dev", file=sys.stderr)
+        return 3
+    if options.rounds < 5:
+        print("bench: five rounds at least: fewer say nothing about chance", file=sys.stderr)
+        return 2
+    found = launchers([options.mpiexec], ROOT)
+    mpiexec = (found[0].path, *found[0].options, "-n") if found else ()
+    tools: list[Tool] = [Sonde(program), SondeNames(program), *others(mpiexec)]
+    out = sys.stderr if options.json else sys.stdout
+    print(f"beside {', '.join(tool.name for tool in tools[2:]) or 'nobody: none is on PATH'}", file=out)
+    figures: dict[str, float] = {}
+    worse: list[str] = []
+    for base in options.dir or [Path("/dev/shm"), options.build]:
+        kind = options.fresh or file_system_type(base.resolve())
+        for course in COURSES:
+            if not fnmatch.fnmatch(f"{kind}.{course.name}", options.courses):
+                continue
+            work = course.smaller(options.size) if options.size != 1 else course
+            need = 3 * work.size * max(options.tasks or [2]) if not work.items else work.items * 8192
+            if shutil.disk_usage(base).free < need:
+                print(f"{kind}.{course.name}: left out: {base} has less than {need >> 20} MiB free", file=sys.stderr)
+                continue
+            place = functools.partial(new_folder, base.resolve())
+            if options.fresh:
+                place = functools.partial(new_file_system, base.resolve(), options.fresh, 2 * need)
+            for tasks in options.tasks or [1, 2]:
+                rounds = play(work, tools, place, tasks, options.rounds)
+                rounds = [one for one in rounds if "sonde" in one]
+                if not rounds:
+                    worse.append(f"{kind}.{course.name}: Sonde failed")
+                    continue
+                for step in course.steps:
+                    key = f"{kind}.{course.name}.{tasks}"
+                    line, below = report(key, step, rounds, figures)
+                    print(line, file=out, flush=True)
+                    worse += [f"{key}.{step}: below {name}" for name in below]
+    for sentence in worse:
+        print(sentence, file=out)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+    return 1 if worse and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -39,6 +39,9 @@ def test_each_test_of_a_script_is_a_run(sonde: Sonde, runs: Runs, tmp_path: Path
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Options:") == 2
     assert sorted(run["plan"]["id"] for run in runs()) == ["ior-0", "ior-1"]
+    # The progress is that of each test in turn.
+    said = re.findall(r"\((\d) of 2\)|^  (write|read)-0: ", result.stderr, re.MULTILINE)
+    assert [number or phase for number, phase in said] == ["1", "write", "read", "2", "write", "read"]
     assert len({run["group"] for run in runs()} - {None}) == 1
     assert all(run["status"] == "done" for run in runs())
 

@@ -53,7 +53,13 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         archive.recover()
         display.begin(plans[0].title, 1, len(plans), plans[0])
         try:
-            result = conduct_line(line, plans, setup, display.line)
+            result = conduct_line(
+                line,
+                plans,
+                setup,
+                display.line,
+                lambda index: display.begin(plans[index].title, index + 1, len(plans), plans[index]),
+            )
         finally:
             display.close()
         _show(result, report, quiet)

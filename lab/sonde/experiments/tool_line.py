@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import sonde
 from sonde.experiments.conduct import Observer, Result, Setup, failure
 from sonde.launch.engine import NAME as ENGINE_NAME
 from sonde.launch.engine import engine_error, last_sentence
+from sonde.launch.follow import Follower
 from sonde.launch.session import MESSAGES, RECORD, Job, Session
 from sonde.model.errors import DONE, MachineError, UserError
 from sonde.model.plan import Plan
@@ -82,14 +83,48 @@ def plans_of(line: ToolLine, setup: Setup) -> list[Plan]:
     return plans
 
 
-def conduct_line(line: ToolLine, plans: Sequence[Plan], setup: Setup, observer: Observer) -> ToolResult:
-    """Runs it and keeps every plan's record, however it ended. Raises UserError when nothing was measured."""
+class LaterRecords:
+    """Follows the records of the second and later plans, which stand beside the first one's, one after the other."""
+
+    def __init__(self, first: Path, count: int, observer: Observer, begin: Callable[[int], None]) -> None:
+        self._paths = [first.with_name(f"{first.name}.{number}") for number in range(1, count)]
+        self._observer = observer
+        self._begin = begin  # told the index of a plan whose record has appeared
+        self._at = 0
+        self._follower: Follower | None = None
+        self._reader = RecordReader()
+
+    def look(self) -> None:
+        """Hands out the lines that have come since."""
+        while self._at < len(self._paths) and self._paths[self._at].exists():
+            if self._follower is None:
+                self._follower, self._reader = Follower(self._paths[self._at]), RecordReader()
+                self._begin(self._at + 1)
+            for kind, line in self._reader.feed(self._follower.read()):
+                self._observer(kind, line)
+            if self._reader.end is None:
+                return
+            self._follower.close()
+            self._follower = None
+            self._at += 1
+
+
+def conduct_line(
+    line: ToolLine,
+    plans: Sequence[Plan],
+    setup: Setup,
+    observer: Observer,
+    begin: Callable[[int], None] = lambda index: None,
+) -> ToolResult:
+    """Runs it and keeps every plan's record, however it ended. `begin` is told the index of each plan but the first
+    when its record appears. Raises UserError when nothing was measured."""
     first = plans[0]
     group = new_id(line.tool) if len(plans) > 1 else None
     draft = setup.archive.begin(line.tool, first.to_json(), _facts(line, setup, first.document, group))
     job = ToolJob(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, line)
+    later_records = LaterRecords(draft.folder / RECORD, len(plans), observer, begin)
     try:
-        outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
+        outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping, later_records.look).run()
     except UserError:
         setup.archive.discard(draft)
         raise

@@ -62,11 +62,13 @@ class Session:
         observer: Observer,
         started: Callable[[int], None] = lambda pid: None,
         stopping: Callable[[], None] = lambda: None,
+        beside: Callable[[], None] = lambda: None,
     ) -> None:
         self._job = job
         self._observer = observer
         self._started = started  # told the process id of each child
         self._stopping = stopping  # told once when a signal was passed on
+        self._beside = beside  # looks after what else the job writes, as often as the record is looked at
         self._reader = RecordReader()
         self._complaint = ""
 
@@ -108,6 +110,7 @@ class Session:
                 if isinstance(line, RunLine) and not self._is_whole(line):
                     child.stop()
                 self._observer(kind, line)
+            self._beside()
 
         def relayed(number: int) -> int:
             self._stopping()

@@ -81,6 +81,7 @@ WRONG = {
     "-~": "not known",
     "file": "stands where an option",
     "-+z": "not known",
+    "--no-report": "lists those of Sonde",
 }
 
 

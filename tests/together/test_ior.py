@@ -53,6 +53,15 @@ def test_wrong_words_are_one_sentence_and_nothing_is_kept(sonde: Sonde, runs: Ru
     assert runs() == []
 
 
+def test_mpi_io_by_forked_tasks_is_refused_with_the_way_that_works(sonde: Sonde, runs: Runs) -> None:
+    result = sonde("ior", "--tasks", "2", "-a", "MPIIO", "-o", "f")
+    assert result.returncode == 2
+    assert result.stderr == (
+        "sonde: MPI-IO by 2 tasks needs processes that an MPI started: add --launcher mpiexec (or srun).\n"
+    )
+    assert runs() == []
+
+
 def test_wrong_data_is_exit_code_4_and_kept(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     words = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
     assert sonde("ior", "--no-report", "-w", *words).returncode == 0

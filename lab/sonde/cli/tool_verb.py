@@ -16,7 +16,8 @@ from sonde.experiments.conduct import Setup
 from sonde.experiments.tool_line import ToolLine, ToolResult, conduct_line, plans_of
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
-from sonde.model.errors import DONE
+from sonde.model.errors import DONE, UserError
+from sonde.model.plan import Plan
 from sonde.store.archive import Archive
 
 SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -50,6 +51,7 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         plans = plans_of(line, setup)
         if not plans:
             return _pass_through(line, setup)
+        _check_launcher(plans, launcher, tasks)
         archive.recover()
         display.begin(plans[0].title, 1, len(plans), plans[0])
         try:
@@ -67,6 +69,17 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         return DONE
 
     return command
+
+
+def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
+    if (
+        launcher == "local"
+        and tasks > 1
+        and any(plan.document.get("data", {}).get("backend") == "mpiio" for plan in plans)
+    ):
+        raise UserError(
+            f"MPI-IO by {tasks} tasks needs processes that an MPI started: add --launcher mpiexec (or srun)."
+        )
 
 
 def _pass_through(line: ToolLine, setup: Setup) -> int:

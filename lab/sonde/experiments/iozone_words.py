@@ -194,6 +194,10 @@ def read_words(words: Sequence[str]) -> Settings:
                 bounds[name] = _number(_value(name, rest, left), f"-{name}")
             elif name in _VALUES:
                 settings = _VALUES[name](settings, _value(name, rest, left))
+            elif word.startswith("--"):
+                raise UserError(
+                    f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come before its words."
+                )
             else:
                 why = _GONE.get(name)
                 raise UserError(f"-{name} {why}." if why else f"IOzone's option -{name} is not known to Sonde.")

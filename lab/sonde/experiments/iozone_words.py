@@ -196,7 +196,7 @@ def read_words(words: Sequence[str]) -> Settings:
                 settings = _VALUES[name](settings, _value(name, rest, left))
             elif word.startswith("--"):
                 raise UserError(
-                    f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come before its words."
+                    f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come first."
                 )
             else:
                 why = _GONE.get(name)

@@ -19,8 +19,9 @@ constexpr std::uint32_t window_after_sleep = 64;  ///< for another look
 // Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
 // 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
 constexpr std::uint64_t speed_of_memory = 1500;  ///< bytes per microsecond
-constexpr std::uint64_t least_measured = 64U << 10U;
+constexpr std::uint64_t least_measured = 8U << 10U;
 constexpr std::int64_t large_in_memory = 8U << 10U;
+constexpr std::uint32_t most_probes = 4;  ///< the very first one may be slow for reasons of its own
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
 constexpr std::uint64_t call_of_memory_ns = 3000;   ///< a small call that is quicker was answered from memory
 constexpr std::uint32_t calls_a_hit = 16;           ///< that must come with it, at most
@@ -59,7 +60,7 @@ void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
     }
 }
 
-Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
+Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
     Move move = follow(stream, begin, end, file.page_size);
     if (file.rule->eager) {
         move.local = true;
@@ -68,6 +69,11 @@ Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t en
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
+    } else if (file.probes < most_probes && end - begin >= large_in_memory) {
+        // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
+        ++file.probes;
+        move.straight = true;
+        move.local = false;
     }
     return move;
 }

@@ -124,6 +124,7 @@ struct File {
     std::uint32_t window_calls = 0, window_hits = 0, dormant_calls = 0;
     std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
     std::uint64_t small_call_ns = 0;  ///< of small transfers lately
+    std::uint32_t probes = 0;         ///< large calls that went straight to see how fast storage is
     std::uint32_t ahead_off = 0;      ///< page changes for which nothing is read ahead
     std::int32_t guesses = 4;         ///< whole pages that may be loaded without a stream
     struct Ghost {

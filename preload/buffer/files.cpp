@@ -132,6 +132,7 @@ void unmake_file(File& file) noexcept {
     file.window_calls = file.window_hits = file.dormant_calls = file.ahead_off = 0;
     file.guesses = 4;
     file.best_rate = file.small_call_ns = 0;
+    file.probes = 0;
     for (File::Ghost& ghost : file.ghosts) {
         ghost = {};
     }

@@ -127,7 +127,7 @@ void wasted_ahead(File& file) noexcept;
 /// A transfer of `bytes` took `ns`.
 void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// What a call of [begin, end) through this description is part of.
-Move judge(const File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
+Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
 /// Calls of the next sleep of a file whose last one was followed by nothing better.

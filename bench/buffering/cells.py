@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: programs, files, and the settings that they are compared under."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from buffering.programs import HERE, NotHereError, Workshop
+
+Command = Sequence[str | Path]
+#: As job scripts of the Cray X1 had it: assign -F cachea:4096:8:8, with blocks of 512 bytes, and with -B on.
+FFIO = "*:size=2M:count=8:prefetch=8:preflush=8"
+USUAL = {"as is": "", "layer": "*", "direct": "*:size=4M:direct"}
+AS_FFIO = {"as is": "", "layer": FFIO, "direct": f"{FFIO}:direct"}
+NO_DIRECT = {"as is": "", "layer": "*"}
+
+VOLUME = 256_000_000
+SIZES = (1_000, 10_000, 100_000)
+FORTRAN_THOUSANDS = 6  #: 240 MB of the 40 GB of the model
+BACKWARD_BYTES = 8_000
+NETCDF_STEPS = 3_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One program on one file. `prepare` makes the file that it reads; `ways` are settings by name, "" without."""
+
+    name: str
+    command: Callable[[Workshop, Path], Command]
+    prepare: Callable[[Workshop, Path], Command] | None = None
+    ways: Mapping[str, str] = field(default_factory=lambda: USUAL)
+    least: float = 0.0  #: times faster than as is, promised for the layer
+
+
+def loops(mode: str, record: int, records: int) -> Callable[[Workshop, Path], Command]:
+    return lambda workshop, file: (workshop.c("loops"), mode, file, str(record), str(records))
+
+
+def fortran(program: str, *words: int) -> Callable[[Workshop, Path], Command]:
+    return lambda workshop, file: (workshop.fortran(program), file, *(str(word) for word in words))
+
+
+def netcdf(what: str, steps: int) -> Callable[[Workshop, Path], Command]:
+    def command(_: Workshop, file: Path) -> Command:
+        tried = subprocess.run([sys.executable, "-c", "import netCDF4"], capture_output=True, check=False)
+        if tried.returncode != 0:
+            raise NotHereError(f"the package netCDF4 is not installed for {sys.executable}")
+        return (sys.executable, HERE / "netcdf3.py", what, file, str(steps))
+
+    return command
+
+
+def sequential(mode: str, size: int) -> Cell:
+    made = loops("write", size, VOLUME // size) if mode == "read" else None
+    return Cell(f"{mode}.{size}", loops(mode, size, VOLUME // size), made)
+
+
+def netcdf_cells(steps: int) -> tuple[Cell, ...]:
+    write, read = netcdf("write", steps), netcdf("read", steps)
+    return Cell("netcdf3.write", write, None, NO_DIRECT), Cell("netcdf3.read", read, write, NO_DIRECT)
+
+
+_records = VOLUME // BACKWARD_BYTES
+FILES = (
+    *(sequential(mode, size) for mode in ("write", "read") for size in SIZES),
+    Cell("fortran.write", fortran("records", FORTRAN_THOUSANDS), None, AS_FFIO),
+    Cell(
+        "fortran.backward",
+        fortran("backward", BACKWARD_BYTES, _records),
+        fortran("forward", BACKWARD_BYTES, _records),
+    ),
+    *netcdf_cells(NETCDF_STEPS),
+)
+#: Nothing to gain: the buffer must notice, and cost nothing. On a file in memory, where a call is cheapest.
+SCATTERED = tuple(
+    Cell(f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), NO_DIRECT, 0.97)
+    for mode in ("random", "random_write")
+)
+#: Where each call costs a fifth of a millisecond.
+DEAR = (
+    Cell("write.1000", loops("write", 1_000, 3_000), None, NO_DIRECT, 20.0),
+    Cell("read.1000", loops("read", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0),
+    Cell("backward.1000", loops("backward", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0),
+    *netcdf_cells(100),
+)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single calls: what the library adds to one, and what a record costs in it. Measured beside the bare call, in turns of
+256 calls within one process (`calls.c`), so that both meet the same machine.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from buffering.programs import Workshop, darshan, quiet_prefix
+from buffering.turns import OURS
+
+RECORD = 1_000
+SCATTERED = 4_096
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Nanoseconds of a call: as the program makes it, the bare call, the median of the differences of neighbors; and
+    of processor time, of all threads.
+    """
+
+    with_ns: float
+    bare_ns: float
+    added_ns: float
+    with_processor_ns: float
+    bare_processor_ns: float
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The program that measures, and where its file lies."""
+
+    program: Path
+    file: Path
+    rounds: int
+
+    def of(self, mode: str, record: int, variables: Mapping[str, str]) -> Cost:
+        plain = {name: value for name, value in os.environ.items() if name not in OURS}
+        words = [*quiet_prefix(), "env", *(f"{name}={value}" for name, value in variables.items())]
+        words += [str(self.program), mode, str(self.file), str(record), str(self.rounds)]
+        done = subprocess.run(words, env=plain, capture_output=True, text=True, check=True)
+        return Cost(*(float(word) for word in done.stdout.split()))
+
+
+def measure(workshop: Workshop, library: Path, place: Path, rounds: int, figures: dict[str, float]) -> list[str]:
+    """Lines of the table; the same goes into `figures`."""
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        calls = Calls(workshop.c("calls", "-ldl"), Path(folder) / "data", rounds)
+        ours = {"LD_PRELOAD": str(library)}
+        return [
+            *_added(calls, "nothing in front", {}, figures, "none"),
+            *_added(calls, "a file that is not buffered", {**ours, "IOBUF_PARAMS": "*:off"}, figures, "not_buffered"),
+            *_added(calls, "a traced file", {**ours, "SONDE_TRACE": folder}, figures, "traced"),
+            *_darshan(calls, Path(folder), figures),
+            *_scattered(calls, {**ours, "IOBUF_PARAMS": "*"}, figures),
+            *_records(calls, {**ours, "IOBUF_PARAMS": "*"}, figures),
+        ]
+
+
+def _added(
+    calls: Calls, what: str, variables: Mapping[str, str], figures: dict[str, float], key: str, promise: float = 60
+) -> list[str]:
+    lines = []
+    for mode in ("read", "write", "lseek"):
+        cost = calls.of(mode, 512, variables)
+        figures[f"cost.{key}.{mode}.added_ns"] = cost.added_ns
+        broken = " BROKEN" if key in ("not_buffered", "traced") and cost.added_ns > promise else ""
+        lines.append(f"{what + ', ' + mode:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns){broken}")
+    return lines
+
+
+def _darshan(calls: Calls, folder: Path, figures: dict[str, float]) -> list[str]:
+    found = darshan()
+    if found is None:
+        return ["Darshan: left out, libdarshan.so is not there (DARSHAN_LIB names it)"]
+    variables = {"LD_PRELOAD": str(found), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGFILE": str(folder / "log")}
+    return _added(calls, "the same under Darshan", variables, figures, "darshan")
+
+
+def _scattered(calls: Calls, variables: Mapping[str, str], figures: dict[str, float]) -> list[str]:
+    lines = []
+    for mode in ("random_read", "random_write"):
+        cost = calls.of(mode, SCATTERED, variables)
+        ratio = cost.bare_ns / (cost.bare_ns + cost.added_ns)
+        figures[f"cost.sleeping.{mode}.added_ns"] = cost.added_ns
+        figures[f"cost.sleeping.{mode}.ratio"] = round(ratio, 4)
+        what = f"{mode.replace('_', ' ')} of {SCATTERED} bytes, buffered"
+        broken = " BROKEN" if ratio < 0.97 else ""
+        lines.append(
+            f"{what:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns), {ratio:.3f} of its rate{broken}"
+        )
+    return lines
+
+
+def _records(calls: Calls, variables: Mapping[str, str], figures: dict[str, float]) -> list[str]:
+    """One record of a kilobyte, until the kernel has it: through the buffer, and through a stream of the C library."""
+    lines = []
+    for key, what, mode, settings in (
+        ("write", f"write of {RECORD} bytes, buffered", "out", variables),
+        ("read", f"read of {RECORD} bytes, buffered", "read", variables),
+        ("fwrite", f"fwrite of {RECORD} bytes (C library)", "fwrite", {}),
+    ):
+        cost = calls.of(mode, RECORD, settings)
+        ratio, processor = cost.with_ns / cost.bare_ns, cost.with_processor_ns / cost.bare_processor_ns
+        figures[f"record.{key}.ratio"] = round(ratio, 4)
+        figures[f"record.{key}.processor_ratio"] = round(processor, 4)
+        broken = " BROKEN" if key == "write" and max(ratio, processor) >= 1 else ""
+        lines.append(
+            f"{what:44} {cost.with_ns:7.1f} ns for {cost.bare_ns:.1f} ns of the system call: {ratio:.2f}; "
+            f"processor time of all threads {processor:.2f}{broken}"
+        )
+    return lines

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same program several ways, in turns, so that all ways meet the same machine. Only ratios within a round count."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OURS = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SONDE_IOBUF_LINES", "SONDE_TRACE")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Seconds of one run of a program, from its start to its end."""
+
+    real_s: float
+    user_s: float
+    system_s: float
+
+
+@dataclass
+class Result:
+    """All rounds of all ways; the first way is the one without the library."""
+
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+
+    def median(self, way: str) -> Turn:
+        """Each number by itself."""
+        one = self.turns[way]
+        return Turn(
+            statistics.median(turn.real_s for turn in one),
+            statistics.median(turn.user_s for turn in one),
+            statistics.median(turn.system_s for turn in one),
+        )
+
+    def ratio(self, way: str) -> float:
+        """How many times faster than the first way, median of the rounds."""
+        first = next(iter(self.turns.values()))
+        return statistics.median(a.real_s / b.real_s for a, b in zip(first, self.turns[way], strict=True))
+
+
+def run(command: Sequence[str | Path], variables: Mapping[str, str], group: Path | None = None) -> Turn:
+    """One run; `group` is joined first. A program that fails ends the bench: its time would mean nothing."""
+    plain = {name: value for name, value in os.environ.items() if name not in OURS}
+    words = ["env", *(f"{name}={value}" for name, value in variables.items()), *(str(word) for word in command)]
+    if group is not None:
+        words = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group), *words]
+    began = time.monotonic()
+    with subprocess.Popen(words, env=plain, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        said = child.stderr.read() if child.stderr is not None else b""
+        _, status, used = os.wait4(child.pid, 0)
+        ended = time.monotonic()
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"bench/preload.py: {' '.join(words)} ended with {child.returncode}: {said.decode(errors='replace')}")
+    return Turn(ended - began, used.ru_utime, used.ru_stime)
+
+
+def take_turns(
+    command: Sequence[str | Path],
+    ways: Mapping[str, Mapping[str, str]],
+    rounds: int,
+    before: Callable[[], None],
+    group: Path | None = None,
+) -> Result:
+    """Each way once a round, in another order each round. `before` is called before each run and is not timed."""
+    result = Result({name: [] for name in ways})
+    names = list(ways)
+    for number in range(rounds):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            before()
+            result.turns[name].append(run(command, ways[name], group))
+    return result

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the preload library costs, and what it gains: the same program with and without it, in turns.
+
+Four parts: `costs` of single calls; `files` smaller and larger than the memory for their cache, on the file system of
+--dir and on an XFS of its own; `scattered` access, where there is nothing to gain; `dear`, a file system whose calls
+take --pause microseconds. A number above 1 says how many times faster a program is under the library: median of the
+rounds. With --json one object of named figures instead. What this machine lacks is left out, with the reason.
+Build first: cmake --preset dev && cmake --build --preset dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from buffering import cells, costs, places
+from buffering.programs import ROOT, NotHereError, Workshop, library
+from buffering.turns import run, take_turns
+
+PARTS = ("costs", "files", "scattered", "dear")
+MEMORY_MIB = 64  #: for the cache of files that are larger than their cache
+
+
+@dataclass
+class Bench:
+    """What all parts share."""
+
+    options: argparse.Namespace
+    workshop: Workshop
+    library: Path
+    figures: dict[str, float] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        """The table goes to standard output, unless that is for JSON."""
+        print(line, file=sys.stderr if self.options.json else sys.stdout, flush=True)
+        if line.endswith("BROKEN"):
+            self.broken.append(line)
+
+    def play(self, key: str, cell: cells.Cell, place: Path, group: Path | None = None) -> None:
+        """One cell in one place; within `group`: with little memory, and read from disk."""
+        name = f"{key}.{cell.name}"
+        if self.options.cells not in name:
+            return
+        file = place / "data"
+        try:
+            command = cell.command(self.workshop, file)
+            if cell.prepare is not None:
+                run(cell.prepare(self.workshop, file), {})
+        except NotHereError as reason:
+            self.say(f"{name:32} left out: {reason}")
+            return
+        ours = {"LD_PRELOAD": str(self.library)}
+        ways = {way: {**ours, "IOBUF_PARAMS": params} if params else {} for way, params in cell.ways.items()}
+        result = take_turns(command, ways, self.options.rounds, before(cell, file, group is not None), group)
+        file.unlink(missing_ok=True)
+        line = f"{name:32}"
+        for way in ways:
+            turn = result.median(way)
+            self.figures[f"{name}.{way.replace(' ', '_')}_s"] = round(turn.real_s, 4)
+            line += f" | {way} {turn.real_s:7.3f} s ({turn.user_s:.2f} + {turn.system_s:.2f})"
+            if way != "as is":
+                ratio = result.ratio(way)
+                self.figures[f"{name}.{way}"] = round(ratio, 4)
+                line += f" {ratio:.2f} x"
+        self.say(line + (" BROKEN" if result.ratio("layer") < cell.least else ""))
+
+
+def before(cell: cells.Cell, file: Path, cold: bool) -> Callable[[], None]:
+    """What the runs before left behind shall not be measured: their data is on disk when a run starts."""
+
+    def clear() -> None:
+        if cell.prepare is None:
+            file.unlink(missing_ok=True)
+        elif cold:
+            places.out_of_cache(file)
+        subprocess.run(["sync", "-f", file.parent], check=True)
+
+    return clear
+
+
+def files(bench: Bench, name: str, place: Path) -> None:
+    """All cells with as much memory as there is, and with little."""
+    for cell in cells.FILES:
+        bench.play(f"{name}.in_memory", cell, place)
+    try:
+        with places.little_memory(MEMORY_MIB) as group:
+            for cell in cells.FILES:
+                bench.play(f"{name}.larger", cell, place, group)
+    except NotHereError as reason:
+        bench.say(f"{name}.larger: left out: {reason}")
+
+
+def run_files(bench: Bench, folder: Path) -> None:
+    files(bench, places.type_of(folder), folder)
+    try:
+        with places.xfs_in_a_file(folder, gigabytes=4) as mounted:
+            files(bench, "xfs", mounted)
+    except NotHereError as reason:
+        bench.say(f"xfs: left out: {reason}")
+
+
+def run_scattered(bench: Bench, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
+        for cell in cells.SCATTERED:
+            bench.play("memory", cell, Path(memory))
+    for cell in cells.SCATTERED:
+        bench.play(places.type_of(folder), cell, folder)
+
+
+def run_dear(bench: Bench, folder: Path) -> None:
+    try:
+        with places.dear_calls(bench.workshop, folder, bench.options.pause) as mounted:
+            for cell in cells.DEAR:
+                bench.play("dear", cell, mounted)
+    except NotHereError as reason:
+        bench.say(f"dear: left out: {reason}")
+
+
+def run_costs(bench: Bench, _: Path) -> None:
+    for line in costs.measure(
+        bench.workshop, bench.library, bench.options.memory, bench.options.rounds * 200, bench.figures
+    ):
+        bench.say(line)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, default=ROOT / "build", help="where files are made (default: %(default)s)")
+    parser.add_argument("--memory", type=Path, default=Path("/dev/shm"), help="a folder in memory (%(default)s)")
+    parser.add_argument("--library", type=Path, help="default: the newest in build/*/preload")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds a cell, at least 5 for a claim (%(default)s)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="only this part")
+    parser.add_argument("--cells", default="", help="only cells whose name contains this")
+    parser.add_argument("--pause", type=int, default=200, help="microseconds of a dear call (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a promise is broken")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    parts = {"costs": run_costs, "files": run_files, "scattered": run_scattered, "dear": run_dear}
+    options.dir.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        made = stack.enter_context(tempfile.TemporaryDirectory())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=options.dir.absolute()))
+        bench = Bench(options, Workshop(Path(made)), library(options.library))
+        for part in options.only or PARTS:
+            parts[part](bench, Path(folder))
+    if options.json:
+        print(json.dumps(bench.figures, indent=2))
+    return 1 if options.check and bench.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -48,6 +48,10 @@ bool is_fast(const File& file) noexcept {
     return file.best_rate > speed_of_memory && !file.rule->eager;
 }
 
+bool quick_calls(const File& file) noexcept {
+    return file.small_call_ns != 0 && file.small_call_ns < call_of_memory_ns && !file.rule->eager;
+}
+
 }  // namespace
 
 void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
@@ -110,6 +114,9 @@ Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t 
 }
 
 bool worth_a_guess(File& file, std::int64_t index) noexcept {
+    if (quick_calls(file)) {
+        return false;  // the page would gain little, and the first one that is written starts threads
+    }
     File::Ghost& ghost = file.ghosts[static_cast<std::uint64_t>(index) % std::size(file.ghosts)];
     if (ghost.index != index) {
         ghost = {index, 1};
@@ -192,8 +199,7 @@ bool count_call(File& file, bool hit) noexcept {
     if (++file.window_calls < calls) {
         return false;
     }
-    const bool from_memory = file.small_call_ns != 0 && file.small_call_ns < call_of_memory_ns;
-    const std::uint32_t least_hits = calls / (from_memory ? calls_a_hit_in_memory : calls_a_hit);
+    const std::uint32_t least_hits = calls / (quick_calls(file) ? calls_a_hit_in_memory : calls_a_hit);
     const bool pays = file.window_hits >= least_hits || file.rule->eager;
     file.guesses = std::min(file.guesses + (file.window_hits * 2 > calls ? 4 : 0), 16);
     file.window_calls = file.window_hits = 0;

@@ -19,7 +19,8 @@ constexpr std::uint32_t window_after_sleep = 64;  ///< for another look
 // Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
 // 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
 constexpr std::uint64_t speed_of_memory = 1500;  ///< bytes per microsecond
-constexpr std::uint64_t least_measured = 8U << 10U;
+constexpr std::uint64_t least_measured = 4U << 10U;
+constexpr std::uint64_t most_of_a_small_call = 64U << 10U;
 constexpr std::int64_t large_in_memory = 8U << 10U;
 constexpr std::uint32_t most_probes = 4;  ///< the very first one may be slow for reasons of its own
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
@@ -45,7 +46,7 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
 }
 
 bool is_fast(const File& file) noexcept {
-    return file.best_rate > speed_of_memory && !file.rule->eager;
+    return file.best_rate > speed_of_memory && !file.rule->eager && !file.rule->direct;
 }
 
 bool quick_calls(const File& file) noexcept {
@@ -54,13 +55,28 @@ bool quick_calls(const File& file) noexcept {
 
 }  // namespace
 
-void note_speed(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
-    if (bytes < least_measured) {
+namespace {
+
+/// The best of late: one that was interrupted says nothing about storage.
+void note_rate(File& file, std::uint64_t bytes_per_us) noexcept {
+    file.best_rate -= file.best_rate / 16;
+    file.best_rate = std::max(file.best_rate, bytes_per_us);
+}
+
+}  // namespace
+
+void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
+    if (bytes < most_of_a_small_call) {
         file.small_call_ns = file.small_call_ns == 0 ? ns : file.small_call_ns - file.small_call_ns / 8 + ns / 8;
-    } else {
-        // The best of late: one that was interrupted says nothing about storage.
-        file.best_rate -= file.best_rate / 16;
-        file.best_rate = std::max(file.best_rate, bytes * 1000 / (ns + 1));
+    }
+    if (bytes >= least_measured) {
+        note_rate(file, bytes * 1000 / (ns + 1));
+    }
+}
+
+void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
+    if (bytes >= most_of_a_small_call) {  // of that size a good disk is half as fast as memory
+        note_rate(file, bytes * 500 / (ns + 1));
     }
 }
 
@@ -73,7 +89,7 @@ Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noe
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
-    } else if (file.probes < most_probes && end - begin >= large_in_memory) {
+    } else if (file.probes < most_probes && !file.rule->direct && end - begin >= large_in_memory) {
         // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
         ++file.probes;
         move.straight = true;
@@ -95,6 +111,8 @@ Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t 
         stream.forward = 1;  // most files are read from front to back
     }
     stream.step = first ? 0 : step;
+    const std::int64_t again = std::min(end, stream.last_end) - std::max(begin, stream.last_begin);
+    move.fresh = static_cast<std::uint64_t>(end - begin - (first ? 0 : std::max<std::int64_t>(again, 0)));
     stream.last_begin = begin;
     stream.last_end = end;
     ++stream.calls;

@@ -97,7 +97,7 @@ int write_oldest(File& file, bool program_waits) noexcept {
         }
         outside.end();
         file.statistics.write.below_ns += outside.spent_ns;
-        note_speed(file, bytes, outside.spent_ns);
+        note_transfer(file, bytes, outside.spent_ns);
     }
     file.statistics.write.below += at;
     file.statistics.write.below_bytes += bytes;

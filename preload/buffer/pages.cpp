@@ -289,7 +289,7 @@ int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool pr
         ++file.statistics.read.below;
         file.statistics.read.below_bytes += place - hole.begin;
         file.statistics.read.below_ns += outside.spent_ns;
-        note_speed(file, place - hole.begin, outside.spent_ns);
+        note_transfer(file, place - hole.begin, outside.spent_ns);
         at = hole.end;
     }
     --file.in_flight;

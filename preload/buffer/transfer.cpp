@@ -10,7 +10,7 @@ namespace {
 
 // --- storage without a page in between ---
 
-ssize_t read_straight(File& file, char* to, std::size_t bytes, std::int64_t at) noexcept {
+ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at) noexcept {
     std::size_t done = 0;
     int error = 0;
     ++file.in_flight;
@@ -33,7 +33,7 @@ ssize_t read_straight(File& file, char* to, std::size_t bytes, std::int64_t at) 
     ++file.statistics.read.below;
     file.statistics.read.below_bytes += done;
     file.statistics.read.below_ns += outside.spent_ns;
-    note_speed(file, done, outside.spent_ns);
+    note_call(file, std::min<std::uint64_t>(done, move.fresh), outside.spent_ns);
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
@@ -73,7 +73,7 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     ++file.statistics.write.below;
     file.statistics.write.below_ns += outside.spent_ns;
     if (got > 0) {
-        note_speed(file, static_cast<std::uint64_t>(got), outside.spent_ns);
+        note_call(file, static_cast<std::uint64_t>(got), outside.spent_ns);
         file.statistics.write.below_bytes += static_cast<std::uint64_t>(got);
         drop_range(file, at, static_cast<std::size_t>(got));
         file.size = std::max(file.size, at + got);
@@ -137,7 +137,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
                 continue;
             }
             if (page == nullptr) {  // also when there is no memory for it
-                const ssize_t got = read_straight(file, to + done, run > 0 ? run : part, place);
+                const ssize_t got = read_straight(file, move, to + done, run > 0 ? run : part, place);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }

@@ -22,7 +22,7 @@ from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, sugges
 
 # In the order people need them. Each is a module here with a command of the same name.
 VERBS = (
-    *("check", "run", "plan", "ior", "mdtest", "iozone", "obdfilter-survey"),
+    *("check", "run", "plan", "ior", "mdtest", "iozone", "obdfilter-survey", "io500"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),

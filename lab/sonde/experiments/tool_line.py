@@ -27,11 +27,14 @@ from sonde.store.archive import Draft, new_id
 
 @dataclass(frozen=True)
 class ToolLine:
-    """Words for the dialect `tool` of the engine. `processes` are forked by it where no launcher starts them."""
+    """Words for the dialect `tool` of the engine. `processes` are forked by it where no launcher starts them. `name`
+    and `group`: how the run is called, and of what it is a part, when it is one of several."""
 
     tool: str
     words: tuple[str, ...]
     processes: int = 1
+    name: str = ""
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,9 @@ def conduct_line(
     """Runs it and keeps every plan's record, however it ended. `begin` is told the index of each plan but the first
     when its record appears. Raises UserError when nothing was measured."""
     first = plans[0]
-    group = new_id(line.tool) if len(plans) > 1 else None
-    draft = setup.archive.begin(line.tool, first.to_json(), _facts(line, setup, first.document, group))
+    group = line.group or (new_id(line.tool) if len(plans) > 1 else None)
+    name = line.name or line.tool
+    draft = setup.archive.begin(name, first.to_json(), _facts(line, setup, first.document, group))
     job = ToolJob(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, line)
     later_records = LaterRecords(draft.folder / RECORD, len(plans), observer, begin)
     try:
@@ -138,7 +142,7 @@ def conduct_line(
     later = []
     for path in more:
         plan = _plan_in(path)
-        other = setup.archive.begin(line.tool, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan, group))
+        other = setup.archive.begin(name, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan, group))
         path.rename(other.folder / RECORD)
         later.append(other)
     runs = [_keep(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
@@ -162,7 +166,7 @@ def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any], group: str | N
     return {
         "lab": sonde.__version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "plan": {"id": plan.get("id", line.tool), "title": title},
+        "plan": {"id": line.name or plan.get("id", line.tool), "title": title},
         "target": str(Path(plan.get("target", {}).get("path", ".")).absolute()),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),

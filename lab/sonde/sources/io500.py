@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sonde.model.imported import ImportedPhase, ImportedRun
@@ -79,13 +80,16 @@ def read_result(text: str, about: About) -> Sequence[ImportedRun]:
     ]
     top = {**sections[""], **sections.get("run", {})}
     version, _, mode = top.get("version", "").partition(" ")
+    mode = top.get("mode", mode.strip("()")) or "standard"
     starts = [said["t_start"] for said in sections.values() if "t_start" in said]
     total = sections.get("SCORE", {})
     names = {"bandwidth": "BW", "iops": "MD", "score": "SCORE"}
-    context = {name: float(total[key]) for name, key in names.items() if key in total}
-    invalid = bool(invalid_phases)
+    # A score that breaks the rules is followed by a mark.
+    context = {name: float(total[key].split()[0]) for name, key in names.items() if key in total}
+    invalid = bool(invalid_phases) or "INVALID" in total.get("SCORE", "")
     began = clock_time(starts[0]) if starts else None
-    return [_run(rows, version, mode.strip("()") or "standard", context, invalid, text, about, began)]
+    run = _run(rows, version, mode, context, invalid, text, about, began)
+    return [replace(run, tasks=int(top["procs"])) if top.get("procs", "").isdigit() else run]
 
 
 def _run(

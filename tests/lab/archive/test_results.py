@@ -130,6 +130,15 @@ EXPECTED: dict[str, tuple[str, str, int | None, dict[tuple[str, str], float]]] =
             ("mdtest-easy-write", "IO500 io500-isc24_v3 kIOPS"): 9456.456,
         },
     ),
+    "io500-isc26-result.txt": (
+        "IO500 io500-isc26_v2-26-g02091cf254d8",
+        "2026-11-22T03:30:06",
+        2,
+        {
+            ("ior-easy-write", "IO500 io500-isc26_v2-26-g02091cf254d8 GiB/s"): 3.316903 * GIB,
+            ("find", "IO500 io500-isc26_v2-26-g02091cf254d8 kIOPS"): 702523.687,
+        },
+    ),
 }
 
 
@@ -183,6 +192,14 @@ def test_what_io500_calls_invalid_stays_invalid(tmp_path: Path) -> None:
         assert "invalid" in {one["severity"] for one in run.findings}
         assert [one.phase for one in run.phases if not one.done] == ["mdtest-easy-write"]
         assert run.context["score"] == 3.634
+    (run,) = read("io500-isc26-result.txt", tmp_path)
+    assert [one.phase for one in run.phases if not one.done] == [
+        "ior-easy-write",
+        "mdtest-easy-write",
+        "ior-hard-write",
+        "mdtest-hard-write",
+    ]
+    assert run.context["score"] == 26.384707
 
 
 def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
@@ -197,7 +214,7 @@ def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
 def test_numbers_of_others_are_never_in_a_series_of_ours_or_of_each_other(sonde: Any, archive: Path) -> None:
     answer = sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json")
     assert answer.code == 0, answer.err
-    assert len(answer.json["added"]) == 17
+    assert len(answer.json["added"]) == 18
     series = all_series(Archive(archive))
     by_experiment: dict[str, set[str]] = {}
     for one in series:
@@ -205,9 +222,12 @@ def test_numbers_of_others_are_never_in_a_series_of_ours_or_of_each_other(sonde:
         assert not one.key.definition.startswith("sonde")
         assert one.key.epoch == "imported/1"
     assert all(len(tools) == 1 for tools in by_experiment.values())
-    assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 17
+    assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 18
     invalid = sonde("list", "--verdict", "invalid", "--json").json
-    assert {run["source"]["tool"] for run in invalid} == {"IO500 io500-isc24_v3"}
+    assert {run["source"]["tool"] for run in invalid} == {
+        "IO500 io500-isc24_v3",
+        "IO500 io500-isc26_v2-26-g02091cf254d8",
+    }
 
 
 def test_the_original_stays_with_the_numbers(sonde: Any, archive: Path) -> None:

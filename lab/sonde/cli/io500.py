@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde io500``: the IO500 benchmark, measured by Sonde."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+import sonde
+from sonde.cli.io500_page import by_sonde
+from sonde.cli.live import Display, make_display
+from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
+from sonde.cli.present import make_report
+from sonde.cli.screen import messages, results
+from sonde.experiments.conduct import Setup, failure
+from sonde.experiments.io500.conduct import Benchmark, Order, Outcome
+from sonde.experiments.io500.ini import DEFAULTS, Config, listing, read_ini
+from sonde.experiments.io500.verify import verify
+from sonde.experiments.io500.words import places_of
+from sonde.launch.engine import find_engine
+from sonde.launch.launchers import make_launcher
+from sonde.model.errors import DONE, FAILED, UserError
+from sonde.model.lines import Line
+from sonde.model.plan import Plan
+from sonde.store.archive import Archive, new_id
+from sonde.store.shards import REPORTS
+
+# A run of a few seconds: every phase, little data.
+_SHORT = {
+    ("debug", "stonewall-time"): "1",
+    ("ior-easy", "transferSize"): "1m",
+    ("ior-easy", "blockSize"): "256m",
+    ("ior-hard", "segmentCount"): "2000",
+    ("mdtest-easy", "n"): "5000",
+    ("mdtest-hard", "n"): "2000",
+}
+
+
+class _View:
+    """Progress on standard error, IO500's lines on standard output."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+        self._display.begin(title, number, count, plan)
+
+    def line(self, kind: str, line: Line) -> None:
+        self._display.line(kind, line)
+
+    def close(self) -> None:
+        self._display.close()
+
+    def show(self, text: str) -> None:
+        self._display.close()
+        click.echo(text)
+
+    def say(self, text: str) -> None:
+        self._display.close()
+        messages().print(text, soft_wrap=True)
+
+
+@click.command("io500")
+@click.argument("ini", required=False, type=click.Path(path_type=Path))
+@click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
+@launcher_options("the tasks")
+@mpi_module_option
+@click.option(
+    "--debug-short", metavar="DIR", help="All phases in seconds, with their data in DIR; INVALID by the rules."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["standard", "extended"]),
+    default="standard",
+    show_default=True,
+    help="Extended adds find-easy and find-hard.",
+)
+@click.option("--timestamp", metavar="TEXT", help="Name of the folders of this run; default: the time.")
+@click.option("--dry-run", is_flag=True, help="Only show the command lines of the phases.")
+@click.option("--cleanup", is_flag=True, help="Only remove the data of a run; name it with --timestamp.")
+@click.option("--list", "-l", "show_list", is_flag=True, help="Print an ini file with all keys and defaults.")
+@click.option("--list-mandatory", "-lm", is_flag=True, help="The same without the phases of extended mode.")
+@click.option("--config-hash", is_flag=True, help="Print the hash of the settings.")
+@click.option(
+    "--verify",
+    "result_file",
+    type=click.Path(path_type=Path),
+    metavar="RESULT",
+    help="Compare the hashes in a result.txt with INI.",
+)
+@click.option("-v", "louder", count=True, help="More in result.txt; may be repeated.")
+@click.option(
+    "--verbose",
+    "--verbosity",
+    "verbosity",
+    type=click.IntRange(0, 10),
+    metavar="N",
+    help="How much is in result.txt, 0 to 10.",
+)
+@archive_option
+@report_option
+@click.option("--quiet", is_flag=True, help="IO500's own lines only: no progress, no remarks.")
+def command(
+    ini: Path | None,
+    tasks: int,
+    launcher: str,
+    launcher_args: str,
+    mpi_module: Path | None,
+    debug_short: str | None,
+    mode: str,
+    timestamp: str | None,
+    dry_run: bool,
+    cleanup: bool,
+    show_list: bool,
+    list_mandatory: bool,
+    config_hash: bool,
+    result_file: Path | None,
+    louder: int,
+    verbosity: int | None,
+    archive: Archive,
+    report: bool,
+    quiet: bool,
+) -> int:
+    """Run IO500 as the file INI says: its phases in order, its rules, its score, its result files.
+
+    Each phase is a run of Sonde in the archive too, with our rates beside those of IO500. A run by the rules takes
+    about an hour. --debug-short takes seconds and shows that everything works.
+
+    \b
+    Examples:
+      sonde io500 --debug-short /scratch
+      sonde io500 --list > my.ini                                   (then set datadir)
+      sonde io500 my.ini --launcher srun --tasks 640
+      sonde io500 my.ini --verify results/2026.11.21-20.45.01/result.txt
+    """
+    if show_list or list_mandatory:
+        which = "Mandatory Phases Only" if list_mandatory else ""
+        head = "# Supported and current values of the ini file" + (f" ({which})" if which else "")
+        click.echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not list_mandatory)}", nl=False)
+        return DONE
+    config = _settings(ini, debug_short, verbosity if verbosity is not None else louder or None)
+    if config_hash:
+        click.echo(f"config-hash     = {config.hash}")
+        return DONE
+    if result_file is not None:
+        verdict = verify(config, result_file)
+        click.echo(verdict.text)
+        return DONE if verdict.whole else FAILED
+    display = make_display(messages(), quiet)
+    engine = find_engine()
+
+    def setup(count: int) -> Setup:
+        chosen = make_launcher(launcher, count, launcher_args)
+        return Setup(engine, archive, chosen, mpi_module, display.stopping)
+
+    when = timestamp if timestamp is not None else datetime.now().astimezone().strftime("%Y.%m.%d-%H.%M.%S")
+    _check_timestamp(when)
+    order = Order(
+        config,
+        places_of(config, when),
+        tasks,
+        setup,
+        f"sonde-{sonde.__version__}",
+        new_id("io500"),
+        launched=launcher != "local",
+        extended=mode == "extended",
+        dry_run=dry_run,
+        cleanup=cleanup,
+    )
+    benchmark = Benchmark(order, _View(display))
+    archive.recover()
+    outcome = benchmark.run()
+    _conclude(outcome, order, archive, report and not dry_run and not cleanup, quiet)
+    return DONE
+
+
+def _settings(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
+    if ini is None and debug_short is None:
+        raise UserError(
+            "Name an ini file (`sonde io500 --list` prints one), or a directory for a run of seconds with"
+            " --debug-short DIR."
+        )
+    config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, listing(DEFAULTS, about=False))
+    if debug_short is not None:
+        existing_directory(debug_short)
+        config = config.having({**_SHORT, ("global", "datadir"): debug_short.rstrip("/") or "/"})
+    if verbosity is not None:
+        config = config.having({("global", "verbosity"): str(verbosity)})
+    return config
+
+
+def _check_timestamp(text: str) -> None:
+    if not text or "/" in text or text in (".", "..") or any(sign.isspace() or not sign.isprintable() for sign in text):
+        raise UserError(f'--timestamp is "{text}", but must be the name of a folder, without "/" and blanks.')
+
+
+def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, quiet: bool) -> None:
+    """Our figures, the report, what is left, and the error that ends the command."""
+    folders: Sequence[Path] = [row.run.folder for row in outcome.rows if row.run is not None]
+    said = messages()
+    if folders and not quiet:
+        results().print(by_sonde(outcome.rows))
+    page = None
+    if report and folders:
+        title = f"IO500 {order.places.timestamp}" + ("" if outcome.valid else " (INVALID)")
+        page = make_report(folders, archive.root / REPORTS / f"{order.group}.html", title, quiet)
+    if not quiet:
+        if folders:
+            where = f"kept as {order.group} in {archive.root}"
+            said.print(f"sonde: {len(folders)} runs {where}" + (f", report {page}" if page else ""), soft_wrap=True)
+        if outcome.left:
+            said.print(f"sonde: left in {order.places.data}: {', '.join(outcome.left)}", soft_wrap=True)
+    if outcome.exit_code != DONE:
+        raise failure(outcome.exit_code, outcome.text)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of a run of IO500: its directories before, and what is removed afterwards. Nothing is removed but what has
+the names that IOR and mdtest give to their files, and the manifest of the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from sonde.experiments.io500.words import Places
+from sonde.model.errors import MachineError, UserError
+
+_MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it
+PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard")
+_FILES = {
+    "ior-easy": re.compile(r"ior_file_easy(\.[0-9]{8})?"),
+    "ior-hard": re.compile(r"file"),
+    "mdtest-easy": re.compile(r"file\.mdtest\..*"),
+    "mdtest-hard": re.compile(r"file\.mdtest\..*"),
+}
+_FOLDERS = {
+    "ior-easy": re.compile(r"[0-9]+"),
+    "ior-hard": None,
+    "mdtest-easy": re.compile(r"(test-dir|mdtest_tree)\..*"),
+    "mdtest-hard": re.compile(r"(test-dir|mdtest_tree)\..*"),
+}
+
+
+def check_free_of_data(places: Places) -> None:
+    """Raises UserError when there is data already: the rules forbid it, and it might be somebody's."""
+    for part in PARTS:
+        folder = Path(places.data) / part
+        try:
+            if folder.exists() and any(folder.iterdir()):
+                raise UserError(
+                    f"{folder} is not empty; if an earlier run left it, `--cleanup --timestamp={places.timestamp}` with"
+                    " the same ini file removes it, else choose another datadir."
+                )
+        except OSError as reason:
+            raise MachineError(f"{folder} cannot be read: {reason.strerror}.") from None
+
+
+def make_folders(places: Places) -> None:
+    """The directories that IOR needs; those of mdtest are its own. Raises MachineError."""
+    for part in ("ior-easy", "ior-hard"):
+        folder = Path(places.data) / part
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise MachineError(f"{folder} cannot be made: {reason.strerror}; choose another datadir.") from None
+
+
+def remove_data(places: Places) -> list[str]:
+    """Removes what IOR and mdtest have made below the data directory, then the directories that are empty. Returns
+    what is left there, a few names at most."""
+    top = Path(places.data)
+    for part in PARTS:
+        _empty(top / part, part)
+        _remove_folder(top / part)
+    if top.name == places.timestamp:
+        _remove_folder(top)  # else it is the user's own
+    for part in PARTS:
+        (Path(places.results) / f"{part}.stonewall").unlink(missing_ok=True)
+    return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
+
+
+def _empty(folder: Path, part: str) -> None:
+    """Links are removed when they have such a name, and never followed."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    wanted = _FOLDERS[part]
+                    if wanted is not None and wanted.fullmatch(entry.name):
+                        _empty(Path(entry.path), part)
+                        _remove_folder(Path(entry.path))
+                elif entry.name == _MANIFEST or _FILES[part].fullmatch(entry.name):
+                    Path(entry.path).unlink(missing_ok=True)
+    except OSError:
+        return  # what cannot be removed is told as left
+
+
+def _remove_folder(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return  # it is gone already, or something is left in it

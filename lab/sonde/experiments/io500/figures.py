@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of a phase from its record: the number that IO500 takes, with its definition, and ours beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sonde.model.lines import PhaseEnd
+from sonde.model.record import PhaseRecord, RecordReader
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a phase came to, as IO500 defines it.
+
+    `value`: GiB/s or thousands of operations/s. `seconds`: of the work, IOR's (first open to last close, comparing
+    included) or mdtest's (common start to the end of the last task). `stonewall`: rate until the deadline, in the same
+    unit, None where there was none. `ours`: sentences that say what else the record shows.
+    """
+
+    value: float = 0.0
+    seconds: float = 0.0
+    stonewall: float | None = None
+    stonewall_s: float = 0.0
+    most_operations: int = 0  # of one task
+    mismatches: int = 0
+    found: int | None = None
+    visited: int | None = None
+    ours: tuple[str, ...] = ()
+
+
+def ior_figures(record: RecordReader) -> Figures:
+    """Of a phase of IOR: bytes moved / (last close - first open, and the time of the task that compared longest)."""
+    phase = _last(record)
+    if phase is None or phase.end is None:
+        return Figures()
+    end = phase.end
+    seconds = (end.seconds.elapsed or 0.0) + (end.seconds.verify or 0.0)
+    wall = end.rates.stonewall
+    return Figures(
+        value=end.bytes.moved / seconds / GIB if seconds > 0 else 0.0,
+        seconds=seconds,
+        stonewall=wall.bytes_per_s / GIB if wall else None,
+        stonewall_s=wall.seconds if wall else 0.0,
+        most_operations=int(max(_column(phase, "ops"), default=0)),
+        mismatches=end.verify.mismatches if end.verify else 0,
+        ours=_ours_of_ior(end),
+    )
+
+
+def mdtest_figures(record: RecordReader) -> Figures:
+    """Of a phase of mdtest: tasks x items of the task that did least / time until the last has finished."""
+    phase = next((one for one in record.phases.values() if "-file-" in one.id and one.end is not None), None)
+    if phase is None or phase.end is None:
+        return Figures()
+    items, ends = _column(phase, "ops"), _column(phase, "end_s")
+    seconds = max(ends, default=0.0)
+    wall = phase.end.rates.stonewall
+    return Figures(
+        value=min(items) * len(items) / seconds / 1000 if items and seconds > 0 else 0.0,
+        seconds=seconds,
+        stonewall=wall.ops_per_s / 1000 if wall else None,
+        stonewall_s=wall.seconds if wall else 0.0,
+        most_operations=int(max(items, default=0)),
+        mismatches=sum(one.end.verify.mismatches for one in record.phases.values() if one.end and one.end.verify),
+        ours=_ours_of_names(phase.end),
+    )
+
+
+def find_figures(record: RecordReader) -> Figures:
+    """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
+    phase = _last(record)
+    if phase is None or phase.end is None or phase.end.walk is None:
+        return Figures()
+    end, walk = phase.end, phase.end.walk
+    assert walk is not None
+    visited = (end.entries or 0) - walk.directories
+    seconds = end.seconds.elapsed or 0.0
+    ours = (f"visited {end.entries or 0} entries, {walk.directories} of them directories; looked at {walk.looked_at}",)
+    return Figures(
+        value=visited / seconds / 1000 if seconds > 0 else 0.0,
+        seconds=seconds,
+        found=walk.matched or 0,
+        visited=visited,
+        ours=ours,
+    )
+
+
+def ours_of(record: RecordReader) -> tuple[float | None, float | None, float | None]:
+    """Our rate of the phase (bytes/s, else operations/s, first start to last end of the transfers), and the median and
+    the 99th percentile of single calls in seconds; None where the record does not say."""
+    phase = next((one for one in record.phases.values() if "-file-" in one.id), None) or _last(record)
+    if phase is None or phase.end is None:
+        return None, None, None
+    end = phase.end
+    rate = end.rates.transfer or end.rates.total
+    kind = max(end.latency, key=lambda name: end.latency[name].count, default=None)
+    latency = end.latency[kind] if kind else None
+    per_s = (rate.bytes_per_s if end.bytes.moved and "-file-" not in phase.id else rate.ops_per_s) if rate else None
+    p50 = latency.p50_ns / 1e9 if latency and latency.p50_ns is not None else None
+    p99 = latency.p99_ns / 1e9 if latency and latency.p99_ns is not None else None
+    return per_s, p50, p99
+
+
+def _ours_of_ior(end: PhaseEnd) -> tuple[str, ...]:
+    said = []
+    if end.rates.transfer:
+        said.append(f"transfers alone, first start to last end: {end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s")
+    if end.seconds.verify:
+        said.append(
+            f"comparing took up to {end.seconds.verify:.3f} s of a task; it is in the score's time, not in ours"
+        )
+    return tuple(said)
+
+
+def _ours_of_names(end: PhaseEnd) -> tuple[str, ...]:
+    if end.rates.total is None:
+        return ()
+    rate = end.rates.total.ops_per_s / 1000
+    return (f"all operations / first start to last end: {rate:.6f} kIOPS",)
+
+
+def _last(record: RecordReader) -> PhaseRecord | None:
+    return next(reversed(record.phases.values()), None)
+
+
+def _column(phase: PhaseRecord, name: str) -> Sequence[float]:
+    """A number of each task; of a task with two streams, their sum."""
+    values: dict[int, float] = {}
+    for table in phase.tasks:
+        if {"task", name} <= set(table.columns):
+            task, column = table.columns.index("task"), table.columns.index(name)
+            for row in table.rows:
+                values[int(row[task])] = values.get(int(row[task]), 0.0) + float(row[column] or 0)
+    return list(values.values())

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hashes with which IO500 marks settings and results, so that a later change is noticed. 32 bits; no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_MASK = 0xFFFFFFFF
+_IN_PLACE_OF_NONE = 4711  # where the hash would mean "no seed" to IOR
+
+
+def hash_of(*texts: str) -> int:
+    """Rotated by two bits to the left, and the next byte added (signed, as char is), for each byte of all texts."""
+    value = 0
+    for text in texts:
+        for byte in text.encode():
+            rotated = ((value << 2) | (value >> 30)) & _MASK
+            value = (rotated + (byte - 256 if byte > 127 else byte)) & _MASK
+    return value
+
+
+def hash_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
+    """Of keys and values in any order."""
+    value = 0
+    for key, text in pairs:
+        value ^= hash_of(key, text)
+    return value
+
+
+def seed_of(part: str, timestamp: str) -> int:
+    """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
+    value = hash_of(part, timestamp)
+    if value in (0, _MASK):
+        return _IN_PLACE_OF_NONE
+    return value - (1 << 32) if value >> 31 else value

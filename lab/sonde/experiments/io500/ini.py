@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ini file of IO500: what it says, what is wrong with it, and how its settings are listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sonde.experiments.io500.hashes import hash_of_pairs
+from sonde.experiments.io500.keys import SECTIONS, Key, Kind, Section
+from sonde.model.errors import MachineError, UserError, suggestion
+
+_LARGEST = 1 << 20
+_SECTION = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
+_PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
+_NOTHING = re.compile(r"\s*([#;].*)?")
+_SHAPES = {
+    Kind.TEXT: re.compile(r".*", re.DOTALL),
+    Kind.INTEGER: re.compile(r"-?[0-9]{1,10}"),
+    Kind.COUNT: re.compile(r"[0-9]{1,19}"),
+    Kind.FLAG: re.compile(r"true|false|1|0", re.IGNORECASE),
+    Kind.NUMBER: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Values by section and key, as IO500 keeps them: text, with TRUE and FALSE for flags; None where there is none."""
+
+    values: Mapping[tuple[str, str], str | None]
+    source: str = ""  # the file as it was read
+
+    def text(self, section: str, key: str) -> str | None:
+        """The value; None when none was given and there is no default."""
+        return self.values[section, key]
+
+    def word(self, section: str, key: str) -> str:
+        """The value of a key that has a default."""
+        return self.values[section, key] or ""
+
+    def flag(self, section: str, key: str) -> bool | None:
+        """The value of a flag."""
+        value = self.values[section, key]
+        return None if value is None else value == "TRUE"
+
+    def number(self, section: str, key: str) -> int | None:
+        """The value of an integer."""
+        value = self.values[section, key]
+        return None if value is None else int(value)
+
+    def having(self, changes: Mapping[tuple[str, str], str]) -> Config:
+        """The same with other values."""
+        return Config({**self.values, **changes}, self.source)
+
+    @property
+    def hash(self) -> str:
+        """As IO500 prints it: two files that mean the same have the same."""
+        pairs = [
+            (key.name, value)
+            for (section, key) in _all_keys()
+            if (value := self.values[section.name, key.name]) is not None
+        ]
+        return f"{hash_of_pairs(pairs):X}"
+
+
+def _all_keys() -> list[tuple[Section, Key]]:
+    return [(section, key) for section in SECTIONS for key in section.keys]
+
+
+DEFAULTS = Config({(section.name, key.name): key.default for section, key in _all_keys()})
+
+
+def read_ini(path: Path) -> Config:
+    """The settings in a file. Raises UserError: which line is wrong, and how."""
+    try:
+        if path.is_dir():
+            raise UserError(f"{path} is a directory, not an ini file of IO500.")
+        if path.stat().st_size > _LARGEST:
+            raise UserError(f"{path} is larger than 1 MiB; that is no ini file of IO500.")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"There is no ini file {path}; `sonde io500 --list` prints one with all keys.") from None
+    except UnicodeDecodeError as reason:
+        raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
+    except OSError as reason:
+        raise MachineError(f"{path} cannot be read: {reason.strerror}.") from None
+    return parse_ini(text, str(path))
+
+
+def parse_ini(text: str, name: str) -> Config:
+    """The settings in the text of a file called `name`."""
+    values = dict(DEFAULTS.values)
+    section: Section | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"{name}, line {number}"
+        if found := _SECTION.fullmatch(line):
+            section = _section_named(found[1], where)
+        elif found := _PAIR.fullmatch(line):
+            _take(values, section, found[1], found[2].strip(" \t\r"), where)
+        elif not _NOTHING.fullmatch(line):
+            raise UserError(
+                f'{where}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value begins'
+                " with a blank and #, and values hold no # or ;."
+            )
+    _check_together(values, name)
+    return Config(values, text)
+
+
+def _section_named(word: str, where: str) -> Section:
+    for section in SECTIONS:
+        if section.name.lower() == word.lower():
+            return section
+    near = suggestion(word, [section.name for section in SECTIONS])
+    raise UserError(f"{where}: IO500 has no section [{word}].{near}")
+
+
+def _take(values: dict[tuple[str, str], str | None], section: Section | None, word: str, text: str, where: str) -> None:
+    if text == "":
+        return  # as if the line were not there
+    if section is None:
+        raise UserError(f"{where}: {word} stands before the first [section].")
+    key = next((one for one in section.keys if one.name.lower() == word.lower()), None)
+    if key is None:
+        elsewhere = next((other.name for other, one in _all_keys() if one.name.lower() == word.lower()), None)
+        near = suggestion(word, [one.name for one in section.keys])
+        hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
+        raise UserError(f'{where}: [{section.name}] has no key "{word}".{hint}')
+    if not _SHAPES[key.kind].fullmatch(text):
+        raise UserError(f'{where}: [{section.name}] {key.name} is "{text}", but must be {key.kind.value}.')
+    values[section.name, key.name] = (
+        ("TRUE" if text.lower() in ("true", "1") else "FALSE") if key.kind is Kind.FLAG else text
+    )
+
+
+def _check_together(values: Mapping[tuple[str, str], str | None], name: str) -> None:
+    """What no single line can get wrong."""
+    made = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
+    if made[0] != made[1]:
+        raise UserError(f"{name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")
+    for section in ("find", "find-easy", "find-hard"):
+        if int(values[section, "pfind-queue-length"] or 0) < 10:
+            raise UserError(f"{name}: [{section}] pfind-queue-length must be at least 10.")
+        if values[section, "nproc"] == "0":
+            raise UserError(f"{name}: [{section}] nproc is 0, but at least one task must search.")
+    for section, key in (("debug", "stonewall-time"), ("ior-hard", "segmentCount")):
+        if int(values[section, key] or 0) < 1:
+            raise UserError(f"{name}: [{section}] {key} must be at least 1.")
+    for section in ("mdtest-easy", "mdtest-hard"):
+        if int(values[section, "n"] or 0) < 1:
+            raise UserError(f"{name}: [{section}] n must be at least 1.")
+
+
+def listing(config: Config, about: bool, extra: bool = True) -> str:
+    """The settings as an ini file; `about`: with what each key means; without `extra`: no sections of extended mode."""
+    lines: list[str] = []
+    for section in SECTIONS:
+        if section.extra and not extra:
+            continue
+        lines.append(f"[{section.name}]")
+        for key in section.keys:
+            lines += [f"# {key.about}"] if about else []
+            lines.append(f"{key.name} = {config.values[section.name, key.name] or ''}")
+        lines.append("")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The phases of IO500 in their order, and what each counts for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Group(Enum):
+    """What a result is a part of."""
+
+    NONE = "NO SCORE"
+    MD = "MD"
+    BW = "BW"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase. `tool`: what does it. `part`: the section whose settings it shares with others."""
+
+    name: str
+    tool: str  # ior, mdtest, find, mdworkbench or timestamp
+    part: str
+    group: Group = Group.NONE
+    writes: bool = False  # must last as long as the stonewall
+    removes: bool = False
+    extra: bool = False  # only in extended mode
+
+    @property
+    def unit(self) -> str:
+        """Of its result."""
+        return "GiB/s" if self.tool == "ior" else "kIOPS"
+
+    @property
+    def is_measured(self) -> bool:
+        """False: it only prepares others."""
+        return self.tool != "timestamp"
+
+
+def _ior(name: str, part: str, group: Group = Group.BW, writes: bool = False) -> Phase:
+    return Phase(name, "ior", part, group, writes)
+
+
+def _mdtest(name: str, part: str, writes: bool = False, removes: bool = False) -> Phase:
+    return Phase(name, "mdtest", part, Group.MD, writes, removes)
+
+
+ALL: tuple[Phase, ...] = (
+    _ior("ior-easy-write", "ior-easy", writes=True),
+    _mdtest("mdtest-easy-write", "mdtest-easy", writes=True),
+    Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
+    Phase("timestamp", "timestamp", "timestamp"),
+    Phase("find-easy", "find", "find-easy", Group.MD, extra=True),
+    _ior("ior-hard-write", "ior-hard", writes=True),
+    _mdtest("mdtest-hard-write", "mdtest-hard", writes=True),
+    Phase("find", "find", "find", Group.MD),
+    Phase("find-hard", "find", "find-hard", Group.MD, extra=True),
+    Phase("mdworkbench-bench", "mdworkbench", "mdworkbench", Group.MD, extra=True),
+    _ior("ior-easy-read", "ior-easy"),
+    _mdtest("mdtest-easy-stat", "mdtest-easy"),
+    _ior("ior-hard-read", "ior-hard"),
+    _mdtest("mdtest-hard-stat", "mdtest-hard"),
+    Phase("mdworkbench-delete", "mdworkbench", "mdworkbench", removes=True, extra=True),
+    _mdtest("mdtest-easy-delete", "mdtest-easy", removes=True),
+    _mdtest("mdtest-hard-read", "mdtest-hard"),
+    _mdtest("mdtest-hard-delete", "mdtest-hard", removes=True),
+    _ior("ior-rnd4K-easy-read", "ior-easy", Group.NONE),
+)
+
+
+def phases_of(extended: bool, cleanup: bool = False) -> list[Phase]:
+    """The phases of a mode; `cleanup`: only those that remove."""
+    return [one for one in ALL if (extended or not one.extra) and (one.removes or not cleanup)]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of IO500: what makes a phase or a run INVALID, in the words of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.experiments.io500.figures import Figures
+from sonde.experiments.io500.ini import Config
+from sonde.experiments.io500.phases import Phase
+from sonde.experiments.io500.words import limits_files, stonewall
+
+
+class Rules:
+    """The rules for one run."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.run_is_valid = True
+        # 30 s in the Student Cluster Competition, 300 s elsewhere (rules 2.0).
+        self.least_s = 30 if config.flag("global", "scc") else 300
+
+    def of_settings(self, dry_run: bool) -> Iterator[str]:
+        """What the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it when
+        the first phase begins; here the run is invalid, as the description of these keys has it."""
+        wall = stonewall(self._config)
+        broken = []
+        if dry_run:
+            broken.append("DRY RUN MODE ACTIVATED")
+        if self._config.text("debug", "pause-dir") is not None:
+            broken.append("PAUSING BETWEEN RUNS ACTIVATED")
+        if wall != self.least_s:
+            broken.append(f"stonewall-time {wall}s != {self.least_s}s")
+        if limits_files(self._config):
+            broken.append("files-per-dir is set")
+        self.run_is_valid = self.run_is_valid and not broken
+        yield from broken
+
+    def of_phase(self, phase: Phase, figures: Figures, seconds: float, ran: bool, dry_run: bool) -> Iterator[str]:
+        """What a phase that took `seconds` breaks. `ran`: it was to run, and was tried."""
+        wall = stonewall(self._config)
+        if ran and figures.mismatches and phase.tool == "ior":
+            yield f"Errors ({figures.mismatches}) occured during phase in IOR. This invalidates your run."
+        elif ran and figures.mismatches:
+            yield f"Errors ({figures.mismatches}) in the data that mdtest read. This invalidates your run."
+        if ran and phase.tool == "ior" and phase.writes and figures.seconds < wall:
+            yield (
+                f"Write phase needed {figures.seconds:f}s instead of stonewall {wall}s."
+                f" Stonewall was hit at {figures.stonewall_s:.1f}s"
+            )
+        if ran and phase.tool == "find" and figures.visited is not None and figures.found == 0:
+            yield "Find didn't find anything, this is likely invalid."
+        if not dry_run and phase.writes and seconds < wall:
+            yield f"Runtime of phase ({seconds:f}) is below stonewall time. This shouldn't happen!"
+        elif not dry_run and figures.value == 0.0:
+            yield "Resulting score shouldn't be 0.0"
+        if phase.writes and seconds < self.least_s:
+            yield "Runtime is smaller than expected minimum runtime"

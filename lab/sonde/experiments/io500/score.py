@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The score: geometric means of the results of each group, and of the two means.
+
+Formula of the IO500 rules: BW = (product of the ior results, GiB/s)^(1/n), MD = (product of the mdtest and find
+results, kIOPS)^(1/n), score = sqrt(BW * MD). A result that is zero has no part in its mean; IO500 marks the run as
+invalid then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sonde.experiments.io500.hashes import hash_of_pairs
+from sonde.experiments.io500.phases import Group, Phase
+
+
+@dataclass(frozen=True)
+class Score:
+    """BW in GiB/s, MD in kIOPS, and both together."""
+
+    bandwidth: float
+    metadata: float
+
+    @property
+    def total(self) -> float:
+        """The score."""
+        return math.sqrt(self.bandwidth * self.metadata)
+
+
+def score_of(results: Iterable[tuple[Phase, float]], extended: bool = False) -> Score:
+    """The score of these results; `extended`: with those of the phases that extended mode adds."""
+    rows = [(phase, value) for phase, value in results if extended or not phase.extra]
+
+    def mean(group: Group) -> float:
+        logs = [math.log(value) for phase, value in rows if phase.group is group and value > 0]
+        return math.exp(math.fsum(logs) / len(logs)) if logs else 0.0
+
+    return Score(mean(Group.BW), mean(Group.MD))
+
+
+def hash_of_score(score: Score, results: Iterable[tuple[Phase, float]], valid: bool, version: str | None) -> str:
+    """The hash that stands below a score: of its parts and, for the standard one, of the version that it was made with.
+    Without a version: that of the extended score, whose own part are the phases that extended mode adds."""
+    extra = version is None
+    pairs = [] if version is None else [("version", version)]
+    pairs += [
+        (phase.name, f"{value:f}") for phase, value in results if phase.group is not Group.NONE and phase.extra == extra
+    ]
+    pairs += [("MD", f"{score.metadata:f}"), ("BW", f"{score.bandwidth:f}"), ("SCORE", f"{score.total:f}")]
+    pairs += [] if valid else [("valid", "NO")]
+    return f"{hash_of_pairs(pairs):X}"

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores against arithmetic that others have published, and the rules against what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sonde.experiments.io500.figures import Figures
+from sonde.experiments.io500.ini import DEFAULTS, read_ini
+from sonde.experiments.io500.phases import ALL, Phase
+from sonde.experiments.io500.rules import Rules
+from sonde.experiments.io500.score import hash_of_score, score_of
+from sonde.experiments.io500.verify import verify
+from sonde.model.errors import UserError
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+PHASES = {phase.name: phase for phase in ALL}
+
+# Printed by IO500 isc26_v2 for a run with md-workbench: results, then scores of both modes.
+EXTENDED = """
+ior-easy-write 2.860281
+mdtest-easy-write 69.332725
+mdworkbench-create 177.097382
+find-easy 2765.958683
+ior-hard-write 0.705171
+mdtest-hard-write 150.669648
+find 1886.363120
+find-hard 1272.753248
+mdworkbench-bench 178.493704
+ior-easy-read 1.537478
+mdtest-easy-stat 27.945762
+ior-hard-read 1.033183
+mdtest-hard-stat 1258.228289
+mdworkbench-delete 145.082467
+mdtest-easy-delete 370.701666
+mdtest-hard-read 213.483178
+mdtest-hard-delete 527.353241
+ior-rnd4K-easy-read 2.951170
+"""
+# The example in the documentation of IO500.
+DOCUMENTED = """
+ior-easy-write 0.186620
+mdtest-easy-write 103.300821
+ior-hard-write 0.001313
+mdtest-hard-write 58.939081
+find 1486.435084
+ior-easy-read 1.575557
+mdtest-easy-stat 839.392805
+ior-hard-read 2.272671
+mdtest-hard-stat 1212.558124
+mdtest-easy-delete 160.765642
+mdtest-hard-read 275.011939
+mdtest-hard-delete 132.015851
+"""
+
+
+def results(text: str) -> list[tuple[Phase, float]]:
+    return [(PHASES[name], float(value)) for name, value in (line.split() for line in text.split("\n") if line)]
+
+
+def test_the_score_is_that_of_the_documentation() -> None:
+    score = score_of(results(DOCUMENTED))
+    assert score.bandwidth == pytest.approx(0.172092, rel=1e-4)
+    assert score.metadata == pytest.approx(292.625029, rel=1e-6)
+    assert score.total == pytest.approx(7.096374, rel=1e-4)
+
+
+def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
+    standard, extended = score_of(results(EXTENDED)), score_of(results(EXTENDED), extended=True)
+    for found, wanted in zip(
+        (standard.bandwidth, standard.metadata, standard.total, extended.metadata, extended.total),
+        (1.337896, 270.797294, 19.034140, 370.709228, 22.270389),
+        strict=True,
+    ):
+        assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_nothing_has_no_score() -> None:
+    assert score_of([]).total == 0
+    one = score_of([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
+    assert (one.metadata, one.total) == (pytest.approx(6.0), 0.0)
+
+
+def test_what_a_real_run_wrote_is_verified_and_a_changed_number_is_found(tmp_path: Path) -> None:
+    config = read_ini(DATA / "io500" / "short.ini")
+    text = (DATA / "results" / "io500-isc26-result.txt").read_text()
+    file = tmp_path / "result.txt"
+    file.write_text(text)
+    assert verify(config, file).text.endswith("[OK] But this is an invalid run!")
+    file.write_text(text.replace("702.523687", "802.523687"))
+    assert "Score hash expected" in verify(config, file).text
+    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify(DEFAULTS, file).text
+    file.write_text("[run]\n")
+    with pytest.raises(UserError, match=r"no result\.txt of a finished run"):
+        verify(config, file)
+
+
+def test_what_we_hash_is_what_is_verified(tmp_path: Path) -> None:
+    rows = results(EXTENDED)
+    score = score_of(rows)
+    for valid, says in ((True, "[OK]"), (False, "[OK] But this is an invalid run!")):
+        lines = ["[run]", "version = v1", f"config-hash = {DEFAULTS.hash}"]
+        lines += [f"[{phase.name}]\nscore = {value:f}" for phase, value in rows]
+        lines += [
+            "[SCORE]",
+            f"MD = {score.metadata:f}",
+            f"BW = {score.bandwidth:f}",
+            f"SCORE = {score.total:f} [INVALID]",
+        ]
+        lines += [f"hash = {hash_of_score(score, rows, valid, 'v1')}", "[SCOREX]", "SCORE = 1.0", "hash = 0"]
+        (tmp_path / "result.txt").write_text("\n".join(lines))
+        verdict = verify(DEFAULTS, tmp_path / "result.txt")
+        assert verdict.text.splitlines()[-1] == says
+        assert verdict.whole is valid
+
+
+def said(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
+    rules = Rules(DEFAULTS)
+    made = Figures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
+    return list(rules.of_phase(PHASES[phase], made, seconds, ran, dry_run=False))
+
+
+@pytest.mark.parametrize(
+    ("sentences", "says"),
+    [
+        (said("ior-easy-write"), []),
+        (said("ior-easy-write", seconds=300.0), []),
+        (said("ior-easy-write", seconds=299.9), ["Write phase needed", "Runtime of phase", "Runtime is smaller"]),
+        (said("mdtest-hard-write", seconds=299.9), ["Runtime of phase", "Runtime is smaller"]),
+        (said("ior-easy-read", seconds=1.0), []),
+        (said("ior-hard-read", mismatches=3), ["Errors (3) occured during phase in IOR"]),
+        (said("mdtest-hard-read", mismatches=3), ["Errors (3) in the data"]),
+        (said("find", found=0, visited=9), ["Find didn't find anything"]),
+        (said("find", found=1, visited=9), []),
+        (said("mdtest-easy-stat", value=0.0), ["Resulting score shouldn't be 0.0"]),
+        (said("ior-rnd4K-easy-read", value=0.0), ["Resulting score shouldn't be 0.0"]),
+    ],
+)
+def test_a_phase_breaks_the_rules_that_it_breaks(sentences: list[str], says: list[str]) -> None:
+    assert len(sentences) == len(says)
+    for sentence, begin in zip(sentences, says, strict=True):
+        assert sentence.startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("changes", "dry_run", "says"),
+    [
+        ({}, False, []),
+        ({}, True, ["DRY RUN MODE ACTIVATED"]),
+        ({("debug", "stonewall-time"): "1"}, False, ["stonewall-time 1s != 300s"]),
+        ({("debug", "stonewall-time"): "600"}, False, ["stonewall-time 600s != 300s"]),
+        ({("global", "scc"): "TRUE"}, False, ["stonewall-time 300s != 30s"]),
+        ({("global", "scc"): "TRUE", ("debug", "stonewall-time"): "30"}, False, []),
+        ({("mdtest-hard", "files-per-dir"): "9"}, False, ["files-per-dir is set"]),
+        ({("mdtest-hard", "files-per-dir"): "0"}, False, []),
+        ({("debug", "pause-dir"): "p"}, False, ["PAUSING BETWEEN RUNS ACTIVATED"]),
+    ],
+)
+def test_settings_that_break_the_rules_make_the_run_invalid(
+    changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
+) -> None:
+    rules = Rules(DEFAULTS.having(changes))
+    assert list(rules.of_settings(dry_run)) == says
+    assert rules.run_is_valid is not bool(says)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines of all phases are those that IO500 itself printed for the same ini file and time stamp."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sonde.experiments.io500.ini import read_ini
+from sonde.experiments.io500.phases import ALL, phases_of
+from sonde.experiments.io500.words import places_of, runs, words_of
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+# ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
+RECORDED = [
+    ("io500/short.ini", "results/io500-isc26-result.txt", "STAMP1", False),
+    ("io500/options.ini", "io500/options-result.txt", "2026.11.22-03.30.06", True),
+]
+
+
+def printed(name: str) -> dict[str, str]:
+    """Phase -> the command line in a result file; the phases in its order."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    sections = re.findall(r"^\[([\w-]+)\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    # IO500 forgets to end the line of one of its warnings.
+    found = {name: re.search(r"(?:^|limits!)exe\s+= (.*)$", body, re.MULTILINE) for name, body in sections}
+    return {name: exe[1] if exe else "" for name, exe in found.items() if name not in ("run", "SCORE", "SCOREX")}
+
+
+@pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
+def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
+    config, wanted = read_ini(DATA / ini), printed(result)
+    phases = phases_of(extended)
+    assert [one.name for one in phases] == list(wanted)
+    for phase in phases:
+        if phase.tool in ("ior", "mdtest", "find"):
+            assert " ".join(words_of(phase, config, places_of(config, stamp))) == wanted[phase.name], phase.name
+
+
+def test_every_phase_has_a_section_and_every_part_can_be_left_out() -> None:
+    config = read_ini(DATA / "io500/short.ini")
+    for phase in ALL:
+        assert runs(phase, config)
+        if phase.is_measured:
+            assert not runs(phase, config.having({(phase.name, "run"): "FALSE"}))
+            assert not runs(phase, config.having({(phase.part, "run"): "FALSE"}))
+
+
+def test_a_cleanup_is_the_phases_that_remove() -> None:
+    assert [one.name for one in phases_of(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]

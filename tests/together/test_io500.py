@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde io500`: all phases of a short run, its files, its rules, what it leaves and how it is stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = """[global]
+datadir = ./data
+timestamp-resultdir = FALSE
+[debug]
+stonewall-time = 1
+[ior-easy]
+transferSize = 64k
+blockSize = 1m
+[ior-hard]
+segmentCount = 20
+[mdtest-easy]
+n = 200
+[mdtest-hard]
+n = 150
+[ior-rnd4K-easy-read]
+run = FALSE
+"""
+ORDER = [
+    *("ior-easy-write", "mdtest-easy-write", "timestamp", "ior-hard-write", "mdtest-hard-write", "find"),
+    *("ior-easy-read", "mdtest-easy-stat", "ior-hard-read", "mdtest-hard-stat", "mdtest-easy-delete"),
+    *("mdtest-hard-read", "mdtest-hard-delete", "ior-rnd4K-easy-read"),
+]
+
+Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
+Runs = Callable[[], list[dict[str, Any]]]
+
+
+def lines_of(text: str) -> dict[str, tuple[float, bool]]:
+    """Phase -> result and whether it is valid, from the summary; in its order."""
+    rows = re.findall(r"^\[[RESULT ]{6}\] +(\S+) +([\d.]+) (?:GiB/s|kIOPS) : time [\d.]+ seconds(.*)$", text, re.M)
+    return {name: (float(value), mark == "") for name, value, mark in rows}
+
+
+@pytest.fixture
+def ini(tmp_path: Path) -> Callable[[str], str]:
+    """Writes the short settings, with more behind them."""
+
+    def write(more: str = "") -> str:
+        (tmp_path / "my.ini").write_text(SHORT + more)
+        return "my.ini"
+
+    return write
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, tmp_path: Path, tasks: int) -> None:
+    (tmp_path / "scratch").mkdir()
+    result = sonde("io500", "--debug-short", "scratch", "--tasks", str(tasks), "--timestamp", "T", "-v", "-v")
+    assert result.returncode == 0, result.stderr
+    found = lines_of(result.stdout)
+    assert list(found) == ORDER
+    assert all(value > 0 for name, (value, _) in found.items() if name != "timestamp")
+    assert {name for name, (_, valid) in found.items() if not valid} >= {"mdtest-easy-write"}
+    assert re.search(
+        r"^\[SCORE \] Bandwidth [\d.]+ GiB/s : IOPS [\d.]+ kiops : TOTAL [\d.]+ \[INVALID\]$", result.stdout, re.M
+    )
+    folder = tmp_path / "results" / "T"
+    text = (folder / "result.txt").read_text()
+    assert f"procs           = {tasks}" in text
+    # 5,000 and 2,000 files a task, and those of IOR; of the latter, those with 01 in their name.
+    assert f"total-files     = {7000 * tasks + tasks + 1}" in text
+    wanted = tasks * sum("01" in str(n) for n in range(2000))
+    counted = re.search(r"^found +=\s(\d+)$", text, re.M)
+    assert counted
+    assert int(counted[1]) == wanted
+    assert {f"{name}.txt" for name in ORDER if name not in ("timestamp", "find")} <= {
+        one.name for one in folder.iterdir()
+    }
+    assert (folder / "timestampfile").exists()
+    assert not list(folder.glob("*.stonewall"))
+    assert list((tmp_path / "scratch").iterdir()) == []
+    kept = runs()
+    assert len(kept) == 13
+    assert len({run["group"] for run in kept}) == 1
+    assert list(tmp_path.glob("sonde-archive/reports/*io500*.html"))
+    assert sonde("io500", f"{folder}/config.ini", "--verify", f"{folder}/result.txt").stdout.endswith(
+        "an invalid run!\n"
+    )
+
+
+def test_results_can_be_imported(sonde: Sonde, ini: Callable[[str], str]) -> None:
+    assert sonde("io500", ini(""), "--no-report").returncode == 0
+    for name in ("result.txt", "result_summary.txt"):
+        answer = sonde("import", f"results/{name}", "--archive", f"other-{name}", "--json")
+        assert answer.returncode == 0, answer.stderr
+    shown = sonde("show", "last", "--archive", "other-result.txt")
+    assert "ior-hard-write" in shown.stdout
+    assert "IO500 marks this run as invalid" in shown.stdout
+
+
+def test_phases_that_are_left_out_make_the_run_invalid_by_zero(sonde: Sonde, ini: Callable[[str], str]) -> None:
+    result = sonde("io500", ini("[find]\nrun = FALSE\n"), "--no-report", "--quiet")
+    assert result.returncode == 0, result.stderr
+    assert lines_of(result.stdout)["find"] == (0.0, False)
+    assert lines_of(result.stdout)["ior-rnd4K-easy-read"] == (0.0, False)
+    assert "ERROR INVALID Resulting score shouldn't be 0.0" in result.stdout
+
+
+def test_extended_mode_adds_its_searches_and_needs_md_workbench_left_out(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    refused = sonde("io500", ini(""), "--mode=extended")
+    assert refused.returncode == 2
+    assert "set run = FALSE in [mdworkbench]" in refused.stderr
+    assert not (tmp_path / "results").exists()
+    result = sonde("io500", ini("[mdworkbench]\nrun = FALSE\n"), "--mode=extended", "--no-report")
+    assert result.returncode == 0, result.stderr
+    found = lines_of(result.stdout)
+    assert found["find-easy"][0] > 0 < found["find-hard"][0]
+    assert found["mdworkbench-bench"] == (0.0, False)
+    assert "\n[SCOREX] Bandwidth" in result.stdout
+
+
+def test_a_dry_run_shows_the_command_lines_and_does_nothing(
+    sonde: Sonde, runs: Runs, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    result = sonde("io500", ini(""), "--dry-run", "--timestamp", "T")
+    assert result.returncode == 0, result.stderr
+    assert "ERROR INVALID DRY RUN MODE ACTIVATED" in result.stdout
+    assert "ior-hard-write: ./ior --dataPacketType=timestamp -C -Q 1 -g -G=" in result.stdout
+    assert result.stdout.rstrip().splitlines()[-3].endswith("[INVALID]")
+    assert not (tmp_path / "data").exists()
+    assert runs() == []
+
+
+def test_a_script_may_search(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
+    script = tmp_path / "search.sh"
+    script.write_text(
+        '#!/bin/sh\necho "$@" > arguments\nfind $1 -type f -newer $3 -size $5 -name "*01*"\necho MATCHED 3/7\n'
+    )
+    script.chmod(0o755)
+    result = sonde("io500", ini("[find]\nexternal-script = ./search.sh\n"), "--no-report", "--timestamp", "T")
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / "results" / "result.txt").read_text()
+    assert 'last-output     = "MATCHED 3/7"' in text
+    assert "found           = 3\ntotal-files     = 7\n" in text
+    assert (tmp_path / "arguments").read_text() == "./data/T -newer ./results/timestampfile -size 3901c -name *01*\n"
+
+
+def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
+    script = tmp_path / "search.sh"
+    script.write_text(
+        "#!/bin/sh\nrm data/T/ior-easy/*\nprintf 'wrong' | dd of=data/T/ior-hard/file conv=notrunc 2>&1\n"
+    )
+    script.chmod(0o755)
+    result = sonde("io500", ini("[find]\nexternal-script = ./search.sh\n"), "--no-report", "--timestamp", "T")
+    assert result.returncode == 1
+    assert "ior-easy-read" in result.stderr
+    found = lines_of(result.stdout)
+    assert list(found) == ORDER
+    assert found["ior-easy-read"] == (0.0, False)
+    assert found["ior-hard-read"][1] is False
+    assert "occured during phase in IOR" in result.stdout
+    assert found["mdtest-hard-delete"][1] is True
+
+
+def test_data_that_is_there_is_refused_before_anything_is_made(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "T" / "mdtest-easy").mkdir(parents=True)
+    (tmp_path / "data" / "T" / "mdtest-easy" / "mine").touch()
+    result = sonde("io500", ini(""), "--timestamp", "T")
+    assert result.returncode == 2
+    assert "mdtest-easy is not empty" in result.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_ctrl_c_keeps_what_is_finished_and_removes_the_data(
+    engine: Path, ini: Callable[[str], str], runs: Runs, tmp_path: Path
+) -> None:
+    name = ini("[mdtest-hard-write]\nrun = TRUE\n[debug]\nstonewall-time = 60\n[mdtest-hard]\nn = 100000000\n")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "sonde", "io500", name, "--timestamp", "T", "--no-report"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
+    )
+    place = tmp_path / "data" / "T" / "mdtest-hard"
+    until = time.monotonic() + 60
+    while not (place.is_dir() and any(place.iterdir())) and time.monotonic() < until:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 5, err
+    found = lines_of(out)
+    assert list(found) == ORDER[:5]
+    assert found["mdtest-hard-write"] == (0.0, False)
+    assert found["ior-hard-write"][0] > 0
+    assert re.search(r"^\[SCORE \] Bandwidth .* \[INVALID\]$", out, re.M)
+    assert not (tmp_path / "data" / "T").exists()
+    assert len(runs()) == 4
+
+
+def test_a_cleanup_removes_what_a_killed_run_left_and_nothing_else(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "data" / "T"
+    for name in ("ior-easy/ior_file_easy.00000000", "mdtest-easy/test-dir.0-0/mdtest_tree.0.0/file.mdtest.0.0", "mine"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / "ior-easy" / "notes").touch()
+    result = sonde("io500", ini(""), "--cleanup", "--timestamp", "T")
+    assert result.returncode == 0, result.stderr
+    left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    assert left == ["ior-easy", "ior-easy/notes", "mine"]
+    assert "left in ./data/T" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "Name an ini file"),
+        (["gone.ini"], "There is no ini file gone.ini"),
+        (["--debug-short", "gone"], "There is no directory gone"),
+        (["my.ini", "--timestamp", "a/b"], "must be the name of a folder"),
+        (["my.ini", "--mode", "fast"], "extended"),
+        (["my.ini", "--verify", "gone.txt"], "There is no result file gone.txt"),
+        (["my.ini", "--tasks", "0"], "--tasks"),
+    ],
+)
+def test_wrong_words_are_one_sentence(
+    sonde: Sonde, ini: Callable[[str], str], words: list[str], says: str, tmp_path: Path
+) -> None:
+    ini("")
+    result = sonde("io500", *words)
+    assert result.returncode == 2
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("[global]\nio-buffers-on-gpu = TRUE\n", "IO500 ior-easy-write: "),
+        ("[global]\napi = HDF5\n", "IO500 ior-easy-write: "),
+        ("[ior-easy]\nblockSize = 100k\n", "IO500 ior-easy-write: "),
+        ("[global]\ndataPacketType = paper\n", "IO500 ior-easy-write: "),
+        ("[find]\nexternal-script = ./gone\n", "there is no such file"),
+        ("[find]\nnproc = 2\n", "[find] nproc is 2, but there are 1 tasks"),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused_before_the_first_phase(
+    sonde: Sonde, ini: Callable[[str], str], more: str, says: str, tmp_path: Path
+) -> None:
+    result = sonde("io500", ini(more))
+    assert result.returncode == 2, result.stderr
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file, changed and seen in every way, always holds what it must: long lists of steps, by a program of ours and by
+fsx of crates.io, where that is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+Program = Callable[[str], Path]
+
+# Pages from less than a record to more than the file; with threads and without.
+PARAMS = {
+    "tiny": "*:size=512:count=3:eager",
+    "ahead": "*:size=4k:count=4:prefetch=2:eager",
+    "many": "*:size=1k:count=64:prefetch=4:preflush=4:eager",
+    "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
+    "no threads": "*:size=8k:count=8:eager,%process:threads=0",
+    "large": "*:size=1M:count=4:eager",
+    "usual": "*",
+}
+# Mapped files are let go until they are closed, so most lists are without maps.
+SHAPES = {"small": ("65536", "3000"), "large": ("1048576", "9000"), "mapped": ("262144", "65536", "maps")}
+
+
+def calls_of(lines: Path) -> int:
+    """Reads and writes that the buffer has seen."""
+    told = [json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()]
+    return sum(one["read"]["calls"] + one["write"]["calls"] for one in told if one["type"] == "buffer")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
+def test_our_exerciser(preload: Preload, program: Program, memory: Path, params: str, shape: str) -> None:
+    lines = memory / "lines"
+    lines.mkdir()
+    for seed in (1, 2, 3):
+        command = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[shape]]
+        done = preload.run(command, memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
+        assert (done.returncode, done.stdout) == (0, "4000 steps\n"), done.stderr
+    assert calls_of(lines) > (1000 if shape == "mapped" else 5000)
+
+
+def test_our_exerciser_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
+    command = [program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
+    done = preload.run(command, tmp_path, IOBUF_PARAMS=PARAMS["direct"])
+    assert (done.returncode, done.stdout) == (0, "1500 steps\n"), done.stderr
+
+
+def test_the_exerciser_finds_a_byte_that_is_wrong(program: Program, preload: Preload, tmp_path: Path) -> None:
+    """With a library in between that changes one byte after every fiftieth write."""
+    source = tmp_path / "liar.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n"
+        "ssize_t pwrite(int fd, const void* data, size_t bytes, off_t at) {\n"
+        "    static int calls;\n"
+        '    ssize_t (*next)(int, const void*, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite");\n'
+        "    const ssize_t got = next(fd, data, bytes, at);\n"
+        '    if (++calls % 50 == 0) next(fd, "?", 1, at + (off_t)bytes / 2);\n'
+        "    return got;\n}\n",
+        encoding="ascii",
+    )
+    library = tmp_path / "liar.so"
+    compiler = shutil.which("cc") or "cc"
+    preload.run([compiler, "-shared", "-fPIC", "-o", library, source], tmp_path, IOBUF_PARAMS="*:off")
+    command = [program("exerciser"), tmp_path / "file", "1", "4000", *SHAPES["small"]]
+    done = preload.run(command, tmp_path, LD_PRELOAD=str(library))
+    assert done.returncode == 1
+    assert "instead of" in done.stderr
+
+
+FSX = """
+flen = {flen}
+[opsize]
+min = 1
+max = {largest}
+[weights]
+close_open = 2
+read = 20
+write = 20
+mapread = {maps}
+mapwrite = {maps}
+invalidate = {maps}
+truncate = 6
+fsync = 0.5
+fdatasync = 0.5
+posix_fallocate = 2
+punch_hole = 2
+sendfile = 2
+posix_fadvise = 2
+copy_file_range = 2
+"""
+
+
+def fsx() -> str:
+    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
+    if found is None:
+        pytest.skip("fsx is not on PATH (cargo install fsx)")
+    return found
+
+
+@pytest.mark.parametrize("maps", [0, 2], ids=["calls", "maps"])
+@pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
+def test_fsx(preload: Preload, memory: Path, params: str, maps: int) -> None:
+    settings = memory / "fsx.toml"
+    settings.write_text(FSX.format(flen=262144, largest=9000, maps=maps), encoding="ascii")
+    for seed in ("1", "2"):
+        command = [fsx(), "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory, memory / "file"]
+        done = preload.run(command, memory, IOBUF_PARAMS=params)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of one phase on one process. Every process runs the same steps in the same order; those that speak to the
-// record do so at the root only. phase_run.cpp has the steps around the timed part, phase_report.cpp what is said.
+// record do so at the root only. phase_run.cpp has the steps around the timed part, phase_begin.cpp and
+// phase_report.cpp what is said before and after it, read_back.cpp the verification that follows.
 #pragma once
 
 #include "phases/phase.hpp"

@@ -64,6 +64,21 @@ struct Totals {
     static Totals unpack(const std::string& text);
 };
 
+/// Both lanes added up, slice by slice.
+std::vector<SliceSum> all_slices(const Totals& totals);
+
+inline double seconds(std::int64_t ns) {
+    return static_cast<double>(ns) / 1e9;
+}
+inline double seconds(std::uint64_t ns) {
+    return static_cast<double>(ns) / 1e9;
+}
+
+/// Kinds of operations as the record names them.
+inline constexpr const char* kind_names[meters::kinds] = {"read",    "write",  "open",   "fsync", "close",
+                                                          "stat",    "remove", "create", "mkdir", "open_close",
+                                                          "readdir", "rename", "rmdir"};
+
 /// How the runner names things for the record.
 struct PhaseFacts {
     std::string stopped_by;

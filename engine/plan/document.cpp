@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/document.hpp"
+
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sonde::plan {
+namespace {
+
+using nlohmann::json;
+
+/// Refuses a member that is there twice: JSON leaves open which one counts, and the writer surely meant one.
+class DuplicateGuard {
+ public:
+    bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::object_start) {
+            open_.emplace_back();
+        } else if (event == json::parse_event_t::object_end) {
+            open_.pop_back();
+        } else if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second) {
+            const std::string key = parsed.dump(-1, ' ', true, json::error_handler_t::replace);
+            throw PlanError("plan: " + key.substr(0, 60) + " is there twice in one object: keep one");
+        }
+        return true;
+    }
+
+ private:
+    std::vector<std::set<std::string>> open_;
+};
+
+std::string not_json(std::string_view text, std::size_t byte) {
+    constexpr std::string_view blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    if (first == std::string_view::npos) {
+        return "the plan is empty: it must be a JSON object with the members schema, id, target and phases";
+    }
+    const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    const std::string place = "line " + std::to_string(line) + ", column " + std::to_string(before.size() - begin + 1);
+    const bool toml =
+        text[first] != '{' && text.substr(first, text.find('\n', first) - first).find('=') != std::string_view::npos;
+    std::string what = before.size() >= text.size() ? "the text ends too early" : "something else was expected";
+    if (toml) {
+        what += "; it looks like TOML, which `sonde run` reads";
+    }
+    return "the plan is not JSON: " + place + ": " + what;
+}
+
+}  // namespace
+
+json parse_document(std::string_view text) {
+    try {
+        // Depth is limited before the recursive parser sees the text: a plan needs seven levels.
+        int depth = 0;
+        bool quoted = false;
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            if (quoted) {
+                i += text[i] == '\\' ? 1 : 0;
+                quoted = i >= text.size() || text[i] != '"';
+                continue;
+            }
+            quoted = text[i] == '"';
+            depth += (text[i] == '{' || text[i] == '[') ? 1 : (text[i] == '}' || text[i] == ']') ? -1 : 0;
+            if (depth > 64) {
+                throw PlanError("the plan is nested more than 64 levels deep: it is not a Sonde plan");
+            }
+        }
+        return json::parse(text, DuplicateGuard());
+    } catch (const json::parse_error& error) {
+        throw PlanError(not_json(text, error.byte));
+    } catch (const json::out_of_range&) {
+        throw PlanError("the plan holds a number beyond what a computer can hold, such as 1e999");
+    }
+}
+
+}  // namespace sonde::plan

@@ -150,7 +150,7 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.rule->prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
-    if (most == 0 || file.queued >= most || is_fast(file) || state.settings->limits.threads == 0) {
+    if (most == 0 || file.queued >= most || is_fast(file) || state.settings->limits.workers() == 0) {
         return;
     }
     if (file.ahead_off > 0) {

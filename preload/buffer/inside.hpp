@@ -31,6 +31,8 @@ struct State {
     std::atomic<bool> retired{false};
     std::atomic<bool> ended{false};
     std::uint64_t late_writes = 0;
+    int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
+    bool ring_told = false;
     std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };
 extern State state;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of a file: finding, taking, giving back, filling.
+#include "buffer/below.hpp"
 #include "buffer/inside.hpp"
-#include "system/clock.hpp"
-
-#include <algorithm>
 
 namespace sonde::buffer {
 
@@ -241,67 +239,14 @@ void drop_all(File& file) noexcept {
 }
 
 int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
-    const std::int64_t start = page.index * file.page_size;
-    const std::int64_t left = file.size - start;
-    end = left < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(left, 0)) : end;
-    if (begin >= end) {
+    Job job;
+    if (!job.begin_load(file, page, begin, end)) {
         return 0;
     }
-    if (page.busy == Busy::Queued) {
-        --file.queued;
-    }
-    page.busy = Busy::Loading;
-    ++file.in_flight;
-    int error = 0;
-    std::uint32_t at = begin;
-    while (at < end && error == 0) {
-        const Range hole = page.valid.gap(at, end);
-        if (hole.begin == hole.end) {
-            break;
-        }
-        ssize_t got = 0;
-        std::uint32_t place = hole.begin;
-        const bool direct = file.direct >= 0 && file.direct_align != 0 && hole.begin % file.direct_align == 0 &&
-                            page.valid.empty() && hole.end - hole.begin >= file.direct_align;
-        const int fd = file.reader;
-        Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
-        if (direct) {  // whole sectors; what the end of the file cuts off is no error
-            std::uint32_t bytes =
-                (hole.end - hole.begin + file.direct_align - 1) / file.direct_align * file.direct_align;
-            bytes = std::min(bytes, file.page_size - hole.begin);
-            got = state.below.pread(file.direct, page.data + place, bytes, start + place);
-            place += got > 0 ? std::min(static_cast<std::uint32_t>(got), hole.end - hole.begin) : 0;
-        }
-        while (place < hole.end) {
-            got = state.below.pread(fd, page.data + place, hole.end - place, start + place);
-            if (got > 0) {
-                place += static_cast<std::uint32_t>(got);
-            } else if (got == 0 || errno != EINTR) {
-                error = got < 0 ? -errno : 0;
-                break;
-            }
-        }
-        if (error == 0) {
-            // Past the end of what the kernel has, but before the end that the program made: zeros.
-            std::memset(page.data + place, 0, hole.end - place);
-        }
-        outside.end();
-        ++file.statistics.read.below;
-        file.statistics.read.below_bytes += place - hole.begin;
-        file.statistics.read.below_ns += outside.spent_ns;
-        note_transfer(file, place - hole.begin, outside.spent_ns);
-        at = hole.end;
-    }
-    --file.in_flight;
-    page.busy = Busy::No;
-    if (error == 0 && !page.valid.add(begin, end)) {
-        // Too many pieces: what is dirty must be known, and the part just read if there is room. The caller copies
-        // from it before the lock is given back in any case.
-        page.valid = page.dirty;
-        page.valid.add(begin, end);
-    }
-    file.changed.tell();
-    return error;
+    Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    job.do_all();
+    outside.end();
+    return job.finish(outside.spent_ns);
 }
 
 }  // namespace sonde::buffer

@@ -76,6 +76,34 @@ void open_lines() noexcept {
     state.lines_pid = pid;
 }
 
+const char* engine_name() noexcept {
+    using settings::Engine;
+    const settings::Limits& limits = state.settings->limits;
+    return limits.workers() == 0                                      ? "sync"
+           : limits.engine == Engine::Ring && state.ring_refused == 0 ? "uring"
+                                                                      : "threads";
+}
+
+/// Why the ring that was asked for is not what works here.
+void ring_refusal(Text& text) noexcept {
+    constexpr struct {
+        int error;
+        const char* name;
+    } names[] = {{EPERM, "EPERM: it is not allowed here"},
+                 {EACCES, "EACCES: it is not allowed here"},
+                 {ENOSYS, "ENOSYS: this kernel has none"},
+                 {EOPNOTSUPP, "EOPNOTSUPP: this kernel's is too old"},
+                 {ENOMEM, "ENOMEM: there is no memory for it, or no more locked memory"},
+                 {EMFILE, "EMFILE: there are no descriptors left"}};
+    for (const auto& one : names) {
+        if (one.error == state.ring_refused) {
+            text << one.name;
+            return;
+        }
+    }
+    text << "error " << state.ring_refused;
+}
+
 void report_json(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
@@ -88,7 +116,13 @@ void report_json(const File& file, int fd) noexcept {
                                   << ",\"ahead_started\":" << counted.ahead_started
                                   << ",\"ahead_used\":" << counted.ahead_used
                                   << ",\"behind_started\":" << counted.behind_started
-                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant
+                                  << ",\"engine\":\"" << engine_name() << "\"";
+    if (state.ring_refused != 0) {
+        text << ",\"engine_refused\":\"";
+        ring_refusal(text);
+        text << "\"";
+    }
     if (file.why_through != nullptr) {
         text << ",\"let_go\":";
         text.json(file.why_through);
@@ -120,6 +154,12 @@ void report_text(const File& file, int fd) noexcept {
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
         << counted.given_up << "\n";
+    if (state.ring_refused != 0 && !state.ring_told) {
+        state.ring_told = true;
+        text << "  io_uring (";
+        ring_refusal(text);
+        text << "): threads were used instead\n";
+    }
     if (file.why_through != nullptr) {
         text << "  no longer buffered: " << file.why_through << "\n";
     }

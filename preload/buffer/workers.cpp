@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of our own that read ahead, write behind, and see to it that nothing stays here for long. They start with
 // the first work there is, and block every signal: the program's handlers run in the program's threads.
-#include "buffer/inside.hpp"
+#include "buffer/crew.hpp"
 #include "system/clock.hpp"
 #include "system/oldest_libc.hpp"
 
@@ -13,18 +13,9 @@ SONDE_OLDEST(pthread_attr_setstacksize);
 
 namespace sonde::buffer {
 
-namespace {
-
-struct Crew {
-    system::Lock lock;
-    system::Event work;
-    std::uint32_t started = 0;
-    bool failed = false;  ///< no thread could be made: all is done by the program's own
-    File* queue[256] = {};
-    std::uint32_t first = 0, count = 0;
-    std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
-};
 constinit Crew crew;
+
+namespace {
 
 /// The queue may forget a file when it is full: the walk over all files, a few times a second, finds it again.
 void put(File& file) noexcept {
@@ -32,8 +23,13 @@ void put(File& file) noexcept {
         crew.queue[(crew.first + crew.count++) % std::size(crew.queue)] = &file;
         file.in_queue = true;
         crew.work.tell();
+        if (crew.at_ring) {
+            wake_ring();
+        }
     }
 }
+
+}  // namespace
 
 File* next_file() noexcept {
     if (crew.count == 0) {
@@ -43,6 +39,15 @@ File* next_file() noexcept {
     crew.first = (crew.first + 1) % std::size(crew.queue);
     --crew.count;
     return file;
+}
+
+bool walk_is_due() noexcept {
+    const std::uint64_t now = system::now_ns();
+    if (now - crew.walked_ns < static_cast<std::uint64_t>(crew.nap_ns)) {
+        return false;
+    }
+    crew.walked_ns = now;
+    return true;
 }
 
 void walk_over_files() noexcept {
@@ -56,23 +61,20 @@ void walk_over_files() noexcept {
     });
 }
 
-void* work(void*) {
-    // A quarter of what data may age, and at least once a second: who else came to use a file is noticed here too.
-    const std::int64_t nap_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
+namespace {
+
+void* work(void*) noexcept {
     while (true) {
         crew.lock.lock();
         File* file = next_file();
-        bool idle = false;
+        bool walk = false;
         if (file == nullptr) {
-            crew.work.wait(crew.lock, any() ? nap_ns : -1);
+            crew.work.wait(crew.lock, any() ? crew.nap_ns : -1);
             file = next_file();
-            // Whoever wakes for work that another one took has no reason to look at everything.
-            const std::uint64_t now = system::now_ns();
-            idle = file == nullptr && now - crew.walked_ns >= static_cast<std::uint64_t>(nap_ns);
-            crew.walked_ns = idle ? now : crew.walked_ns;
+            walk = file == nullptr && walk_is_due();  // who wakes for work that another one took has no reason to
         }
         crew.lock.unlock();
-        if (idle) {
+        if (walk) {
             walk_over_files();
             continue;
         }
@@ -88,10 +90,26 @@ void* work(void*) {
     return nullptr;
 }
 
+/// The kind of thread that is wanted and possible here, and how many of them.
+auto choose_work(std::uint32_t& threads) noexcept {
+    threads = state.settings->limits.workers();
+    if (state.settings->limits.engine == settings::Engine::Ring && state.ring_refused == 0) {
+        state.ring_refused = -open_ring();
+        if (state.ring_refused == 0) {
+            threads = 1;
+            return work_with_ring;
+        }
+    }
+    return work;
+}
+
 void start_threads() noexcept {
-    if (crew.started > 0 || crew.failed || state.settings->limits.threads == 0) {
+    if (crew.started > 0 || crew.failed || state.settings->limits.workers() == 0) {
         return;
     }
+    std::uint32_t threads = 0;
+    auto* const kind = choose_work(threads);
+    crew.nap_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
     // All but the two that libc needs in every thread (setuid() waits for them): 32 and 33, bits 31 and 32.
     const std::uint64_t all = ~(std::uint64_t{3} << 31U);
     std::uint64_t before = 0;
@@ -100,9 +118,9 @@ void start_threads() noexcept {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, 256U << 10U);
-    while (crew.started < state.settings->limits.threads) {
+    while (crew.started < threads) {
         pthread_t thread{};
-        if (pthread_create(&thread, &attributes, work, nullptr) != 0) {
+        if (pthread_create(&thread, &attributes, kind, nullptr) != 0) {
             crew.failed = crew.started == 0;
             break;
         }
@@ -128,7 +146,7 @@ void hand_to_workers(File& file) noexcept {
     errno = kept;
 }
 
-bool work_once(File& file) noexcept {
+bool begin_next(File& file, Job& job) noexcept {
     Page* first = file.dirty_first;
     if (first != nullptr && !file.writing && first->busy == Busy::No) {
         const std::uint64_t now = system::now_ns();
@@ -136,28 +154,40 @@ bool work_once(File& file) noexcept {
         const bool behind = file.dirty_pages > 1 && file.dirty_pages + 1 >= file.page_limit;
         if ((first->full || behind || now - first->dirty_since_ns > age_ns) && now >= file.retry_after_ns) {
             ++file.statistics.behind_started;
-            write_oldest(file, false);
+            job.begin_write(file);
             return true;
         }
     }
-    if (file.queued > 0) {
-        for (Page* page = file.newest; page != nullptr; page = page->older) {
-            if (page->busy == Busy::Queued) {
-                if (load(file, *page, page->want_begin, page->want_end, false) != 0) {
-                    page->ahead = false;  // the program's own read will meet the error
-                }
+    for (Page* page = file.newest; page != nullptr && file.queued > 0; page = page->older) {
+        if (page->busy == Busy::Queued) {
+            if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
                 return true;
             }
+            page->busy = Busy::No;
+            --file.queued;
         }
     }
     return false;
+}
+
+bool work_once(File& file) noexcept {
+    Job job;
+    if (!begin_next(file, job)) {
+        return false;
+    }
+    Outside outside(file, nullptr);
+    job.do_all();
+    outside.end();
+    job.finish(outside.spent_ns);
+    return true;
 }
 
 void workers_after_fork() noexcept {
     crew.lock.reset();
     crew.work.reset();
     crew.started = crew.first = crew.count = 0;
-    crew.failed = false;
+    crew.failed = crew.at_ring = false;
+    ring_after_fork();
 }
 
 }  // namespace sonde::buffer

@@ -114,6 +114,20 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, eager, auto and off.");
 }
 
+bool read_engine(Piece value, Engine& engine) noexcept {
+    constexpr struct {
+        const char* name;
+        Engine engine;
+    } engines[] = {{"threads", Engine::Threads}, {"uring", Engine::Ring}, {"sync", Engine::Sync}};
+    for (const auto& one : engines) {
+        if (value.is(one.name)) {
+            engine = one.engine;
+            return true;
+        }
+    }
+    return false;
+}
+
 void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
     const char* end = option.at + option.length;
     const char* equals = find_sign(option.at, end, '=');
@@ -129,9 +143,11 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
-    } else {
+    } else if (!name.is("engine") || !read_engine(value, limits.engine)) {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
-            "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16) and age=SECONDS (1 to 3600).");
+            "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16), engine=threads, uring or "
+            "sync, "
+            "and age=SECONDS (1 to 3600).");
     }
 }
 

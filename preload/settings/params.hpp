@@ -25,12 +25,22 @@ struct Rule {
     std::uint32_t matched = 0;
 };
 
-/// What holds for the whole process: the entry %process:maxmem=..:threads=..:age=..
+/// Who reads ahead and writes behind.
+enum class Engine : std::uint8_t {
+    Threads,
+    Ring,  ///< one thread with an io_uring of its own; threads where that is not possible
+    Sync,  ///< nobody: the program's own calls do it when they must
+};
+
+/// What holds for the whole process: the entry %process:maxmem=..:threads=..:engine=..:age=..
 struct Limits {
     std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
     std::uint32_t node_share = 25;  ///< percent of the available memory that all processes of a node may use together
     std::uint32_t threads = 2;
+    Engine engine = Engine::Threads;
     std::uint32_t age_ms = 3000;  ///< no data waits longer than about this before it is handed to the kernel
+
+    std::uint32_t workers() const noexcept { return engine == Engine::Sync ? 0 : threads; }
 };
 
 struct Settings {

@@ -27,7 +27,9 @@ def whole_records(file: Path) -> int:
     return len(data) // 1000
 
 
-@pytest.mark.parametrize("params", ["*:size=16k:count=4", "*:size=64k:count=8:preflush=4", "*"])
+@pytest.mark.parametrize(
+    "params", ["*:size=16k:count=4", "*:size=64k:count=8:preflush=4", "*", "*:size=8k:count=8,%process:engine=uring"]
+)
 def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:

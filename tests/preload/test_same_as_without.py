@@ -21,7 +21,9 @@ PARAMS = {
     "many": "*:size=16k:count=32:prefetch=4:preflush=4:eager",
     "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
     "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
-    "no threads": "*:size=8k:count=8:eager,%process:threads=0",
+    "no threads": "*:size=8k:count=8:eager,%process:engine=sync",
+    "ring": "*:size=4k:count=16:prefetch=4:preflush=4:eager,%process:engine=uring",
+    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:eager,%process:engine=uring",
 }
 SCENARIOS = [
     "left_open",
@@ -74,7 +76,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("mode", ["small", "usual", "trace"])
+@pytest.mark.parametrize("mode", ["small", "usual", "ring", "trace"])
 def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
     command = [program("hazards"), scenario]
     without = preload.outcome(command, tmp_path / "without")

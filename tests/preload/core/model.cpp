@@ -42,10 +42,14 @@ ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t at) {
     return pread64(fd, data, bytes, at);
 }
 
+/// $SONDE_TEST_ENGINE is who works: a crew is chosen once a process, so each kind has a run of all tests.
 settings::Settings& use(const char* params) {
     static std::vector<std::unique_ptr<settings::Settings>> kept;  // files may outlive a test
     kept.push_back(std::make_unique<settings::Settings>());
-    settings::read_params(params, *kept.back(), [](const char*) {});
+    const char* engine = std::getenv("SONDE_TEST_ENGINE");
+    const std::string all =
+        std::string(params) + (engine != nullptr ? ",%process:engine=" : "") + (engine != nullptr ? engine : "");
+    settings::read_params(all.c_str(), *kept.back(), [](const char*) {});
     buffer::start({.pread = read_below, .pwrite = write_below}, *kept.back(), -1, nullptr);
     return *kept.back();
 }
@@ -123,9 +127,12 @@ std::string contents(const std::string& path) {
     return all;
 }
 
-constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1:eager", "*:size=4k:count=5:prefetch=2",
-                                 "*:size=64k:count=3:preflush=2", "*:size=1M:count=4",
-                                 "*:size=8k:count=4:eager,%process:threads=0"};
+constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1:eager",
+                                 "*:size=4k:count=5:prefetch=2",
+                                 "*:size=64k:count=3:preflush=2",
+                                 "*:size=1M:count=4",
+                                 "*:size=8k:count=4:eager,%process:threads=0",
+                                 "*:size=7k:count=6:prefetch=4:preflush=4:eager"};
 
 }  // namespace
 
@@ -263,7 +270,9 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
         REQUIRE(read_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
     }
     CHECK(file->statistics.read.below <= 2 * 2000000 / 65536);
-    CHECK(file->statistics.ahead_started > 10);
+    if (settings.limits.engine != settings::Engine::Ring) {  // which goes past our slow storage, and finds it fast
+        CHECK(file->statistics.ahead_started > 10);
+    }
     slow_storage = false;
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);

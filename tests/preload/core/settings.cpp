@@ -115,6 +115,12 @@ TEST_CASE("what cannot be meant is said, and the rest is used") {
     CHECK(warnings.empty());
     CHECK(parse("%process:threads=1:maxmem=64M:age=9")->limits.threads == 1);
     CHECK(warnings.empty());
+    CHECK(parse("%process:engine=uring")->limits.engine == Engine::Ring);
+    CHECK(parse("%process:threads=4:engine=sync")->limits.workers() == 0);
+    CHECK(warnings.empty());
+    CHECK(parse("%process:engine=fast")->limits.engine == Engine::Threads);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("engine=fast") != std::string::npos);
     CHECK(parse("%process:thread=1")->count == 0);
     CHECK(warnings.size() == 1);
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the threads of the library share: the files that have work for them. workers.cpp is the ordinary crew, a few
+// threads that each do one thing at a time; ring_worker.cpp is one thread with a ring of the kernel.
+#pragma once
+
+#include "buffer/below.hpp"
+#include "buffer/inside.hpp"
+
+namespace sonde::buffer {
+
+struct Crew {
+    system::Lock lock;
+    system::Event work;
+    std::uint32_t started = 0;
+    /// How long a thread without work sleeps: a quarter of what data may age, and at most a second, because who else
+    /// came to use a file is noticed then too.
+    std::int64_t nap_ns = 1'000'000'000;
+    bool failed = false;   ///< no thread could be made: all is done by the program's own
+    bool at_ring = false;  ///< our thread waits for the ring, not for `work`
+    File* queue[256] = {};
+    std::uint32_t first = 0, count = 0;
+    std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
+};
+extern constinit Crew crew;
+
+/// With the lock of the crew held. nullptr: no file has work.
+File* next_file() noexcept;
+/// True when it is time for walk_over_files(). With the lock of the crew held.
+bool walk_is_due() noexcept;
+void walk_over_files() noexcept;
+/// With the lock of the file held: begins what is to be done next; false when there is nothing.
+bool begin_next(File& file, Job& job) noexcept;
+
+// ring_worker.cpp
+/// 0 or a negative errno. With the lock of the crew held.
+int open_ring() noexcept;
+void* work_with_ring(void*) noexcept;
+/// Wakes the thread that waits for the ring.
+void wake_ring() noexcept;
+void ring_after_fork() noexcept;
+
+}  // namespace sonde::buffer

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -35,10 +35,11 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One measured phase in the summary."""
+    """One measured phase in the summary. `run` is its run's title where other rows would read the same."""
 
     anchor: str
     tasks: str
+    run: str
     verdict: Verdict
     tone: str
     spark: Markup
@@ -146,7 +147,7 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
         same = at > 1 and facts.same_machines(run, runs[0])
         views.append(_run_view(run, judged, at, own, () if same else facts.nodes(run)))
         rows += _rows(run, judged, at)
-    groups = _grouped(rows)
+    groups = _grouped(_told_apart(rows))
     return PageView(
         title=title or _title(runs),
         lead=_lead(groups),
@@ -220,7 +221,17 @@ def _rows(run: Run, judged: Sequence[Judged], at: int) -> Iterable[SummaryRow]:
             css = tone(one.verdict.standing)
             curve = spark(one.profile, one.operations, css) if one.profile else Markup("")
             tasks = quantities.plural(run.tasks, "task")
-            yield SummaryRow(f"r{at}p{place}", tasks, one.verdict, css, curve)
+            yield SummaryRow(f"r{at}p{place}", tasks, one_line(run.title, 60), one.verdict, css, curve)
+
+
+def _told_apart(rows: Sequence[SummaryRow]) -> tuple[SummaryRow, ...]:
+    """The title of the run stays only where phases of different runs have the same words."""
+    runs: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        runs.setdefault((row.verdict.name, row.verdict.detail, row.tasks), set()).add(row.run)
+    return tuple(
+        row if len(runs[row.verdict.name, row.verdict.detail, row.tasks]) > 1 else replace(row, run="") for row in rows
+    )
 
 
 def _grouped(rows: Sequence[SummaryRow]) -> tuple[SummaryGroup, ...]:

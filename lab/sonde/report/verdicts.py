@@ -170,8 +170,10 @@ def _rates(run: Run, phase: PhaseRecord, operations: bool) -> tuple[Quantity | N
     if operations:
         rate = quantities.operation_rate(total.ops_per_s)
         if many_files(run, phase):
-            rate = Quantity(rate.digits, rate.unit.replace("op/s", "files/s"))
-        return rate, f"{quantities.byte_rate(total.bytes_per_s)} for {quantities.seconds(total.seconds)}", exact
+            things = "dirs/s" if phase.begin.op in ("mktree", "rmtree") else "files/s"
+            rate = Quantity(rate.digits, rate.unit.replace("op/s", things))
+        moved = quantities.byte_rate(total.bytes_per_s) if total.bytes else quantities.count(total.ops)
+        return rate, f"{moved} {'for' if total.bytes else 'in'} {quantities.seconds(total.seconds)}", exact
     other = f"{quantities.binary_byte_rate(total.bytes_per_s)} for {quantities.seconds(total.seconds)}"
     return quantities.byte_rate(total.bytes_per_s), other, exact
 

@@ -33,18 +33,10 @@ int sync_one(int fd, Real real) {
     return real();
 }
 
-/// Maps are written and read without any call: a mapped file is let go for good.
 template <class Real>
 void* map(int fd, int flags, Real real) {
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
-        if (buffer::watched(fd)) [[unlikely]] {
-            buffer::let_go(fd, "mapped into memory");
-        } else if (buffer::any()) [[unlikely]] {
-            struct stat got {};
-            if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
-                buffer::let_go_of(got.st_dev, got.st_ino, "mapped into memory");
-            }
-        }
+        intercept::before_map(fd, flags);
         if (trace::watched(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
             void* done = real();
@@ -100,6 +92,24 @@ void leave_all_to_libc(Job* const* jobs, int count) noexcept {
 }
 
 }  // namespace
+
+namespace sonde::intercept {
+
+void before_map(int fd, int flags) noexcept {
+    if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
+        return;
+    }
+    if (buffer::watched(fd)) [[unlikely]] {
+        buffer::let_go(fd, "mapped into memory");
+    } else if (buffer::any()) [[unlikely]] {
+        struct stat got {};
+        if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
+            buffer::let_go_of(got.st_dev, got.st_ino, "mapped into memory");
+        }
+    }
+}
+
+}  // namespace sonde::intercept
 
 int wrap_fsync(int fd) {
     return sync_one(fd, [=] { return NEXT(fsync)(fd); });

@@ -4,6 +4,7 @@
 #include "intercept/lifetime.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 namespace {
@@ -219,7 +220,14 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
         return result;
     }
     if (call == SYS_mmap) {
-        return reinterpret_cast<long>(wrap_mmap64(pointer<void>(a), bytes(b), number(c), number(d), number(e), f));
+        // Not through libc's mmap(): libraries of MPI overwrite its beginning with a jump to code that ends here.
+        intercept::before_map(number(e), number(d));
+        const std::uint64_t began = trace::on() ? system::ticks() : 0;
+        result = NEXT(syscall)(call, a, b, c, d, e, f);
+        if ((d & MAP_ANONYMOUS) == 0 && trace::watched(number(e))) {
+            trace::called(number(e), trace::Kind::Map, began);
+        }
+        return result;
     }
     int first = -1;
     int second = -1;

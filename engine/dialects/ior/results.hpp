@@ -24,6 +24,7 @@ struct TaskTimes {
 };
 
 /// One write or read of one repetition.
+// NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
 struct Point {
     Step step;
     double bytes = 0;

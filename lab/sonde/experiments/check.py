@@ -22,6 +22,7 @@ from sonde.experiments.check_plans import (
 from sonde.experiments.conduct import Observer, Result, Setup, conduct, failure
 from sonde.experiments.figures import Figure, figures
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, MachineError, StoppedError, UserError
+from sonde.model.limits import COLD
 from sonde.model.plan import Plan
 from sonde.store.archive import new_id
 
@@ -212,8 +213,8 @@ class Check:
             why = direct.errors[0].text if direct and direct.errors else run.text
             self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {why}")
         read = run.record.phases.get("read")
-        after = [one.resident_after for one in read.treatments if one.resident_after is not None] if read else []
-        if machine.evict and after and after[-1] > 0.01:
+        after = read.resident_after_treatments if read else None
+        if machine.evict and after is not None and after > COLD:
             # POSIX_FADV_DONTNEED touches our own files only; dropping all caches costs everybody on this machine.
             values["evict"] = "drop_page_cache" if machine.evict == "fadvise" and os.geteuid() == 0 else None
             if values["evict"] is None:

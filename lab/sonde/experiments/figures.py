@@ -9,17 +9,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.experiments.check_plans import QUEUE_DEPTH, Machine
+from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import Latency, PhaseEnd, Rate, SeriesLine
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.units import format_ops, format_rate, format_seconds
 from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import Level, levels
 
-SHORTEST_S = 0.5
-# Small files are counted in thousands, each a sample of its own: a shorter time will do.
-_SHORTEST_FILES_S = 0.1
-SUSTAINED_S = 50.0
-_RESIDENT = 0.01
 _BINS = 60
 # All cores are faster than one task by more than this: the one task was the limit, not the storage.
 _MORE = 1.3
@@ -173,7 +169,7 @@ def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: 
         if said:
             return CACHE, said
     place = "from the servers" if row.names else "to storage" if writes else "from storage"
-    if seconds < (_SHORTEST_FILES_S if row.section == _FILES else SHORTEST_S):
+    if seconds < (SHORTEST_FILES_S if row.section == _FILES else SHORTEST_S):
         return SHORT, f"{place}, but over in {format_seconds(seconds)}: too short to trust"
     if seconds < SUSTAINED_S:
         return BURST, f"{place}, a burst of {format_seconds(seconds)}"
@@ -187,13 +183,10 @@ def _through_cache(row: Row, phase: PhaseRecord, end: PhaseEnd, writes: bool) ->
         return "" if durable else "may still be in memory: not a storage number"
     if end.bytes.planned and end.bytes.moved > 1.05 * end.bytes.planned:
         return "read more than once, so partly from page cache: not a storage number"
-    resident = end.resident
-    if resident is None:
-        after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
-        resident = after[-1] if after else None
+    resident = phase.resident
     if resident is None:
         return "may be from page cache: how much was there is not known"
-    if resident > _RESIDENT:
+    if resident > COLD:
         return f"{resident:.0%} of it was in the page cache: not a storage number"
     return ""
 

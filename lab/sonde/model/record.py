@@ -52,6 +52,18 @@ class PhaseRecord:
         return self.begin.phase
 
     @property
+    def resident(self) -> float | None:
+        """Share of the data in the page cache before the phase: measured then, or after the last treatment."""
+        if self.end is not None and self.end.resident is not None:
+            return self.end.resident
+        return self.resident_after_treatments
+
+    @property
+    def resident_after_treatments(self) -> float | None:
+        """The same as the last treatment that looked left it."""
+        return next((one.resident_after for one in reversed(self.treatments) if one.resident_after is not None), None)
+
+    @property
     def whole_series(self) -> SeriesLine | None:
         """The series over all tasks."""
         return next((one for one in self.series if one.scope == "all"), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import ErrorLine, FileSystem
 from sonde.model.record import PhaseRecord
 from sonde.report import quantities
@@ -19,9 +20,6 @@ SYNTHETIC = frozenset({"null", "paced"})
 # Operations on names, which move no data.
 NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
-# Shorter than this, start and end weigh more than the storage; shorter than that, caches of devices may carry it.
-# The same limits decide what `sonde check` prints.
-SHORTEST_S, SHORTEST_FILES_S, SUSTAINED_S = 0.5, 0.1, 50.0
 
 
 class Standing(Enum):
@@ -57,7 +55,7 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     files = many_files(run, phase)
     if phase.begin.op in ("write", "rewrite"):
         return _lasted(phase, files, *_write_standing(run, phase))
-    return _lasted(phase, files, *_read_standing(phase, _resident(phase)))
+    return _lasted(phase, files, *_read_standing(phase, phase.resident))
 
 
 def many_files(run: Run, phase: PhaseRecord) -> bool:
@@ -76,14 +74,6 @@ def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     changes = phase.begin.op in ("remove", "mktree", "create", "rename", "rmtree")
     where = "not made durable" if changes else "names in the memory of this node"
     return Standing.CACHE, f"{where}: not a storage number"
-
-
-def _resident(phase: PhaseRecord) -> float | None:
-    """Share of the data in the page cache before the phase: measured then, or after the last treatment."""
-    if phase.end is not None and phase.end.resident is not None:
-        return phase.end.resident
-    after = [one.resident_after for one in phase.treatments if one.resident_after is not None]
-    return after[-1] if after else None
 
 
 def _lasted(phase: PhaseRecord, files: bool, standing: Standing, because: str) -> tuple[Standing, str]:
@@ -105,7 +95,7 @@ def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing
     if phase.begin.direct or cache == "direct":
         return Standing.STORAGE, "from storage: direct I/O"
     warm = _suspect(phase) or cache == "warm"
-    if resident is not None and (warm or resident > 0.01):
+    if resident is not None and (warm or resident > COLD):
         if resident >= 0.95:
             return Standing.CACHE, "served from page cache: not a storage number"
         share = quantities.percent(resident)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sonde.model.errors import UnitError
+from sonde.model.limits import SHORTEST_S
 from sonde.model.lines import Rate
 from sonde.model.record import PhaseRecord
 from sonde.model.units import parse_bytes
@@ -15,7 +16,7 @@ from sonde.report.movement import Movement
 from sonde.report.profile import Profile, profile_of
 from sonde.report.quantities import Quantity
 from sonde.report.reading import Run, number
-from sonde.report.standing import NAMES, SHORTEST_S, SYNTHETIC, Standing, flush_words, many_files, standing_of
+from sonde.report.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
 from sonde.report.visible import one_line
 
 # Below this many bytes an operation, people ask for operations per second.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from sonde.cli.io500_page import by_sonde
 from sonde.cli.live import Display, make_display
 from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
-from sonde.cli.screen import messages, results
+from sonde.cli.screen import messages
 from sonde.experiments.conduct import Setup, failure
 from sonde.experiments.io500.conduct import Benchmark, Order, Outcome
 from sonde.experiments.io500.ini import DEFAULTS, Config, listing, read_ini
+from sonde.experiments.io500.kept import keep_result
 from sonde.experiments.io500.verify import verify
 from sonde.experiments.io500.words import places_of
 from sonde.launch.engine import find_engine
@@ -199,10 +199,16 @@ def _check_timestamp(text: str) -> None:
 
 def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, quiet: bool) -> None:
     """Our figures, the report, what is left, and the error that ends the command."""
-    folders: Sequence[Path] = [row.run.folder for row in outcome.rows if row.run is not None]
+    kept = [row.run for row in outcome.rows if row.run is not None]
+    folders = [run.folder for run in kept]
     said = messages()
     if folders and not quiet:
-        results().print(by_sonde(outcome.rows))
+        click.echo(by_sonde(outcome.rows))
+    if folders and not order.cleanup:
+        result = Path(order.places.results) / "result.txt"
+        whole = keep_result(archive, result, str(Path(order.places.data).parent.absolute()), kept[0].record)
+        if whole is not None and not quiet:
+            said.print(f"sonde: the result as a whole is kept in {whole}", soft_wrap=True)
     page = None
     if report and folders:
         title = f"IO500 {order.places.timestamp}" + ("" if outcome.valid else " (INVALID)")

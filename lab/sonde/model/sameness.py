@@ -50,8 +50,11 @@ def _canonical(plan: Plan) -> Any:
     schema = plan_schema()
     full = plan.resolved()
     phases = full["phases"]
-    data = {name: full["data"][name] for name in ("files", "payload", "paced") if name in full["data"]}
-    data["files"] = {name: value for name, value in data["files"].items() if name != "name"}
+    own = full.get("data", {})  # a plan about names has none
+    data = {name: own[name] for name in ("files", "payload", "paced") if name in own}
+    data["files"] = {name: value for name, value in data.get("files", {}).items() if name != "name"}
+    if "paths" in data["files"]:
+        data["files"]["paths"] = len(data["files"]["paths"])  # how many, not where
     reduced = {
         "target": {name: value for name, value in full["target"].items() if name not in _TARGET},
         "tasks": {"pin": full["tasks"].get("pin", False)},
@@ -68,6 +71,9 @@ def _phase(phase: Mapping[str, Any], position: int, phases: list[dict[str, Any]]
     if "data_of" in phase:  # by distance: phases may be renamed without becoming other work
         names = [one["id"] for one in phases]
         kept["data_of"] = position - names.index(phase["data_of"]) if phase["data_of"] in names else phase["data_of"]
+    find = kept.get("meta", {}).get("find", {})
+    if "newer_than_file" in find:
+        kept["meta"] = {**kept["meta"], "find": {**find, "newer_than_file": "some file"}}
     kept["before"] = [
         {name: value for name, value in one.items() if name not in ("need", "max_resident")}
         for one in phase.get("before", ())

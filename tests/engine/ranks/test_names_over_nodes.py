@@ -15,6 +15,7 @@ from engine_under_test import parse_record
 pytestmark = pytest.mark.mpi
 
 NODES, RANKS = 3, 2  # ranks of each node
+EVERYWHERE = {"lookup": {"walk_from": "directory"}}
 NEXT = {"by": "nodes", "n": 1}
 
 
@@ -42,6 +43,7 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
             {"id": "read", "op": "read", "shift": NEXT},
             {"id": "readdir", "op": "readdir"},
             {"id": "walk", "op": "walk"},
+            {"id": "find", "op": "walk", "meta": {"find": {"name": "*1*", "type": "file", "size": 64}, **EVERYWHERE}},
             {"id": "remove", "op": "remove", "shift": NEXT},
             {"id": "rmtree", "op": "rmtree"},
         ],
@@ -61,6 +63,11 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     )
     assert ends["read"]["verify"] == {"checked_bytes": 64 * items, "mismatches": 0}
     assert ends["walk"]["entries"] == items + folders
+    assert ends["walk"]["walk"] == {"directories": folders, "looked_at": items + folders}
+    named = sum("1" in f"{task}.{item}" for task in range(NODES * RANKS) for item in range(65))
+    tops = 1  # the walk begins one level higher
+    assert ends["find"]["entries"] == items + folders + tops
+    assert ends["find"]["walk"] == {"directories": folders + tops, "looked_at": named, "matched": named}
     assert ends["readdir"]["entries"] == items + folders - trees
     assert ends["mktree"]["ops"]["done"] == ends["rmtree"]["ops"]["done"] == folders
     assert list(target.iterdir()) == []

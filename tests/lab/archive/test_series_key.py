@@ -215,3 +215,22 @@ def test_memory_counts_as_what_is_installed(shown: int, installed: int) -> None:
 )
 def test_a_read_from_memory_is_in_no_series_of_storage(planned: str, findings: list[str], state: str) -> None:
     assert cache_state(planned, findings) == state
+
+
+def in_place(*paths: str) -> dict[str, Any]:
+    return changed(data__files={"mapping": "per_task", "paths": list(paths)})
+
+
+def search(file: str, size: int = 1) -> dict[str, Any]:
+    phase = {"id": "find", "op": "walk", "meta": {"find": {"newer_than_file": file, "size": size}}}
+    return {"schema": "sonde-plan/1", "id": "s", "target": {"path": "/s"}, "meta": {"tree": {}}, "phases": [phase]}
+
+
+def test_where_files_lie_is_no_part_of_what_is_done() -> None:
+    """Job scripts write into a new directory each time."""
+    assert digest(in_place("/a/1/f")) == digest(in_place("/a/2/f"))
+    assert digest(in_place("/a/1/f")) != digest(in_place("/a/1/f", "/b/f"))
+    moved = {**search("/results/1/stamp"), "target": {"path": "/elsewhere"}}
+    assert digest(search("/results/1/stamp")) == digest(moved)
+    assert digest(search("/results/1/stamp")) == digest(search("/results/2/stamp"))
+    assert digest(search("/results/1/stamp")) != digest(search("/results/1/stamp", size=2))

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sonde.experiments.conduct import Result, Setup, conduct
 from sonde.experiments.io500 import data, search
-from sonde.experiments.io500.figures import Figures, find_figures, ior_figures, mdtest_figures
+from sonde.experiments.io500.figures import Figures, find_figures, find_table, ior_figures, mdtest_figures
 from sonde.experiments.io500.ini import Config, listing
 from sonde.experiments.io500.paper import Paper, now
 from sonde.experiments.io500.phases import Phase, phases_of
@@ -259,8 +259,7 @@ class Benchmark:
             self._take(row, row.run.exit_code, row.run.text)
             row.figures = find_figures(row.run.record)
             if row.figures.value > 0:
-                rate, seconds = row.figures.value * 1000, row.figures.seconds
-                paper.file(f"{phase.name}.csv", f"runtime: {seconds:f} rate: {rate:f}\n")
+                paper.file(f"{phase.name}.csv", find_table(row.figures, row.run.record))
 
     def _take(self, row: Row, exit_code: int, text: str) -> None:
         """How the engine's run ended."""

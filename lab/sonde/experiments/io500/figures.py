@@ -89,6 +89,17 @@ def find_figures(record: RecordReader) -> Figures:
     )
 
 
+def find_table(figures: Figures, record: RecordReader) -> str:
+    """The CSV file of a search: its first line is that of IO500, the rows say what each task did."""
+    lines = [f"runtime: {figures.seconds:f} rate: {figures.value * 1000:f}", "rank, entries, start in s, end in s"]
+    phase = _last(record)
+    if phase is not None:
+        tasks, entries, starts, ends = (_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
+        rows = sorted(zip(tasks, entries, starts, ends, strict=True))
+        lines += [f"{int(task)}, {int(count)}, {start:.6f}, {end:.6f}" for task, count, start, end in rows]
+    return "\n".join(lines) + "\n"
+
+
 def ours_of(record: RecordReader) -> tuple[float | None, float | None, float | None]:
     """Our rate of the phase (bytes/s, else operations/s, first start to last end of the transfers), and the median and
     the 99th percentile of single calls in seconds; None where the record does not say."""

@@ -65,7 +65,8 @@ void Job::begin_write(File& file) noexcept {
     align_ = file.direct_align;
     page_size_ = file.page_size;
     fd_ = file.writer;
-    direct_ = file.direct_out;
+    appends_ = file.appends;
+    direct_ = appends_ ? -1 : file.direct_out;
 }
 
 bool Job::next_part() noexcept {
@@ -110,6 +111,7 @@ void Job::done(ssize_t got) noexcept {
     } else if (got > 0) {
         place_ += static_cast<std::uint32_t>(got);
         bytes_ += static_cast<std::uint64_t>(got);
+        size_below_ = appends_ ? size_below(fd_) : -1;
     } else if (got == 0 && !writes_) {
         // Past the end of what the kernel has, but before the end that the program made: zeros.
         std::memset(page_->data + place_, 0, part_.end - place_);
@@ -161,6 +163,9 @@ int Job::finish_load() noexcept {
 int Job::finish_write() noexcept {
     File& file = *file_;
     file.writing = false;
+    if (appends_ && bytes_ > 0) {
+        note_landed(file, bytes_, size_below_);
+    }
     if (error_ != 0) {
         page_->dirty.add(place_, part_.end);
         for (std::uint32_t at = parts_; at < ranges_.count(); ++at) {

@@ -47,6 +47,7 @@ class Job {
     File* file_ = nullptr;
     Page* page_ = nullptr;
     bool writes_ = false;
+    bool appends_ = false;    ///< to a file that only we append to: where it ended up shows whether that is true
     bool by_direct_ = false;  ///< the next request goes past the cache of the kernel
     int fd_ = -1, direct_ = -1;
     std::uint32_t align_ = 0, page_size_ = 0;  ///< copies: the file may be joined by another description meanwhile
@@ -57,6 +58,7 @@ class Job {
     RangeSet ranges_;                          ///< to be written
     std::uint32_t parts_ = 0;                  ///< begun so far
     std::uint64_t bytes_ = 0;
+    std::int64_t size_below_ = -1;  ///< after the last write, with appends_
     int error_ = 0;
 };
 

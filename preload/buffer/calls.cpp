@@ -129,6 +129,7 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
         call.description->offset = start + total;
     }
     leave(call);
+    heed_growth(file);
     if (file.window_calls % calls_between_looks == 0) {
         yield_to_others(file);
     }
@@ -220,9 +221,10 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
     File& file = *call.file;
     Description& description = *call.description;
     const std::size_t bytes = sum(parts, number);
-    const std::int64_t start = at == here ? description.offset : at;
+    const std::int64_t place = at == here ? description.offset : at;
+    const std::int64_t start = description.appends ? file.size : place;
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
-    if (!description.writes || unusual(parts, number, bytes, start) ||
+    if (!description.writes || unusual(parts, number, bytes, std::max(start, place)) ||
         static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
         return hand_over(call, 1);
     }

@@ -72,9 +72,22 @@ void remove_description(File& file, Description& description) noexcept {
     state.description_slab.give(&description);
 }
 
-bool flags_allow(int flags) noexcept {
-    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0 &&
-           !((flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY);
+bool appends_with(int flags) noexcept {
+    return (flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+bool flags_allow(int flags, const settings::Rule& rule) noexcept {
+    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0 && (rule.append_own || !appends_with(flags));
+}
+
+/// Some append and some do not: what is held then has no one place in the file.
+bool mixes(const File& file, int flags) noexcept {
+    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
+        if (one->writes && (flags & O_ACCMODE) != O_RDONLY && one->appends != appends_with(flags)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /// The kernel gave out this number anew: whoever had it was closed behind our back, and nothing may be done with it.
@@ -124,7 +137,12 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
     made.offset = 0;
     made.reads = (flags & O_ACCMODE) != O_WRONLY;
     made.writes = (flags & O_ACCMODE) != O_RDONLY;
+    made.appends = appends_with(flags);
     made.offset_busy = false;
+    if (made.appends && !file.appends && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        file.landed = size_below(fd);
+        file.size = std::max(file.size, file.landed);
+    }
     made.error_seen = file.error_count;
     made.stream = {};
     made.next = file.descriptions;
@@ -135,7 +153,8 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
         if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
             file.direct_align = 4096;
             file.direct = file.direct < 0 && made.reads ? open_direct(fd, O_RDONLY) : file.direct;
-            file.direct_out = file.direct_out < 0 && made.writes ? open_direct(fd, O_WRONLY) : file.direct_out;
+            file.direct_out =
+                file.direct_out < 0 && made.writes && !made.appends ? open_direct(fd, O_WRONLY) : file.direct_out;
         }
         file.write_through = made.writes ? space_is_low(file) : file.write_through;
     }
@@ -171,10 +190,13 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
         return;
     }
     Description* made = state.description_slab.take();
-    if (made == nullptr || reason != nullptr || !flags_allow(flags) || fd <= 2) {
+    if (made == nullptr || reason != nullptr || !flags_allow(flags, *file->rule) || fd <= 2) {
         // Known all the same: while this descriptor is open no other one of the file may be buffered.
         const char* usual = fd <= 2 ? "a standard stream" : "opened with O_APPEND, O_DIRECT or O_SYNC";
         through_for_good(*file, made == nullptr ? "no memory" : reason != nullptr ? reason : usual);
+    }
+    if (mixes(*file, flags)) {
+        through_for_good(*file, "open for writing with O_APPEND and without");
     }
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
     if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, writes || file->writer >= 0)) {
@@ -304,8 +326,9 @@ void flags_change(int fd, int flags) noexcept {
     Description* description = nullptr;
     if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
         const int access = description->writes ? O_RDWR : O_RDONLY;
-        if (!flags_allow((flags & ~O_ACCMODE) | access)) {
-            through_for_good(*file, "O_APPEND, O_DIRECT or O_SYNC is set");
+        const bool changes = description->writes && description->appends != ((flags & O_APPEND) != 0);
+        if (changes || !flags_allow((flags & ~O_ACCMODE) | access, *file->rule)) {
+            through_for_good(*file, "O_APPEND, O_DIRECT or O_SYNC is set or taken away");
         }
         file->lock.unlock();
     }

@@ -63,6 +63,7 @@ struct Description {
     int fd = -1;                  ///< one of the descriptors
     int references = 0;           ///< number of descriptors
     bool reads = false, writes = false;
+    bool appends = false;      ///< O_APPEND: what is written goes to the end, wherever the offset is
     bool offset_busy = false;  ///< an operation that moves the offset is under way
     std::uint32_t error_seen = 0;
     Stream stream;
@@ -91,7 +92,8 @@ struct File {
     int direct = -1, direct_out = -1;  ///< ours with O_DIRECT, for reading and for writing
     std::uint32_t direct_align = 0;
 
-    std::int64_t size = 0;  ///< as the program must see it
+    std::int64_t size = 0;    ///< as the program must see it
+    std::int64_t landed = 0;  ///< with `appends`: the size that the kernel's file must have
     std::uint32_t page_size = 0;
     std::uint32_t page_limit = 0;
     std::uint32_t pages = 0;
@@ -113,6 +115,8 @@ struct File {
     bool in_queue = false;             ///< known to the workers
     bool locked = false;               ///< the program has taken a POSIX lock
     bool inherited = false;            ///< open before the program began: not worth a word
+    bool appends = false;              ///< all who write it append (append=own)
+    bool grew = false;                 ///< somebody else has written where only we should append
     bool lazy = false;                 ///< closed; pages kept for the next open
 
     int error = 0;

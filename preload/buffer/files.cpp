@@ -108,6 +108,9 @@ void unmake_file(File& file) noexcept {
     }
     *at = file.in_bucket;
     state.files_known.fetch_sub(1, std::memory_order_relaxed);
+    if (file.grew && file.why_through == nullptr) {
+        file.why_through = why_grown;
+    }
     report_file(file);
     disclaim(file);
     drop_all(file);
@@ -125,7 +128,7 @@ void unmake_file(File& file) noexcept {
     file.reader = file.writer = file.direct = file.direct_out = -1;
     file.direct_align = 0;
     file.locked = file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
-    file.dormant = false;
+    file.dormant = file.appends = file.grew = false;
     file.error = 0;
     file.error_count = 0;
     file.retry_after_ns = file.accepted_since_check = 0;
@@ -231,19 +234,31 @@ File* find_file(dev_t device, ino_t inode) noexcept {
 
 void choose_descriptors(File& file) noexcept {
     file.reader = file.writer = -1;
+    file.appends = false;
     for (Description* one = file.descriptions; one != nullptr; one = one->next) {
         if (one->reads) {
             file.reader = one->fd;
         }
         if (one->writes) {
             file.writer = one->fd;
+            file.appends |= one->appends;
         }
     }
 }
 
+std::int64_t size_below(int fd) noexcept {
+    struct stat got {};
+    return status(fd, got) ? got.st_size : -1;
+}
+
 void refresh_size(File& file) noexcept {
     struct stat got {};
-    if (file.descriptions != nullptr && status(file.descriptions->fd, got) && got.st_size > file.size) {
+    if (file.descriptions == nullptr || !status(file.descriptions->fd, got)) {
+        return;
+    }
+    if (file.appends) {
+        file.grew |= file.in_flight == 0 && got.st_size != file.landed;
+    } else if (got.st_size > file.size) {
         file.size = got.st_size;
     }
 }

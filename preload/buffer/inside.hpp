@@ -73,6 +73,11 @@ void fall_asleep(File& file) noexcept;
 void sleep_for(File& file, std::int32_t calls) noexcept;
 void wake_up(File& file) noexcept;
 void through_for_good(File& file, const char* reason) noexcept;
+/// When somebody else has appended to a file that was said to be ours: lets go of it. What both wrote is in the file.
+void heed_growth(File& file) noexcept;
+inline constexpr const char* why_grown = "somebody else wrote to it although append=own says that nobody does";
+/// With `appends`, after `bytes` were written, whereupon the kernel's file had `size`: that is ours alone, or it grew.
+void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept;
 
 // files.cpp
 File* locked_file(int fd, Description*& description) noexcept;
@@ -84,6 +89,8 @@ bool keep_for_reopening(File& file, int fd) noexcept;
 /// Back to the state of a fresh object, and unlocked.
 void unmake_file(File& file) noexcept;
 void choose_descriptors(File& file) noexcept;
+/// What the kernel says the size behind a descriptor is, or -1.
+std::int64_t size_below(int fd) noexcept;
 void refresh_size(File& file) noexcept;
 /// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
 void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;

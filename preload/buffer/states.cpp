@@ -134,6 +134,10 @@ void wake_up(File& file) noexcept {
     if (file.mode.load(std::memory_order_relaxed) != Mode::Asleep) {
         return;  // another thread was quicker
     }
+    if (file.grew) {
+        heed_growth(file);
+        return;
+    }
     file.gate = true;
     file.mode.store(Mode::Active, std::memory_order_seq_cst);
     if (!all_have_arrived(file)) {
@@ -148,7 +152,7 @@ void wake_up(File& file) noexcept {
     }
     struct stat got {};
     if (file.descriptions != nullptr && raw::call(SYS_fstat, file.descriptions->fd, raw::number(&got)) == 0) {
-        file.size = got.st_size;
+        file.size = file.landed = got.st_size;
     }
     open_gate(file);
 }
@@ -160,6 +164,20 @@ void through_for_good(File& file, const char* reason) noexcept {
     if (file.mode.load(std::memory_order_relaxed) == Mode::Asleep) {
         file.mode.store(Mode::Through, std::memory_order_seq_cst);
         file.why_through = reason;
+    }
+}
+
+void heed_growth(File& file) noexcept {
+    if (file.grew && file.mode.load(std::memory_order_relaxed) != Mode::Through) {
+        through_for_good(file, why_grown);
+    }
+}
+
+void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
+    file.landed += static_cast<std::int64_t>(bytes);
+    if (size != file.landed) {
+        file.grew = true;
+        file.landed = size;
     }
 }
 
@@ -229,6 +247,7 @@ int flush(int fd, bool& quiet) noexcept {
     ++file->statistics.syncs;
     if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(*file);
+        heed_growth(*file);
     }
     take_error(*file, *description, error);
     quiet = file->rule->ignore_flush && file->mode.load(std::memory_order_relaxed) == Mode::Active;
@@ -241,6 +260,7 @@ void hand_to_kernel(int fd) noexcept {
     Description* description = nullptr;
     if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
         flush_file(*file);
+        heed_growth(*file);
         file->lock.unlock();
     }
 }
@@ -249,6 +269,7 @@ void flush_inode(dev_t device, ino_t inode) noexcept {
     const system::Critical critical;
     if (File* file = find_file(device, inode)) {
         flush_file(*file);
+        heed_growth(*file);
         file->lock.unlock();
     }
 }

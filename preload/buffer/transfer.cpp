@@ -62,15 +62,20 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     }
     ++file.in_flight;
     const int fd = file.writer;
+    const bool appends = file.appends;
     ssize_t got = 0;
     Outside outside(file, &file.statistics.wait_ns);
     do {
         got = state.below.pwrite(fd, from, bytes, at);
     } while (got < 0 && errno == EINTR);
     got = got < 0 ? -errno : got;
+    const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
     outside.end();
     --file.in_flight;
     ++file.statistics.write.below;
+    if (appends && got > 0) {
+        note_landed(file, static_cast<std::uint64_t>(got), size);
+    }
     file.statistics.write.below_ns += outside.spent_ns;
     if (got > 0) {
         note_call(file, static_cast<std::uint64_t>(got), outside.spent_ns);

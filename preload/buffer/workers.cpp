@@ -54,6 +54,7 @@ void walk_over_files() noexcept {
     system::Hold hold(state.files_lock);
     for_each_file([](File& file) {
         yield_to_others(file);
+        heed_growth(file);
         if (file.mode.load(std::memory_order_relaxed) == Mode::Active && !file.in_queue &&
             (file.dirty_first != nullptr || file.queued > 0)) {
             hand_to_workers(file);

@@ -68,6 +68,19 @@ constexpr Flag flags[] = {
     {"lazyclose", &Rule::lazy_close}, {"eager", &Rule::eager},     {"off", &Rule::off},
     {"auto", &Rule::automatic}};
 
+/// append=own: the one value that there is. False: another option.
+bool set_append(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+    if (!name.is("append")) {
+        return false;
+    }
+    rule.append_own = value.is("own");
+    if (!rule.append_own && !value.is("off")) {
+        say(warn, "IOBUF_PARAMS: append= takes \"own\" (nobody else appends to these files) or \"off\", not \"", value,
+            "\"; appended data is not buffered.");
+    }
+    return true;
+}
+
 /// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
 bool without_effect(Piece name) noexcept {
     return name.is("vbuffer_count");
@@ -101,7 +114,8 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     const char* equals = find_sign(option.at, end, '=');
     const Piece name = trimmed(option.at, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
-    if (name.length == 0 || without_effect(name) || (equals < end && set_number(name, value, rule, warn))) {
+    if (name.length == 0 || without_effect(name) || set_append(name, value, rule, warn) ||
+        (equals < end && set_number(name, value, rule, warn))) {
         return;
     }
     for (const Flag& flag : flags) {
@@ -111,7 +125,8 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         }
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, eager, auto and off.");
+        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, eager, append, auto "
+        "and off.");
 }
 
 bool read_engine(Piece value, Engine& engine) noexcept {

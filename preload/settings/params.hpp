@@ -19,9 +19,10 @@ struct Rule {
     bool verbose = false;
     bool ignore_flush = false;
     bool lazy_close = false;
-    bool eager = false;      ///< whole pages for every access, whether it seems to pay or not, as older libraries did
-    bool off = false;        ///< matched files are left alone
-    bool automatic = false;  ///< size and count are chosen from the file system when a file is opened
+    bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
+    bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
+    bool off = false;         ///< matched files are left alone
+    bool automatic = false;   ///< size and count are chosen from the file system when a file is opened
     std::uint32_t matched = 0;
 };
 

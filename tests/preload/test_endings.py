@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import re
@@ -27,17 +28,26 @@ def whole_records(file: Path) -> int:
     return len(data) // 1000
 
 
-@pytest.mark.parametrize(
-    "params", ["*:size=16k:count=4", "*:size=64k:count=8:preflush=4", "*", "*:size=8k:count=8,%process:engine=uring"]
-)
+KILLED = [
+    "*:size=16k:count=4",
+    "*:size=64k:count=8:preflush=4",
+    "*",
+    "*:size=8k:count=8,%process:engine=uring",
+    "*:size=16k:count=4:append=own",
+    "*:size=8k:count=8:append=own,%process:engine=uring",
+]
+
+
+@pytest.mark.parametrize("params", KILLED)
 def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:
     chance = random.Random(params)
     for _ in range(12):
         file = memory / "data"
+        appends = [str(1 << 40), "append"] if "append" in params else []
         child = subprocess.Popen(
-            [program("journal"), file],
+            [program("journal"), file, *appends],
             env=preload.environment(IOBUF_PARAMS=params),
             stdout=subprocess.PIPE,
             text=True,
@@ -151,3 +161,39 @@ def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preloa
             assert size() == 200
             visitor.communicate("")
         writer.communicate("")
+
+
+APPENDER = """
+import os
+fd = os.open("data", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for i in range(3000):
+    os.write(fd, f"mine {i:<94}\\n".encode())
+    if i == 1500:
+        os.fsync(fd)
+        print("half", flush=True)
+        input()
+os.close(fd)
+"""
+
+
+def test_what_another_process_appends_meanwhile_is_kept_and_so_is_ours(preload: Preload, memory: Path) -> None:
+    """append=own says that nobody does; when it is wrong the report says so, and no line is lost or out of order."""
+    (memory / "lines").mkdir()
+    python = os.path.realpath("/proc/self/exe")
+    environment = preload.environment(
+        IOBUF_PARAMS="*/data:size=16k:count=4:append=own", SONDE_IOBUF_LINES=str(memory / "lines")
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": memory, "env": environment}
+    with subprocess.Popen([python, "-S", "-c", APPENDER], **pipes) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with (memory / "data").open("ab") as other:
+            other.write(b"theirs\n" * 100)
+        writer.communicate("\n")
+    assert writer.returncode == 0
+    lines = (memory / "data").read_text("ascii").splitlines()
+    assert lines.count("theirs") == 100
+    assert [line.split() for line in lines if line != "theirs"] == [["mine", str(i)] for i in range(3000)]
+    (report,) = [json.loads(line) for file in (memory / "lines").iterdir() for line in file.read_text().splitlines()]
+    assert "append=own" in report["let_go"]
+    assert report["write"]["below_calls"] < report["write"]["calls"]

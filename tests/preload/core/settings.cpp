@@ -110,6 +110,12 @@ TEST_CASE("what cannot be meant is said, and the rest is used") {
     CHECK(warnings.size() == 1);
     CHECK(parse(":size=4M,*.dat")->count == 1);
     CHECK(warnings.size() == 1);
+    CHECK(parse("*.log:append=own")->rules[0].append_own);
+    CHECK_FALSE(parse("*.log:append=own:append=off")->rules[0].append_own);
+    CHECK(warnings.empty());
+    CHECK_FALSE(parse("*.log:append=mine")->rules[0].append_own);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("\"mine\"") != std::string::npos);
     CHECK(parse("")->count == 0);
     CHECK(parse(",,\n ,")->count == 0);
     CHECK(warnings.empty());

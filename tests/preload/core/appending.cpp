@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// append=own: data for the end of a file is buffered because the user says that nobody else appends to it.
+#include "buffered.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+
+using namespace under_test;
+
+namespace {
+
+buffer::File& file_of(int fd) {
+    return *buffer::table[fd].load()->file.load();
+}
+
+/// A write of a program that knows nothing of the buffer.
+void append_from_outside(const std::string& path, const std::string& text) {
+    const int fd = open(path.c_str(), O_WRONLY | O_APPEND);
+    REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    close(fd);
+}
+
+}  // namespace
+
+TEST_CASE("appending, reading and truncating leave what they leave on a plain file, wherever the writes say they go") {
+    const Folder folder;
+    for (const char* params : {"*:size=512:count=3:append=own:eager", "*:size=8k:count=4:append=own",
+                               "*:size=64k:count=2:append=own,%process:threads=0"}) {
+        CAPTURE(params);
+        use(params);
+        for (unsigned seed = 1; seed <= 5; ++seed) {
+            std::mt19937 random(seed);
+            const std::string path = folder.path + "/" + std::to_string(seed) + params[7];
+            std::string truth = "from before";
+            close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
+            append_from_outside(path, truth);
+            int fd[3] = {open_buffered(path, O_RDWR | O_APPEND), open_buffered(path, O_WRONLY | O_APPEND),
+                         open_buffered(path, O_RDONLY)};
+            std::vector<char> data(70000);
+            for (int step = 0; step < 1500; ++step) {
+                const std::size_t bytes = 1 + random() % (random() % 16 == 0 ? 66000 : 700);
+                const std::size_t at = random() % (truth.size() + 100);
+                const auto kind = random() % 100;
+                if (kind < 55) {
+                    std::generate_n(data.begin(), bytes, [&] { return static_cast<char>(random()); });
+                    const off64_t place = kind < 30 ? buffer::here : static_cast<off64_t>(at);
+                    const buffer::Vector part{data.data(), bytes};
+                    const int one = fd[random() % 2];
+                    const ssize_t got = done(
+                        buffer::write(one, &part, 1, place),
+                        [](int to, void* from, std::size_t count, off64_t where) {
+                            return where == buffer::here ? ::write(to, from, count) : pwrite64(to, from, count, where);
+                        },
+                        one, data.data(), bytes, place);
+                    REQUIRE(got == static_cast<ssize_t>(bytes));
+                    truth.append(data.data(), bytes);
+                } else if (kind < 90) {
+                    const std::size_t there = at < truth.size() ? std::min(bytes, truth.size() - at) : 0;
+                    REQUIRE(read_at(fd[random() % 2 * 2], data.data(), bytes, static_cast<off64_t>(at)) ==
+                            static_cast<ssize_t>(there));
+                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(at, truth.size()), there) == 0);
+                } else if (kind < 92) {
+                    const buffer::Around around(fd[0]);
+                    REQUIRE(ftruncate(fd[0], static_cast<off_t>(at)) == 0);
+                    truth.resize(at);
+                } else if (kind < 96) {
+                    bool quiet = false;
+                    REQUIRE(buffer::flush(fd[1], quiet) == 0);
+                    REQUIRE((contents(path) == truth));
+                } else {
+                    REQUIRE(close_buffered(fd[1]) == 0);
+                    fd[1] = open_buffered(path, O_WRONLY | O_APPEND);
+                }
+                REQUIRE_FALSE(file_of(fd[0]).grew);
+            }
+            for (const int one : fd) {
+                REQUIRE(close_buffered(one) == 0);
+            }
+            REQUIRE((contents(path) == truth));
+        }
+    }
+    CHECK_FALSE(buffer::any());
+}
+
+TEST_CASE("small appended records become few calls") {
+    const Folder folder;
+    use("*:size=64k:count=4:append=own");
+    const int fd = open_buffered(folder.path + "/log", O_WRONLY | O_CREAT | O_APPEND);
+    std::vector<char> record(100, 'r');
+    for (int i = 0; i < 10000; ++i) {
+        REQUIRE(write_at(fd, record.data(), record.size(), 0) == 100);
+    }
+    CHECK(file_of(fd).statistics.write.asked == 10000);
+    CHECK(file_of(fd).statistics.write.below <= 1000000 / 65536 + 2);
+    CHECK(close_buffered(fd) == 0);
+    CHECK((contents(folder.path + "/log") == std::string(1000000, 'r')));
+}
+
+TEST_CASE("when somebody else appends too, all that both wrote is there, in its order, and the file is let go") {
+    const Folder folder;
+    for (const bool large : {false, true}) {
+        use("*:size=4k:count=4:append=own");
+        const std::string path = folder.path + (large ? "/large" : "/small");
+        const int fd = open_buffered(path, O_RDWR | O_CREAT | O_APPEND);
+        std::string mine;
+        const auto write_mine = [&](std::size_t bytes, char sign) {
+            std::string text(bytes, sign);
+            REQUIRE(write_at(fd, text.data(), bytes, 0) == static_cast<ssize_t>(bytes));
+            mine += text;
+        };
+        for (char sign = 'a'; sign <= 'z'; ++sign) {
+            write_mine(300, sign);
+        }
+        append_from_outside(path, std::string(77, '#'));
+        write_mine(large ? 20000 : 300, 'A');
+        bool quiet = false;
+        CHECK(buffer::flush(fd, quiet) == 0);
+        CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+        CHECK(std::string(file_of(fd).why_through).find("append=own") != std::string::npos);
+        write_mine(300, 'B');
+        append_from_outside(path, std::string(23, '#'));
+        write_mine(300, 'C');
+        std::string seen(mine.size() + 100, '.');
+        CHECK(read_at(fd, seen.data(), seen.size(), 0) == static_cast<ssize_t>(seen.size()));
+        CHECK((seen == contents(path)));
+        CHECK(std::count(seen.begin(), seen.end(), '#') == 100);
+        seen.erase(std::remove(seen.begin(), seen.end(), '#'), seen.end());
+        CHECK((seen == mine));
+        CHECK(close_buffered(fd) == 0);
+    }
+}
+
+TEST_CASE("writing without O_APPEND beside it, setting and taking it away end the buffering, and nothing is displaced") {
+    const Folder folder;
+    use("*:size=4k:count=4:append=own");
+    const std::string path = folder.path + "/mixed";
+    std::string text(500, 'a');
+    int fd = open_buffered(path, O_RDWR | O_CREAT | O_APPEND);
+    REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
+    const int plain = open_buffered(path, O_RDWR);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK((contents(path) == text));
+    CHECK(write_at(plain, text.data(), 10, 1000) == 10);
+    CHECK(write_at(fd, text.data(), 10, 0) == 10);
+    CHECK(contents(path).size() == 1020);
+    CHECK(close_buffered(plain) == 0);
+    CHECK(close_buffered(fd) == 0);
+
+    fd = open_buffered(path, O_RDWR | O_APPEND);
+    REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
+    CHECK(contents(path).size() == 1020);
+    buffer::flags_change(fd, O_APPEND | O_NONBLOCK);  // no change of what matters
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
+    buffer::flags_change(fd, 0);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK(contents(path).size() == 1520);
+    CHECK(close_buffered(fd) == 0);
+
+    fd = open_buffered(path, O_RDWR);
+    REQUIRE(write_at(fd, text.data(), 500, 3000) == 500);
+    buffer::flags_change(fd, O_APPEND);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK(contents(path).size() == 3500);
+    CHECK(close_buffered(fd) == 0);
+}
+
+TEST_CASE("an error of delayed appending is reported, and what could not land lands when there is space again") {
+    const Folder folder;
+    use("*:size=4k:count=4:append=own,%process:threads=0");
+    const std::string path = folder.path + "/full";
+    const int fd = open_buffered(path, O_WRONLY | O_CREAT | O_APPEND);
+    std::string text(1000, 'x');
+    REQUIRE(write_at(fd, text.data(), 1000, 0) == 1000);
+    bool quiet = false;
+    failing_writes = 1;
+    CHECK(buffer::flush(fd, quiet) == ENOSPC);
+    CHECK(write_at(fd, text.data(), 500, 0) == 500);
+    CHECK(buffer::flush(fd, quiet) == 0);
+    CHECK((contents(path) == std::string(1500, 'x')));
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
+    CHECK(close_buffered(fd) == 0);
+}

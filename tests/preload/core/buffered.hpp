@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffer without preloading: files that are opened, read, written and closed through it, on storage that can fail.
+#pragma once
+
+#include "buffer/buffer.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace under_test {
+
+using namespace sonde;
+
+
+inline std::atomic<int> failing_writes{0};  ///< that many writes below fail with ENOSPC
+
+inline ssize_t write_below(int fd, const void* data, std::size_t bytes, off64_t at) {
+    int left = failing_writes.load();
+    while (left > 0 && !failing_writes.compare_exchange_weak(left, left - 1)) {
+    }
+    if (left > 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return pwrite64(fd, data, bytes, at);
+}
+
+inline std::atomic<bool> slow_storage{false};
+
+inline ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t at) {
+    if (slow_storage) {
+        usleep(2000);
+    }
+    return pread64(fd, data, bytes, at);
+}
+
+/// $SONDE_TEST_ENGINE is who works: a crew is chosen once a process, so each kind has a run of all tests.
+inline settings::Settings& use(const char* params) {
+    static std::vector<std::unique_ptr<settings::Settings>> kept;  // files may outlive a test
+    kept.push_back(std::make_unique<settings::Settings>());
+    const char* engine = std::getenv("SONDE_TEST_ENGINE");
+    const std::string all =
+        std::string(params) + (engine != nullptr ? ",%process:engine=" : "") + (engine != nullptr ? engine : "");
+    settings::read_params(all.c_str(), *kept.back(), [](const char*) {});
+    buffer::start({.pread = read_below, .pwrite = write_below}, *kept.back(), -1, nullptr);
+    return *kept.back();
+}
+
+struct Folder {
+    std::string path = [] {
+        char made[] = "/tmp/sonde-buffer-XXXXXX";
+        return std::string(mkdtemp(made));
+    }();
+    ~Folder() {
+        const int ignored = std::system(("rm -rf " + path).c_str());
+        static_cast<void>(ignored);
+    }
+};
+
+inline int open_buffered(const std::string& path, int flags) {
+    const int fd = open(path.c_str(), flags, 0644);
+    buffer::adopt(fd, flags, path.c_str());
+    REQUIRE(buffer::watched(fd));
+    return fd;
+}
+
+inline int close_buffered(int fd) {
+    const int error = buffer::detach(fd);
+    close(fd);
+    return error;
+}
+
+/// As the intercepted calls do it: past the buffer while the file sleeps, else through it.
+template <class Real>
+bool went_past(int fd, ssize_t& got, Real real) {
+    buffer::Place* place = buffer::go_past(fd);
+    if (place == nullptr) {
+        return false;
+    }
+    got = real();
+    buffer::arrived(*place);
+    return true;
+}
+
+inline ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
+             std::size_t bytes, off64_t at) {
+    if (answer.done) {
+        return answer.value;
+    }
+    return buffer::pass(answer, [&] { return real(fd, data, bytes, at); });
+}
+
+inline ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    ssize_t got = 0;
+    if (went_past(fd, got, [&] { return pread64(fd, data, bytes, at); })) {
+        return got;
+    }
+    const buffer::Vector part{data, bytes};
+    return done(buffer::read(fd, &part, 1, at), pread64, fd, data, bytes, at);
+}
+
+inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t at) {
+    ssize_t got = 0;
+    if (went_past(fd, got, [&] { return pwrite64(fd, data, bytes, at); })) {
+        return got;
+    }
+    const buffer::Vector part{data, bytes};
+    return done(
+        buffer::write(fd, &part, 1, at),
+        [](int to, void* from, std::size_t count, off64_t where) { return pwrite64(to, from, count, where); }, fd, data,
+        bytes, at);
+}
+
+inline std::string contents(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY);
+    std::string all(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
+    REQUIRE(pread(fd, all.data(), all.size(), 0) == static_cast<ssize_t>(all.size()));
+    close(fd);
+    return all;
+}
+
+}  // namespace under_test

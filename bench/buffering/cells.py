@@ -85,5 +85,9 @@ DEAR = (
     Cell("write.1000", loops("write", 1_000, 3_000), None, NO_DIRECT, 20.0),
     Cell("read.1000", loops("read", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0),
     Cell("backward.1000", loops("backward", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0),
+    Cell("write.10000", loops("write", 10_000, 3_000), None, NO_DIRECT),
+    Cell("read.10000", loops("read", 10_000, 3_000), loops("write", 10_000, 3_000), NO_DIRECT),
+    Cell("fortran.backward", fortran("backward", 8_000, 1_000), fortran("forward", 8_000, 1_000), NO_DIRECT),
+    Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), NO_DIRECT, 0.97),
     *netcdf_cells(100),
 )

@@ -45,8 +45,13 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
     return true;
 }
 
+/// How fast the kernel's cache is says nothing where we go around it.
+bool goes_around(const File& file) noexcept {
+    return file.direct >= 0 || file.direct_out >= 0;
+}
+
 bool is_fast(const File& file) noexcept {
-    return file.best_rate > speed_of_memory && !file.rule->eager && !file.rule->direct;
+    return file.best_rate > speed_of_memory && !file.rule->eager && !goes_around(file);
 }
 
 bool quick_calls(const File& file) noexcept {
@@ -89,7 +94,7 @@ Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noe
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
-    } else if (file.probes < most_probes && !file.rule->direct && end - begin >= large_in_memory) {
+    } else if (file.probes < most_probes && !goes_around(file) && end - begin >= large_in_memory) {
         // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
         ++file.probes;
         move.straight = true;

@@ -72,6 +72,7 @@ def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, t
     assert re.search(
         r"^\[SCORE \] Bandwidth [\d.]+ GiB/s : IOPS [\d.]+ kiops : TOTAL [\d.]+ \[INVALID\]$", result.stdout, re.M
     )
+    assert re.search(r"^  find: .*, [\d,]+ found$", result.stderr, re.M)
     folder = tmp_path / "results" / "T"
     text = (folder / "result.txt").read_text()
     assert f"procs           = {tasks}" in text
@@ -164,6 +165,45 @@ def test_a_script_may_search(sonde: Sonde, ini: Callable[[str], str], tmp_path: 
     assert 'last-output     = "MATCHED 3/7"' in text
     assert "found           = 3\ntotal-files     = 7\n" in text
     assert (tmp_path / "arguments").read_text() == "./data/T -newer ./results/timestampfile -size 3901c -name *01*\n"
+
+
+def test_caches_are_dropped_before_each_phase_and_a_failure_is_said(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    more = "[global]\ndrop-caches = TRUE\ndrop-caches-cmd = echo x >> dropped; exit 3\n"
+    refused = sonde("io500", ini(more))
+    assert "neither [section] nor key" in refused.stderr  # ; begins a comment, as in IO500
+    result = sonde("io500", ini(more.replace("; exit 3", " && false")), "--no-report", "--quiet")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "dropped").read_text() == "x\n" * 13
+    assert 'WARNING Calling "echo x >> dropped && false" returned 1' in result.stdout
+
+
+def test_a_phase_waits_while_a_file_of_its_name_is_there(
+    engine: Path, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "pause").mkdir()
+    (tmp_path / "pause" / "find").touch()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "sonde", "io500", ini("[debug]\npause-dir = pause\n"), "--no-report"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
+    )
+    assert child.stdout is not None
+    seen = ""
+    while "Waiting until pause/find is removed" not in seen:
+        line = child.stdout.readline()
+        assert line, seen
+        seen += line
+    assert list(lines_of(seen)) == ORDER[:5]
+    (tmp_path / "pause" / "find").unlink()
+    rest, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert list(lines_of(seen + rest)) == ORDER
+    assert "ERROR INVALID PAUSING BETWEEN RUNS ACTIVATED" in seen
 
 
 def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:

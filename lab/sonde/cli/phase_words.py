@@ -52,6 +52,8 @@ def phase_words(end: PhaseEnd) -> str:
     elapsed = end.seconds.elapsed
     moved = f"{end.ops.done:,} operations" if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
     words = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
+    if end.walk is not None and end.walk.matched is not None:
+        words.append(f"{end.walk.matched:,} found")
     fsync = end.seconds.fsync
     if fsync and elapsed and fsync > 0.05 * elapsed:
         words.append(f"of which {format_seconds(fsync)} fsync")

@@ -125,6 +125,8 @@ def _what(plan: Plan, phase: Any, one: PhaseVolume) -> str:
     if plan.on_tree(phase):
         meta = plan.meta_of(phase)
         length = [f"{format_bytes(one.transfer)} each"] if one.transfer else []
+        if phase["op"] == "walk" and "find" in meta:
+            return ", ".join([one.op, one.backend, *(f"{name} {value}" for name, value in meta["find"].items())])
         return ", ".join([one.op, one.backend, meta["objects"], *length, str(meta["select"]["order"])])
     data = plan.data_of(phase)
     words = [one.op, one.backend, f"{format_bytes(one.transfer)} transfers", str(data["access"]["order"])]

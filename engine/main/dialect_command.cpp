@@ -22,7 +22,7 @@ using dialects::Session;
 
 /// What Sonde's own options say, which stand anywhere among the tool's.
 struct Own {
-    std::string record, run_id, launch = "auto", mpi_module;
+    std::string record, run_id, title, launch = "auto", mpi_module;
     int processes = 1;
     bool show_plans = false;
 };
@@ -32,6 +32,7 @@ constexpr const char* own_help =
     "  --sonde-record FILE      keep the record (NDJSON) in FILE, those of further plans in FILE.1, FILE.2, …;\n"
     "                           or name it in the environment variable SONDE_RECORD\n"
     "  --sonde-run-id NAME      name of the run\n"
+    "  --sonde-title TEXT       title of its plans, for people\n"
     "  --sonde-processes N      without a launcher: fork N processes (1)\n"
     "  --sonde-launch HOW       auto, single, forked, node or mpi\n"
     "  --sonde-mpi-module FILE  MPI module to load\n"
@@ -78,6 +79,8 @@ Own take_own(std::vector<std::string>& words) {
             own.record = value;
         } else if (name == "--sonde-run-id") {
             own.run_id = value;
+        } else if (name == "--sonde-title") {
+            own.title = value;
         } else if (name == "--sonde-launch") {
             own.launch = value;
         } else if (name == "--sonde-mpi-module") {
@@ -86,18 +89,29 @@ Own take_own(std::vector<std::string>& words) {
             own.processes = whole_number(name, value, 1, 65536);
         } else {
             throw plan::PlanError("there is no option " + name +
-                                  ": use --sonde-record, --sonde-run-id, --sonde-processes, --sonde-launch, "
-                                  "--sonde-mpi-module or --sonde-plan");
+                                  ": use --sonde-record, --sonde-run-id, --sonde-title, --sonde-processes, "
+                                  "--sonde-launch, --sonde-mpi-module or --sonde-plan");
         }
     }
     words = std::move(rest);
     return own;
 }
 
+/// The next plan, under the title that was asked for.
+std::optional<std::string> next_plan(Session& session, const Own& own) {
+    std::optional<std::string> text = session.next();
+    if (text && !own.title.empty()) {
+        nlohmann::ordered_json plan = nlohmann::ordered_json::parse(*text);
+        plan["title"] = own.title;
+        text = plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    }
+    return text;
+}
+
 /// What the root tells the others: the next plan, or the exit code of the program.
-nlohmann::json next_word(Session& session) {
+nlohmann::json next_word(Session& session, const Own& own) {
     try {
-        const std::optional<std::string> text = session.next();
+        const std::optional<std::string> text = next_plan(session, own);
         return text ? nlohmann::json{{"plan", *text}} : nlohmann::json{{"done", true}};
     } catch (const plan::PlanError& error) {
         records::complain(error.what());
@@ -105,9 +119,9 @@ nlohmann::json next_word(Session& session) {
     }
 }
 
-int show_plans(Session& session) {
+int show_plans(Session& session, const Own& own) {
     session.begin({});
-    while (const std::optional<std::string> text = session.next()) {
+    while (const std::optional<std::string> text = next_plan(session, own)) {
         std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text).canonical).dump(2) << "\n";
         session.ended(phases::exit_done);
     }
@@ -128,7 +142,7 @@ int run_all(Session& session, const Own& own, const std::string& command, ranks:
     int worst = phases::exit_done;
     for (int number = 0;; ++number) {
         const nlohmann::json word =
-            nlohmann::json::parse(team.broadcast(root ? next_word(session).dump() : std::string()));
+            nlohmann::json::parse(team.broadcast(root ? next_word(session, own).dump() : std::string()));
         if (!word.contains("plan")) {
             return std::max(worst, word.value("code", worst));
         }
@@ -167,7 +181,7 @@ int run(const dialects::Dialect& dialect, const std::vector<std::string>& argume
     Own own = take_own(words);
     const std::unique_ptr<Session> session = dialect.read(words);
     if (own.show_plans) {
-        return show_plans(*session);
+        return show_plans(*session, own);
     }
     std::string command;
     for (const std::string& word : arguments) {

@@ -91,7 +91,8 @@ def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, t
     assert {one["phase"]: one["done"] for one in whole["phases"]} == {
         name: valid for name, (_, valid) in found.items() if name != "timestamp"
     }
-    assert list(tmp_path.glob("sonde-archive/reports/*io500*.html"))
+    (page,) = tmp_path.glob("sonde-archive/reports/*io500*.html")
+    assert "IO500 mdtest-hard-delete" in page.read_text(encoding="utf-8")
     assert sonde("io500", f"{folder}/config.ini", "--verify", f"{folder}/result.txt").stdout.endswith(
         "an invalid run!\n"
     )

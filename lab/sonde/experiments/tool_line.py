@@ -27,13 +27,14 @@ from sonde.store.archive import Draft, new_id
 
 @dataclass(frozen=True)
 class ToolLine:
-    """Words for the dialect `tool` of the engine. `processes` are forked by it where no launcher starts them. `name`
-    and `group`: how the run is called, and of what it is a part, when it is one of several."""
+    """Words for the dialect `tool` of the engine. `processes` are forked by it where no launcher starts them. `name`,
+    `title` and `group`: how the run is called, and of what it is a part, when it is one of several."""
 
     tool: str
     words: tuple[str, ...]
     processes: int = 1
     name: str = ""
+    title: str = ""
     group: str | None = None
 
 
@@ -45,6 +46,7 @@ class ToolJob(Job):
 
     def command(self, stage: int | None, record: Path) -> list[str]:
         own = ["--sonde-record", str(record), "--sonde-run-id", self.run_id]
+        own += ["--sonde-title", self.line.title] if self.line.title else []
         if self.launcher.ranks is None and self.line.processes > 1:
             own += ["--sonde-processes", str(self.line.processes)]
         if self.mpi_module is not None:
@@ -162,7 +164,7 @@ def _keep(setup: Setup, draft: Draft, record: RecordReader, exit_code: int | Non
 
 
 def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any], group: str | None) -> dict[str, Any]:
-    title = " ".join([line.tool, *line.words])
+    title = line.title or " ".join([line.tool, *line.words])
     return {
         "lab": sonde.__version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],

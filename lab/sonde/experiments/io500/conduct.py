@@ -151,7 +151,9 @@ class Benchmark:
     def _line(self, phase: Phase) -> ToolLine:
         order = self._order
         words = words_of(phase, order.config, order.places)[1:]
-        return ToolLine(phase.tool, tuple(words), order.tasks, f"io500-{phase.name}", order.group)
+        return ToolLine(
+            phase.tool, tuple(words), order.tasks, f"io500-{phase.name}", f"IO500 {phase.name}", order.group
+        )
 
     def _plans(self, phase: Phase) -> list[Plan]:
         try:

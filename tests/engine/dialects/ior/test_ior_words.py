@@ -5,6 +5,7 @@ aborts its ranks or goes on with something else; on some of these it exits with 
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -111,3 +112,10 @@ def test_a_number_directly_after_its_letter_is_a_number_only(engine_path: Path, 
     assert result.returncode == 0
     assert "xfersize            : 4096 bytes\nblocksize           : 1 MiB\n" in result.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_plans_get_the_title_that_is_asked_for(engine_path: Path, tmp_path: Path) -> None:
+    words = ["ior", "-a", "DUMMY", "-o", "f", "--sonde-plan", "--sonde-title", 'the "first" of many']
+    result = run([str(engine_path), *words], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["title"] == 'the "first" of many'

@@ -123,15 +123,15 @@ Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t 
     ++stream.calls;
     const std::uint32_t run = std::max(stream.forward, stream.backward);
     move.backward = stream.backward > 0;
-    const bool dense = stream.strides >= strides_of_a_stream &&
-                       std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
-    move.local = run > 0 || dense;
+    move.dense = stream.strides >= strides_of_a_stream &&
+                 std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
+    move.local = run > 0 || move.dense;
     if (move.local) {
         // 4, 16, 64 ... times the call: a short run costs little, a long one has whole pages soon.
-        const std::uint32_t steps = std::min(std::max(run, dense ? stream.strides : 0U), 10U);
+        const std::uint32_t steps = std::min(std::max(run, move.dense ? stream.strides : 0U), 10U);
         const auto bytes = static_cast<std::uint64_t>(end - begin);
         move.reach = std::max<std::uint64_t>(bytes << (2 * steps), 16384);
-        move.backward = move.backward || (dense && step < 0);
+        move.backward = move.backward || (move.dense && step < 0);
     }
     return move;
 }
@@ -163,7 +163,7 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
         return;
     }
     const std::int64_t size = file.page_size;
-    const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream;
+    const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream || move.dense;
     bool queued = false;
     if (steady && move.reach >= file.page_size / 4) {
         const std::int64_t direction = move.backward ? -1 : 1;

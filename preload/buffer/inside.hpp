@@ -125,6 +125,7 @@ bool space_is_low(File& file) noexcept;
 struct Move {
     bool local = false;  ///< part of a stream, or near what is held: whole pages pay
     bool backward = false;
+    bool dense = false;       ///< part of a stream whose calls lie close together, or overlap
     bool straight = false;    ///< too large to gain from a copy in between, on storage as fast as memory
     std::uint64_t reach = 0;  ///< bytes worth loading from here on, in the direction of the stream
     std::uint64_t fresh = 0;  ///< bytes of this call that the one before did not touch

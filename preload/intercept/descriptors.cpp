@@ -104,6 +104,10 @@ int lock_file(int fd, bool unlock, Real real) {
 
 template <class Real>
 int control(int fd, int command, long argument, Real real) {
+    if (intercept::is_ours(fd)) [[unlikely]] {
+        errno = EBADF;  // for programs that try all numbers
+        return -1;
+    }
     if (intercept::in_borrowed_memory()) {
         return real();
     }

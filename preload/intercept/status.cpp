@@ -12,6 +12,10 @@ using trace::Kind;
 /// Status of a descriptor.
 template <class Real>
 int status_of(int fd, Real real) {
+    if (intercept::is_ours(fd)) [[unlikely]] {
+        errno = EBADF;  // to the program it is not open
+        return -1;
+    }
     if (buffer::watched(fd) && buffer::holds_dirty(fd)) [[unlikely]] {
         buffer::hand_to_kernel(fd);
     }

@@ -56,6 +56,7 @@ SCENARIOS = [
     "asks_handlers",
     "locks",
     "by_number",
+    "tries_all_numbers",
     "closed_stderr",
 ]
 

@@ -180,6 +180,27 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
     CHECK(settings.rules[0].matched == 3);
 }
 
+TEST_CASE("large calls that step back by less than their length are answered from pages where storage is slow") {
+    const Folder folder;
+    use("*:size=1M:count=4:prefetch=1");
+    const std::string path = folder.path + "/backward";
+    constexpr std::int64_t bytes = 131072;
+    constexpr std::int64_t step = 8000;
+    constexpr int calls = 400;
+    REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), calls * step + bytes) == 0);
+    const int fd = open_buffered(path, O_RDONLY);
+    const buffer::File* file = buffer::table[fd].load()->file.load();
+    std::vector<char> data(bytes);
+    slow_storage = true;
+    for (int i = calls; i >= 0; --i) {
+        REQUIRE(read_at(fd, data.data(), data.size(), i * step) == bytes);
+    }
+    slow_storage = false;
+    CHECK(file->statistics.read.below < 30);
+    CHECK(file->statistics.ahead_used > 0);
+    CHECK(close_buffered(fd) == 0);
+}
+
 TEST_CASE("scattered accesses end with the buffer out of the way, and a stream brings it back") {
     const Folder folder;
     use("*:size=64k:count=4:prefetch=2");

@@ -442,6 +442,17 @@ static void by_number(void) {  // calls that libc has no name for, or had none o
     printf("%ld\n", syscall(436, fd, fd, 0));
     printf("%zd %ld\n", write(fd, "x", 1), size_of("out"));
 }
+static void tries_all_numbers(void) {  // as programs do that close or list whatever they find open
+    put(open_new("out"), 30, 'a');
+    for (int fd = 0; fd < 4096; ++fd) {
+        struct stat got;
+        const int by_status = fstat(fd, &got) == 0;
+        const int by_flags = fcntl(fd, F_GETFD) >= 0;
+        if (by_status || by_flags) {
+            printf("%d %d %d\n", fd, by_status, by_flags);
+        }
+    }
+}
 static void closed_stderr(void) { put(open_new("out"), 30, 'a'); close(2); close(1); }
 
 static const struct { const char* name; void (*run)(void); } scenarios[] = {
@@ -453,7 +464,7 @@ static const struct { const char* name; void (*run)(void); } scenarios[] = {
     {"maps", maps}, {"refuses", refuses}, {"limited", limited}, {"threads", threads},
     {"threads_one_offset", threads_one_offset}, {"cancels", cancels}, {"interrupted", interrupted},
     {"asks_handlers", asks_handlers}, {"locks", locks},
-    {"by_number", by_number}, {"closed_stderr", closed_stderr},
+    {"by_number", by_number}, {"tries_all_numbers", tries_all_numbers}, {"closed_stderr", closed_stderr},
 };
 
 int main(int argc, char** argv) {

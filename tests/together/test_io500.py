@@ -235,6 +235,24 @@ def test_data_that_is_there_is_refused_before_anything_is_made(
     assert not (tmp_path / "results").exists()
 
 
+def test_results_that_cannot_be_written_are_said_before_the_first_phase(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "results").touch()
+    result = sonde("io500", ini(""), "--timestamp", "T")
+    assert result.returncode == 3
+    assert result.stderr.startswith("sonde: The result directory results cannot be written")
+    assert not (tmp_path / "data" / "T").exists()
+
+
+def test_a_launcher_that_is_missing_is_said_alone(sonde: Sonde, ini: Callable[[str], str]) -> None:
+    result = sonde("io500", ini(""), "--launcher-args", "-x")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "sonde: --launcher-args needs --launcher mpiexec or --launcher srun.\n",
+    )
+
+
 def test_ctrl_c_keeps_what_is_finished_and_removes_the_data(
     engine: Path, ini: Callable[[str], str], runs: Runs, tmp_path: Path
 ) -> None:

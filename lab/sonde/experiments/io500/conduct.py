@@ -101,11 +101,15 @@ class Benchmark:
         order = self._order
         # The results of the run that is cleaned up after stay as they are.
         folder = Path(order.places.results, *(["cleanup"] if order.cleanup else []))
-        self._paper = Paper(folder, self._view.show, order.config.number("global", "verbosity") or 0)
+        if not order.dry_run:
+            data.make_folders(order.places)
+        try:
+            self._paper = Paper(folder, self._view.show, order.config.number("global", "verbosity") or 0)
+        except UserError:
+            data.remove_data(order.places)
+            raise
         try:
             self._head()
-            if not order.dry_run:
-                data.make_folders(order.places)
             try:
                 self._all_phases()
             except (KeyboardInterrupt, StoppedError):
@@ -121,6 +125,7 @@ class Benchmark:
     def _check(self) -> None:
         """Refuses settings that a phase could not be run with, before the first one has taken its five minutes."""
         order = self._order
+        order.setup(order.tasks)  # there is such a launcher
         if order.extended:
             for name in ("mdworkbench-create", "mdworkbench-bench", "mdworkbench-delete"):
                 phase = next(one for one in phases_of(extended=True) if one.name == name)
@@ -238,8 +243,9 @@ class Benchmark:
         paper.file(f"{phase.name}.txt", result.output + result.remarks)
         row.run = result.runs[0]
         self._take(row, result.exit_code, result.text)
-        record = row.run.record
-        row.figures = ior_figures(record) if phase.tool == "ior" else mdtest_figures(record)
+        if result.exit_code in (DONE, MISMATCH):  # part of a phase is no result
+            record = row.run.record
+            row.figures = ior_figures(record) if phase.tool == "ior" else mdtest_figures(record)
         if phase.tool == "mdtest":
             paper.pair("time", f"{row.figures.seconds:f}", 2)
 
@@ -259,7 +265,7 @@ class Benchmark:
             row.run = conduct(plan, order.setup(count), self._view.line, f"io500-{phase.name}", {"group": order.group})
             self._view.close()
             self._take(row, row.run.exit_code, row.run.text)
-            row.figures = find_figures(row.run.record)
+            row.figures = find_figures(row.run.record) if row.run.exit_code == DONE else Figures()
             if row.figures.value > 0:
                 paper.file(f"{phase.name}.csv", find_table(row.figures, row.run.record))
 
@@ -283,7 +289,7 @@ class Benchmark:
         phase, paper, order = row.phase, self._paper, self._order
         ran = self._is_to_run(phase) and not order.dry_run and phase.is_measured
         if ran and row.run is not None and row.run.exit_code == INTERRUPTED:
-            row.valid, row.figures = False, Figures()  # half a phase is no result
+            row.valid = False
             paper.invalid("Interrupted")
         elif phase.is_measured:
             for text in self._rules.of_phase(phase, row.figures, row.seconds, ran, order.dry_run):

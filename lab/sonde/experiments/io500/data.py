@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from sonde.experiments.io500.words import Places
@@ -62,7 +63,8 @@ def remove_data(places: Places) -> list[str]:
     if top.name == places.timestamp:
         _remove_folder(top)  # else it is the user's own
     for part in PARTS:
-        (Path(places.results) / f"{part}.stonewall").unlink(missing_ok=True)
+        with suppress(OSError):
+            (Path(places.results) / f"{part}.stonewall").unlink()
     return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
 
 
@@ -83,7 +85,5 @@ def _empty(folder: Path, part: str) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    try:
+    with suppress(OSError):  # it is gone already, or something is left in it
         folder.rmdir()
-    except OSError:
-        return  # it is gone already, or something is left in it

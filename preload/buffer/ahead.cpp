@@ -87,7 +87,10 @@ void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
 
 Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
     Move move = follow(stream, begin, end, file.page_size);
-    if (file.rule->eager) {
+    if (file.watching) [[unlikely]] {
+        move.straight = true;
+        move.local = false;
+    } else if (file.rule->eager) {
         move.local = true;
         move.reach = file.page_size;
     } else if (is_fast(file)) {
@@ -154,8 +157,8 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
 }
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
-    const std::uint32_t most = std::min(file.rule->prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
-    if (most == 0 || file.queued >= most || is_fast(file) || state.settings->limits.workers() == 0) {
+    const std::uint32_t most = std::min(file.prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
+    if (most == 0 || file.watching || file.queued >= most || is_fast(file) || state.settings->limits.workers() == 0) {
         return;
     }
     if (file.ahead_off > 0) {
@@ -217,6 +220,9 @@ void wasted_ahead(File& file) noexcept {
 }
 
 bool count_call(File& file, bool hit) noexcept {
+    if (file.watching) [[unlikely]] {
+        return false;
+    }
     file.window_hits += hit ? 1 : 0;
     const std::uint32_t calls = file.dormant_calls == 0 ? window : window_after_sleep;
     if (++file.window_calls < calls) {

@@ -128,8 +128,14 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
     if (call.moves && total > 0) {
         call.description->offset = start + total;
     }
+    if (file.watching) [[unlikely]] {
+        file.watch.add(call.writes, start, std::max<ssize_t>(total, 0));
+    }
     leave(call);
     heed_growth(file);
+    if (file.watching && file.watch.calls() >= calls_of_a_watch) [[unlikely]] {
+        end_watch(file);
+    }
     if (file.window_calls % calls_between_looks == 0) {
         yield_to_others(file);
     }

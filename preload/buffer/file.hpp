@@ -6,6 +6,7 @@
 // which lets no new one in, and waits until `running` and `in_flight` are zero.
 #pragma once
 
+#include "buffer/choosing.hpp"
 #include "buffer/ranges.hpp"
 #include "buffer/statistics.hpp"
 #include "settings/params.hpp"
@@ -96,6 +97,7 @@ struct File {
     std::int64_t landed = 0;  ///< with `appends`: the size that the kernel's file must have
     std::uint32_t page_size = 0;
     std::uint32_t page_limit = 0;
+    std::uint32_t prefetch = 0;  ///< pages read ahead
     std::uint32_t pages = 0;
     std::uint32_t bucket_mask = 0;
     Page** buckets = nullptr;
@@ -117,6 +119,7 @@ struct File {
     bool inherited = false;            ///< open before the program began: not worth a word
     bool appends = false;              ///< all who write it append (append=own)
     bool grew = false;                 ///< somebody else has written where only we should append
+    bool watching = false;             ///< nothing is kept: its settings are not chosen yet (auto)
     bool lazy = false;                 ///< closed; pages kept for the next open
 
     int error = 0;
@@ -139,6 +142,9 @@ struct File {
 
     std::int64_t lazy_mtime_ns = 0, lazy_ctime_ns = 0;
     settings::Rule* rule = nullptr;
+    Watch watch;
+    Choice choice;            ///< the last one
+    std::uint64_t block = 0;  ///< what the file system calls its best transfer, bytes
     Statistics statistics;
     std::uint64_t opened_ns = 0;
     const char* why_through = nullptr;  ///< for the report

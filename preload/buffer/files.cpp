@@ -60,17 +60,6 @@ bool file_system_allows(int fd) noexcept {
            type != TRACEFS_MAGIC && type != CGROUP_SUPER_MAGIC && type != CGROUP2_SUPER_MAGIC;
 }
 
-void choose_size(File& file, const settings::Rule& rule, const struct stat& got) noexcept {
-    file.page_size = rule.size;
-    file.page_limit = rule.count;
-    if (rule.automatic) {
-        // What the file system calls its best transfer, but no less than 1 MiB: stripes are that size or divide it.
-        const auto best = static_cast<std::uint64_t>(got.st_blksize);
-        file.page_size = best > (1U << 20U) && best <= (16U << 20U) ? static_cast<std::uint32_t>(best) : 1U << 20U;
-        file.page_limit = std::max(rule.count, 8U);
-    }
-}
-
 File* make_file(const struct stat& got, settings::Rule& rule, const char* path) noexcept {
     File* file = state.file_slab.take();
     if (file == nullptr) {
@@ -81,7 +70,10 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
     file->inode = got.st_ino;
     file->size = got.st_size;
     file->rule = &rule;
-    choose_size(*file, rule, got);
+    file->page_size = rule.size;
+    file->page_limit = rule.count;
+    file->prefetch = rule.prefetch;
+    file->block = static_cast<std::uint64_t>(got.st_blksize);
     if (!make_buckets(*file)) {
         file->lock.unlock();
         state.file_slab.give(file);
@@ -90,6 +82,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
     const std::size_t length = std::min(std::strlen(path), sizeof(file->path) - 1);
     std::memcpy(file->path, path, length);
     file->path[length] = 0;
+    if (rule.automatic) {
+        begin_watch(*file);
+    }
     file->opened_ns = system::now_ns();
     file->mode.store(Mode::Active, std::memory_order_relaxed);
     File** bucket = &state.files[bucket_of(file->device, file->inode)];
@@ -128,7 +123,9 @@ void unmake_file(File& file) noexcept {
     file.reader = file.writer = file.direct = file.direct_out = -1;
     file.direct_align = 0;
     file.locked = file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
-    file.dormant = file.appends = file.grew = false;
+    file.dormant = file.appends = file.grew = file.watching = false;
+    file.watch = {};
+    file.choice = {};
     file.error = 0;
     file.error_count = 0;
     file.retry_after_ns = file.accepted_since_check = 0;

@@ -159,6 +159,13 @@ void workers_after_fork() noexcept;
 /// One piece of work for this file; true when there is more. For the workers and for tests without threads.
 bool work_once(File& file) noexcept;
 
+// choosing.cpp
+/// For a file that has just become known: looked at for calls_of_a_watch calls, or what was chosen for it before.
+void begin_watch(File& file) noexcept;
+/// Chooses, and switches the file on or puts it to sleep until another look.
+void end_watch(File& file) noexcept;
+void choosing_after_fork() noexcept;
+
 // node_locks.cpp
 /// True when this process may buffer the file: no other one on this node writes it, or, if we write, uses it at all.
 bool claim(const File& file, bool writes) noexcept;

@@ -145,7 +145,7 @@ void pages_after_fork() noexcept {
 }
 
 bool make_buckets(File& file) noexcept {
-    std::uint32_t buckets = 16;
+    std::uint32_t buckets = 16;  // no less: as many pages may be chosen later (choosing.cpp)
     while (buckets < file.page_limit && buckets < (1U << 20U)) {
         buckets *= 2;
     }

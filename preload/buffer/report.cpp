@@ -37,7 +37,7 @@ const char* advice(const File& file) noexcept {
     if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
     }
-    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.rule->prefetch == 0) {
+    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.prefetch == 0) {
         return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
     }
     if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.page_size) {
@@ -74,6 +74,29 @@ void open_lines() noexcept {
     state.lines = static_cast<int>(high);
     note_private(state.lines, true);
     state.lines_pid = pid;
+}
+
+/// With option auto: what was chosen, or what the choice would be so far.
+Choice choice_of(const File& file) noexcept {
+    return file.choice.why != nullptr ? file.choice : choose(file.watch, file.block);
+}
+
+void choice_json(Text& text, const File& file) noexcept {
+    const Choice choice = choice_of(file);
+    text << ",\"auto\":{\"buffered\":" << (choice.pays ? "true" : "false")
+         << ",\"prefetch\":" << std::uint64_t{choice.ahead} << ",\"why\":";
+    text.json(choice.why) << "}";
+}
+
+void choice_text(Text& text, const File& file) noexcept {
+    const Choice choice = choice_of(file);
+    if (choice.pays) {
+        text << "  chosen by its first " << std::uint64_t{calls_of_a_watch} << " calls: " << std::uint64_t{choice.pages}
+             << " buffers of " << std::uint64_t{choice.page_size} << " bytes, " << std::uint64_t{choice.ahead}
+             << " read ahead, because " << choice.why << "\n";
+    } else {
+        text << "  not buffered: " << choice.why << "\n";
+    }
 }
 
 const char* engine_name() noexcept {
@@ -123,6 +146,9 @@ void report_json(const File& file, int fd) noexcept {
         ring_refusal(text);
         text << "\"";
     }
+    if (file.rule->automatic) {
+        choice_json(text, file);
+    }
     if (file.why_through != nullptr) {
         text << ",\"let_go\":";
         text.json(file.why_through);
@@ -154,6 +180,9 @@ void report_text(const File& file, int fd) noexcept {
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
         << counted.given_up << "\n";
+    if (file.rule->automatic) {
+        choice_text(text, file);
+    }
     if (state.ring_refused != 0 && !state.ring_told) {
         state.ring_told = true;
         text << "  io_uring (";

@@ -358,6 +358,7 @@ void fork_done(bool child) noexcept {
                 file->statistics = {};
             }
         }
+        choosing_after_fork();
         places_after_fork();
         node_locks_after_fork();
         workers_after_fork();

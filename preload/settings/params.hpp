@@ -22,7 +22,7 @@ struct Rule {
     bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
     bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
     bool off = false;         ///< matched files are left alone
-    bool automatic = false;   ///< size and count are chosen from the file system when a file is opened
+    bool automatic = false;   ///< size, count and prefetch are chosen from the first calls on a file
     std::uint32_t matched = 0;
 };
 

@@ -12,6 +12,7 @@ namespace sonde::trace {
 
 namespace {
 
+using system::Frequent;
 using system::Text;
 
 constexpr const char* kind_names[] = {"open",     "read", "write", "seek", "stat", "sync",

@@ -22,6 +22,7 @@ PARAMS = {
     "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
     "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
     "no threads": "*:size=8k:count=8:eager,%process:engine=sync",
+    "auto": "*:auto",
     "own": "*:size=4k:count=4:append=own:eager",
     "ring": "*:size=4k:count=16:prefetch=4:preflush=4:eager,%process:engine=uring",
     "ring, direct": "*:size=16k:count=6:prefetch=3:direct:eager,%process:engine=uring",

@@ -15,10 +15,11 @@ _BLOCK = 4096
 _CACHEA = {"page_size": 8, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
 _CACHE = {"page_size": 8, "num_pages": 4, "bypass_size": 0}
 
-# Below this a file costs too little to be worth a setting of its own.
+# The rules by which the library itself chooses with option auto (preload/buffer/choosing.cpp), there from the first 200
+# calls on a file. Below this a file costs too little to be worth a setting of its own.
 _LEAST_CALLS = 200
 _SMALL = 1 << 20
-_SMALLEST_PAGE, _LARGEST_PAGE = 1 << 18, 1 << 24
+_SMALLEST_PAGE, _LARGEST_PAGE = 1 << 20, 1 << 24
 
 
 def params_from_trace(trace: Trace) -> str:
@@ -36,12 +37,13 @@ def params_from_trace(trace: Trace) -> str:
 
 def _entries(trace: Trace) -> Iterator[str]:
     for file in sorted(trace.files.values(), key=lambda one: -one.seconds):
-        moves = file.read if file.read.s >= file.write.s else file.write
+        moves = file.write if file.write.calls > file.read.calls else file.read
         calls = file.read.calls + file.write.calls
         if calls < _LEAST_CALLS or _mean(moves) >= _SMALL or not _is_local(file):
             continue
         page = _page(moves, file)
-        reads_ahead = 2 if file.read.calls and file.read.consecutive * 2 > file.read.calls else 0
+        reads_on = file.read.consecutive * 2 > file.read.calls or _at_short_distances(file) * 2 > calls
+        reads_ahead = 2 if file.read.calls and reads_on else 0
         # Streams that take turns (several variables of one file) each need a page of their own.
         count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
         yield f"{_escaped(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
@@ -52,11 +54,15 @@ def _mean(moves: Moves) -> float:
 
 
 def _is_local(file: TracedFile) -> bool:
-    """At least half of the calls follow each other or move by a short, constant distance (backward too)."""
-    calls = file.read.calls + file.write.calls
+    """More than half of the calls follow each other or move by a short, constant distance (backward too)."""
     near = file.read.consecutive + file.write.consecutive
-    strides = [count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls]
-    return max(near, sum(strides)) * 2 > calls
+    return max(near, _at_short_distances(file)) * 2 > file.read.calls + file.write.calls
+
+
+def _at_short_distances(file: TracedFile) -> int:
+    """Calls at a distance from the one before that is short and that a quarter of all calls have."""
+    calls = file.read.calls + file.write.calls
+    return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
 
 
 def _page(moves: Moves, file: TracedFile) -> int:
@@ -65,7 +71,7 @@ def _page(moves: Moves, file: TracedFile) -> int:
     page = _SMALLEST_PAGE
     while page < wanted and page < _LARGEST_PAGE:
         page *= 2
-    return max(page, 1 << 20)
+    return page
 
 
 def _escaped(path: str) -> str:

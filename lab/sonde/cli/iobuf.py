@@ -16,14 +16,14 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
 
 EVERYTHING = "*"
-CHOSEN_AT_OPEN = "*:auto:count=8:prefetch=2"
+CHOSEN_WHILE_IT_RUNS = "*:auto"
 
 
 @click.command("iobuf", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--params", metavar="TEXT", help="What to buffer, as in IOBUF_PARAMS: PATTERN[:OPTION[=VALUE]]...[,...]")
 @click.option("--ffio", metavar="SPEC", help='The same as an FFIO specification: "cachea:4096:8:8 -B on p:%.dat"')
 @click.option("--settings", metavar="FILE", help="The same in a file, one entry a line.")
-@click.option("--auto", is_flag=True, help="Choose buffers for each file when it is opened.")
+@click.option("--auto", is_flag=True, help="Choose buffers for each file from its first calls.")
 @click.option("--from", "trace", metavar="TRACE", help="Choose them from an earlier `sonde trace`.")
 @click.option("--report", is_flag=True, help="Say for each file at its close what was done (option verbose for all).")
 @click.option("--json", "lines", metavar="DIR", help="The same as JSON, one file a process in DIR.")
@@ -88,7 +88,7 @@ def _settings(params: str | None, ffio: str | None, auto: bool, trace: str | Non
     if trace is not None:
         return params_from_trace(read_trace(Path(trace)))
     if auto:
-        return CHOSEN_AT_OPEN
+        return CHOSEN_WHILE_IT_RUNS
     return os.environ.get("IOBUF_PARAMS", "" if file else EVERYTHING)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "system/frequent.hpp"
 #include "system/size_class.hpp"
-#include "trace/record.hpp"
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("frequent values are counted exactly while they are few, and never too
     std::mt19937 engine(4);
     const auto random = [&engine] { return static_cast<unsigned>(engine()); };
     for (int round = 0; round < 200; ++round) {
-        sonde::trace::Frequent frequent;
+        sonde::system::Frequent frequent;
         std::map<std::int64_t, std::uint64_t> truth;
         const unsigned values = 1 + random() % 30;
         for (int i = 0; i < 3000; ++i) {
@@ -44,11 +44,11 @@ TEST_CASE("frequent values are counted exactly while they are few, and never too
             ++truth[value];
         }
         bool found = false;
-        for (unsigned i = 0; i < sonde::trace::Frequent::places; ++i) {
+        for (unsigned i = 0; i < sonde::system::Frequent::places; ++i) {
             if (frequent.count(i) > 0) {
                 REQUIRE(frequent.count(i) <= truth[frequent.value(i)]);
                 REQUIRE(
-                    (truth.size() > sonde::trace::Frequent::places || frequent.count(i) == truth[frequent.value(i)]));
+                    (truth.size() > sonde::system::Frequent::places || frequent.count(i) == truth[frequent.value(i)]));
             }
             found |= frequent.value(i) == 77 && frequent.count(i) > 0;
         }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings from what a program does: the first calls on a file are made as they are and counted, then its pages are
+// chosen, or it is left alone. The rules are those by which `sonde iobuf --from TRACE` chooses from a whole trace
+// (lab/sonde/advise/buffers.py); a test holds the two together.
+#pragma once
+
+#include "system/frequent.hpp"
+
+#include <cstdint>
+
+namespace sonde::buffer {
+
+/// Reads and writes that are looked at before anything is chosen. Calls, not seconds: the same program gets the same
+/// settings each time. A file with fewer costs too little to be worth a page.
+inline constexpr std::uint32_t calls_of_a_watch = 200;
+
+/// What was seen of one file, through whichever of its descriptors.
+struct Watch {
+    struct Side {
+        std::uint32_t calls = 0;
+        std::uint32_t consecutive = 0;  ///< began where the call before ended
+        std::uint64_t bytes = 0;
+    };
+    Side read, write;
+    std::uint32_t switches = 0;  ///< from reading to writing or back
+    std::int64_t last_begin = 0, last_end = 0;
+    bool last_writes = false;
+    system::Frequent strides;  ///< distances of the beginnings of two calls
+
+    void add(bool writes, std::int64_t begin, std::int64_t bytes) noexcept;
+    std::uint32_t calls() const noexcept { return read.calls + write.calls; }
+};
+
+struct Choice {
+    bool pays = false;
+    std::uint32_t page_size = 0, pages = 0, ahead = 0;
+    const char* why = nullptr;  ///< one clause, for the report
+};
+
+/// `block` is what the file system calls its best transfer, in bytes.
+Choice choose(const Watch& watch, std::uint64_t block) noexcept;
+
+}  // namespace sonde::buffer

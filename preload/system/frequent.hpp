@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values that come most often, in a place of fixed size.
+#pragma once
+
+#include <cstdint>
+
+namespace sonde::system {
+
+/// The most frequent values of something, with counts that are exact while there are no more than `places` values.
+class Frequent {
+ public:
+    static constexpr unsigned places = 8;
+    void add(std::int64_t value) noexcept {
+        if (value == values_[last_] && counts_[last_] > 0) {  // the ordinary case
+            ++counts_[last_];
+            return;
+        }
+        add_other(value);
+    }
+    std::int64_t value(unsigned i) const noexcept { return values_[i]; }
+    std::uint64_t count(unsigned i) const noexcept { return counts_[i]; }
+
+ private:
+    void add_other(std::int64_t value) noexcept {
+        for (unsigned i = 0; i < places; ++i) {
+            if (values_[i] == value && counts_[i] > 0) {
+                ++counts_[i];
+                last_ = i;
+                return;
+            }
+        }
+        // Somebody must make place: each in turn loses one, and who has nothing left is replaced. Counts so never
+        // promise too much, and a value that comes more often than one time in nine stays.
+        turn_ = (turn_ + 1) % places;
+        if (counts_[turn_] <= 1) {
+            values_[turn_] = value;
+            counts_[turn_] = 1;
+            last_ = turn_;
+        } else {
+            --counts_[turn_];
+        }
+    }
+    std::int64_t values_[places] = {};
+    std::uint64_t counts_[places] = {};
+    unsigned last_ = 0;
+    unsigned turn_ = places - 1;
+};
+
+}  // namespace sonde::system

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Option auto: what is chosen for accesses that are known, and when.
+#include "buffer/choosing.hpp"
+
+#include "buffered.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace under_test;
+using buffer::Choice;
+using buffer::Watch;
+
+namespace {
+
+constexpr std::int64_t MiB = 1 << 20;
+
+/// What is chosen after 200 calls, the i-th of which is (*call)(i, watch).
+template <class Call>
+Choice chosen_for(Call call, std::uint64_t block = 4096, int calls = 200) {
+    Watch watch;
+    for (int i = 0; i < calls; ++i) {
+        call(i, watch);
+    }
+    return buffer::choose(watch, block);
+}
+
+void check(const Choice& got, std::uint32_t page_size, std::uint32_t pages, std::uint32_t ahead) {
+    CAPTURE(got.why);
+    CHECK(got.pays);
+    CHECK(got.page_size == page_size);
+    CHECK(got.pages == pages);
+    CHECK(got.ahead == ahead);
+}
+
+buffer::File& file_of(int fd) {
+    return *buffer::table[fd].load()->file.load();
+}
+
+}  // namespace
+
+TEST_CASE("streams get pages for 64 of their records, and reading ahead where they read") {
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000, 1000); }), MiB, 4, 0);
+    check(chosen_for([](int i, Watch& watch) { watch.add(false, i * 1000, 1000); }), MiB, 4, 2);
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 100000, 100000); }), 8 * MiB, 4, 0);
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000000, 1000000); }), 16 * MiB, 4, 0);
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB, 4, 0);
+}
+
+TEST_CASE("so do accesses from back to front and at a short constant distance; streams that take turns get more pages") {
+    check(chosen_for([](int i, Watch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB, 16, 2);
+    check(chosen_for([](int i, Watch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
+    // Four calls here, four calls there.
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }), MiB, 16, 0);
+    // Reading and writing in turn, each where the other one ended.
+    check(chosen_for([](int i, Watch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16, 2);
+}
+
+TEST_CASE("nothing is chosen for scattered calls, large ones, long distances and too few") {
+    std::mt19937 random(4);
+    CHECK_FALSE(chosen_for([&](int, Watch& watch) { watch.add(false, random() % 100000 * 1000LL, 1000); }).pays);
+    CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i * MiB, MiB); }).pays);
+    CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i * 65537LL, 1000); }).pays);
+    CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i * 1000LL, 1000); }, 4096, 199).pays);
+    CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i / 2 * 10 * MiB + i * 1000LL, 1000); }).pays);
+}
+
+TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known again when it is opened again") {
+    const Folder folder;
+    use("*:auto");
+    const std::string path = folder.path + "/stream";
+    std::string record(1000, 'x');
+    std::string truth;
+    for (int opening = 0; opening < 2; ++opening) {
+        const int fd = open_buffered(path, O_RDWR | O_CREAT);
+        buffer::File& file = file_of(fd);
+        CHECK(file.watching == (opening == 0));
+        for (int i = 0; i < 1000; ++i) {
+            if (opening == 0 && i == 199) {
+                CHECK(file.watching);
+                CHECK(file.statistics.write.below == 199);
+            }
+            record.assign(record.size(), static_cast<char>('a' + i % 26));
+            REQUIRE(write_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
+            truth.replace(std::min<std::size_t>(truth.size(), static_cast<std::size_t>(i) * 1000), 1000, record);
+        }
+        CHECK_FALSE(file.watching);
+        CHECK(file.choice.pays);
+        CHECK(file.page_size == 1U << 20U);
+        CHECK(file.page_limit == 4);
+        CHECK(file.prefetch == 0);
+        CHECK(file.statistics.write.asked == 1000);
+        CHECK(file.statistics.write.below < (opening == 0 ? 205 : 5));
+        CHECK(close_buffered(fd) == 0);
+        CHECK((contents(path) == truth));
+    }
+}
+
+TEST_CASE("scattered calls stay with the kernel, and a stream that follows them is found") {
+    const Folder folder;
+    use("*:auto");
+    const std::string path = folder.path + "/scattered";
+    REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
+    const int fd = open_buffered(path, O_RDWR);
+    buffer::File& file = file_of(fd);
+    std::mt19937_64 random(9);
+    std::vector<char> data(1000);
+    for (int i = 0; i < 500; ++i) {
+        REQUIRE(read_at(fd, data.data(), 1000, static_cast<off64_t>(random() % ((1ULL << 32U) - 1000))) == 1000);
+    }
+    CHECK(file.mode.load() == buffer::Mode::Asleep);
+    CHECK_FALSE(file.choice.pays);
+    CHECK(file.pages == 0);
+    CHECK(file.statistics.read.below == 200);
+    for (int i = 0; i < 6000; ++i) {
+        REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
+    }
+    CHECK(file.mode.load() == buffer::Mode::Active);
+    CHECK(file.choice.pays);
+    CHECK(file.prefetch == 2);
+    CHECK(file.statistics.read.hits > 2000);
+    CHECK(close_buffered(fd) == 0);
+}

@@ -211,7 +211,8 @@ def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, qu
             said.print(f"sonde: the result as a whole is kept in {whole}", soft_wrap=True)
     page = None
     if report and folders:
-        title = f"IO500 {order.places.timestamp}" + ("" if outcome.valid else " (INVALID)")
+        mark = "" if outcome.valid else " [INVALID]"
+        title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{mark}"
         page = make_report(folders, archive.root / REPORTS / f"{order.group}.html", title, quiet)
     if not quiet:
         if folders:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +72,12 @@ def fits(name: str, seen: os.stat_result, find: dict[str, Any]) -> bool:
     )
 
 
-def search(engine: Engine, target: Path, find: dict[str, Any], tasks: int = 1, **lookup: Any) -> dict[str, Any]:
+def search(
+    engine: Engine, target: Path, find: dict[str, Any], tasks: int = 1, library: str = "", **lookup: Any
+) -> dict[str, Any]:
     phase = {"id": "find", "op": "walk", "meta": {"find": find, "lookup": {"walk_from": "directory", **lookup}}}
-    result = engine.run(plan_of(target, Tree(), phase, tasks=tasks, target={"use_existing": True}))
+    plan = plan_of(target, Tree(), phase, tasks=tasks, target={"use_existing": True})
+    result = engine.run(plan, env={"LD_PRELOAD": library}) if library else engine.run(plan)
     assert result.code == DONE, result.err
     end: dict[str, Any] = result.finished("find")
     return end
@@ -111,6 +116,31 @@ def test_what_is_counted_is_what_fits(engine: Engine, target: Path, folder: Path
         assert end["walk"]["directories"] == sum(kind_of(seen) == "directory" for _, seen in expected)
         counts.append(end["walk"]["matched"])
     assert counts == [sum(fits(name, seen, plain) for name, seen in expected)] * 3
+
+
+@pytest.fixture(scope="module")
+def untyped_listing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A library that makes listings without types."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler for the library of untyped listings")
+    library = tmp_path_factory.mktemp("untyped") / "untyped_listing.so"
+    source = Path(__file__).with_name("untyped_listing.c")
+    words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(words, check=True)
+    return str(library)
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_where_listings_tell_no_types_every_entry_is_looked_at(
+    engine: Engine, target: Path, folder: Path, untyped_listing: str, tasks: int
+) -> None:
+    expected = there(folder)
+    for find in ({"type": "file", "name": "*01*"}, {"type": "directory"}, {"size": 3901}):
+        end = search(engine, target, find, tasks, untyped_listing)
+        assert end["entries"] == end["walk"]["looked_at"] == len(expected)
+        assert end["walk"]["directories"] == sum(kind_of(seen) == "directory" for _, seen in expected)
+        assert end["walk"]["matched"] == sum(fits(name, seen, find) for name, seen in expected)
 
 
 def test_entries_are_looked_at_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:

@@ -245,6 +245,21 @@ def test_results_that_cannot_be_written_are_said_before_the_first_phase(
     assert not (tmp_path / "data" / "T").exists()
 
 
+def test_under_a_launcher_the_first_rank_says_what_to_write(ini: Callable[[str], str], tmp_path: Path) -> None:
+    name, said = ini(""), []
+    for rank in range(2):
+        mark = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPATH": str(ROOT / "lab")}
+        words = [sys.executable, "-m", "sonde", "io500", name]
+        done = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **mark}, check=False
+        )
+        assert done.returncode == 2
+        said.append(done.stderr)
+    assert "write `sonde io500 my.ini --launcher mpiexec --tasks 2` without mpiexec before it" in said[0]
+    assert said[1] == ""
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_launcher_that_is_missing_is_said_alone(sonde: Sonde, ini: Callable[[str], str]) -> None:
     result = sonde("io500", ini(""), "--launcher-args", "-x")
     assert (result.returncode, result.stderr) == (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from sonde.experiments.io500.verify import verify
 from sonde.experiments.io500.words import places_of
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
+from sonde.launch.started import started_by
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.model.lines import Line
 from sonde.model.plan import Plan
@@ -149,6 +151,7 @@ def command(
         verdict = verify(config, result_file)
         click.echo(verdict.text)
         return DONE if verdict.whole else FAILED
+    _check_alone(ini, debug_short)
     display = make_display(messages(), quiet)
     engine = find_engine()
 
@@ -190,6 +193,22 @@ def _settings(ini: Path | None, debug_short: str | None, verbosity: int | None) 
     if verbosity is not None:
         config = config.having({("global", "verbosity"): str(verbosity)})
     return config
+
+
+def _check_alone(ini: Path | None, debug_short: str | None) -> None:
+    """Job scripts start IO500 under a launcher; here it is the other way round. Only the first rank says so."""
+    started = started_by()
+    if started is None:
+        return
+    if started.rank > 0:
+        time.sleep(1)  # launchers end all ranks with the first that fails: that one is to be heard before
+        raise UserError("")
+    words = str(ini) if ini is not None else f"--debug-short {debug_short}"
+    raise UserError(
+        f"`sonde io500` starts the tasks itself, but {started.launcher} has started it {started.size} times; write"
+        f" `sonde io500 {words} --launcher {started.launcher} --tasks {started.size}` without {started.launcher}"
+        " before it."
+    )
 
 
 def _check_timestamp(text: str) -> None:

@@ -134,7 +134,7 @@ settings::Rule* find_rule(int fd, const char* path, char (&absolute)[1024]) noex
 void join(File& file, Description& made, int fd, int flags) noexcept {
     made.fd = fd;
     made.references = 1;
-    made.offset = 0;
+    made.offset = (flags & O_APPEND) != 0 ? raw::call(SYS_lseek, fd, 0, SEEK_CUR) : 0;  // fopen() goes to the end
     made.reads = (flags & O_ACCMODE) != O_WRONLY;
     made.writes = (flags & O_ACCMODE) != O_RDONLY;
     made.appends = appends_with(flags);

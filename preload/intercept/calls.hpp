@@ -223,6 +223,7 @@ using Attributes = const posix_spawnattr_t*;
     X(int, io_uring_queue_init, (unsigned entries, void* ring, unsigned flags))                                   \
     X(int, io_uring_queue_init_params, (unsigned entries, void* ring, void* parameters))                          \
     X(int, io_uring_queue_init_mem, (unsigned entries, void* ring, void* parameters, void* memory, size_t bytes)) \
+    X(FILE*, _ZNSt12__basic_fileIcE4fileEv, (void* self))                                                         \
     X(long, MPI_File_open, (long a, long b, long c, long d, long e))                                              \
     X(long, PMPI_File_open, (long a, long b, long c, long d, long e))                                             \
     X(long, mpi_file_open_, (long a, long b, long c, long d, long e, long f, long g))                             \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of the C library, rings of the kernel, files of MPI-IO: they move data without passing through our functions,
 // so the files they use are left alone.
+#include "intercept/cxx_streams.hpp"
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
 
@@ -24,8 +25,31 @@ int flags_of(const char* mode) noexcept {
     return both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
 }
 
+/// A file that a stream of C++ opens: like any other, because it moves data by the descriptor only.
 template <class Real>
-FILE* open_stream(Path path, const char* mode, Real real) {
+FILE* open_cxx_stream(Path path, const char* mode, Real real) {
+    const std::uint64_t began = trace::on() ? system::ticks() : 0;
+    const auto open = [&] {
+        FILE* stream = real();
+        if (stream != nullptr) {
+            const int fd = fileno(stream);
+            intercept::opened(fd, static_cast<int>(raw::call(SYS_fcntl, fd, F_GETFL)), path, began);
+        }
+        return stream;
+    };
+    if (mode[0] == 'w' && buffer::any()) {
+        const intercept::AroundPath around(AT_FDCWD, path, true);  // what was written before must not arrive afterwards
+        return open();
+    }
+    return open();
+}
+
+template <class Real>
+FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
+    if ((buffer::table != nullptr || trace::on()) && path != nullptr && mode != nullptr &&
+        intercept::is_cxx_stream(caller)) [[unlikely]] {
+        return open_cxx_stream(path, mode, real);
+    }
     leave_path_to_stdio(path);
     const std::uint64_t began = trace::on() ? system::ticks() : 0;
     FILE* stream = real();
@@ -39,16 +63,19 @@ FILE* open_stream(Path path, const char* mode, Real real) {
     return stream;
 }
 
-void leave_stream(FILE* stream) noexcept {
+/// The error of a delayed write that closing it must report, or 0.
+int leave_stream(FILE* stream) noexcept {
     const int fd = stream != nullptr ? fileno(stream) : -1;
     if (intercept::in_borrowed_memory()) {
-        return;
+        return 0;
     }
     if (buffer::watched(fd)) {
-        buffer::detach(fd);
-    } else if (trace::watched(fd)) {
+        return buffer::detach(fd);
+    }
+    if (trace::watched(fd)) {
         trace::closed(fd, system::ticks());
     }
+    return 0;
 }
 
 template <class Real>
@@ -65,29 +92,46 @@ struct InsideMpi {
 }  // namespace
 
 FILE* wrap_fopen(Path path, const char* mode) {
-    return open_stream(path, mode, [=] { return NEXT(fopen)(path, mode); });
+    return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(fopen)(path, mode); });
 }
 FILE* wrap_fopen64(Path path, const char* mode) {
-    return open_stream(path, mode, [=] { return NEXT(fopen64)(path, mode); });
+    return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(fopen64)(path, mode); });
 }
 FILE* wrap_freopen(Path path, const char* mode, FILE* stream) {
     leave_stream(stream);
-    return open_stream(path, mode, [=] { return NEXT(freopen)(path, mode, stream); });
+    return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen)(path, mode, stream); });
 }
 FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
     leave_stream(stream);
-    return open_stream(path, mode, [=] { return NEXT(freopen64)(path, mode, stream); });
+    return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen64)(path, mode, stream); });
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
     buffer::let_go(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
-    return NEXT(fcloseall)();  // their files are let go; who gets their numbers next is told apart in adopt()
+    // Files of C's streams are let go anyhow, those of C++ are not. Who gets their numbers next is told apart in
+    // adopt().
+    buffer::retire("all streams are closed at once");
+    return NEXT(fcloseall)();
 }
 int wrap_fclose(FILE* stream) {
-    leave_stream(stream);
-    return NEXT(fclose)(stream);
+    const int error = leave_stream(stream);
+    const int done = NEXT(fclose)(stream);
+    if (error != 0 && done == 0) {
+        errno = error;
+        return EOF;
+    }
+    return done;
+}
+
+/// stdio_filebuf::file(), an extension of libstdc++: hands out the FILE of a stream of C++. Who has it may use it.
+FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
+    FILE* stream = NEXT_OF_CALLER(_ZNSt12__basic_fileIcE4fileEv)(self);
+    if (stream != nullptr) {
+        buffer::let_go(fileno(stream), "the program asked for the FILE of a stream of C++");
+    }
+    return stream;
 }
 
 int wrap_io_setup(int events, void* context) {

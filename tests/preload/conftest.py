@@ -41,16 +41,19 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compiles programs/NAME.c once and returns the program."""
-    words = os.environ.get("SONDE_TEST_CC", "cc").split()
-    if shutil.which(words[0]) is None:
-        pytest.skip("there is no C compiler here")
+    """Compiles programs/NAME.c or NAME.cpp once and returns the program."""
     folder = tmp_path_factory.mktemp("programs")
 
     def compiled(name: str) -> Path:
         made = folder / name
         if not made.exists():
             source = HERE / "programs" / f"{name}.c"
+            words = os.environ.get("SONDE_TEST_CC", "cc").split()
+            if not source.exists():
+                source = source.with_suffix(".cpp")
+                words = [*os.environ.get("SONDE_TEST_CXX", "c++").split(), "-std=c++20"]
+            if shutil.which(words[0]) is None:
+                pytest.skip(f"there is no compiler {words[0]} here")
             subprocess.run([*words, "-O1", "-g", "-w", "-pthread", "-o", str(made), str(source)], check=True)
         return made
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs programs with and without the preload library.
 
-Also on another machine or libc than this one: $SONDE_TEST_CC compiles for it and $SONDE_TEST_RUNNER runs the result,
-for example an emulator ("qemu-aarch64-static -L /usr/aarch64-linux-gnu") or the loader of an older glibc.
+Also on another machine or libc than this one: $SONDE_TEST_CC and $SONDE_TEST_CXX compile for it and $SONDE_TEST_RUNNER
+runs the result, for example an emulator ("qemu-aarch64-static -L /usr/aarch64-linux-gnu") or the loader of an older
+glibc.
 """
 
 from __future__ import annotations

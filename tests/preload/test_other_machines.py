@@ -27,8 +27,8 @@ FLAGS = (
 LINK = "-shared -nodefaultlibs -Wl,-z,now -Wl,-z,defs -Wl,--no-as-needed"
 
 
-# One of each: what is hard with small pages, and a random list of calls.
-CHOICE = "(small and hard) or (list_of_calls and 1-tiny)"
+# One of each: what is hard with small pages, a random list of calls, streams of C++.
+CHOICE = "(small and hard) or (list_of_calls and 1-tiny) or (cannot_tell and large)"
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +54,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_program_on_aarch64_cannot_tell(library: Path) -> None:
-    tests = Path(__file__).with_name("test_same_as_without.py")
+    tests = [str(Path(__file__).with_name(name)) for name in ("test_same_as_without.py", "test_cxx_streams.py")]
     environment = {
         **os.environ,
         "SONDE_PRELOAD": str(library),
         "SONDE_TEST_CC": "aarch64-linux-gnu-gcc",
+        "SONDE_TEST_CXX": COMPILER,
         "SONDE_TEST_RUNNER": f"{EMULATOR} -L {LIBRARIES}",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests), "-k", CHOICE]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", CHOICE]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "skipped" not in done.stdout

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of C++ are buffered, and a program cannot tell; those of C, and of a libstdc++ of its own, are left alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from preload_under_test import RUNNER, Preload
+
+Program = Callable[[str], Path]
+PARAMS = {
+    "tiny": "*:size=512:count=3:eager",
+    "usual": "*",
+    "large": "*:size=64k:count=4:prefetch=2:eager",
+    "own": "*:size=16k:count=4:append=own:eager",
+    "ring": "*:size=16k:count=8:prefetch=4:eager,%process:engine=uring",
+}
+SCENARIOS = [
+    "writes_and_reads",
+    "both_ways",
+    "large_pieces",
+    "appends",
+    "begins_at_end",
+    "left_open",
+    "empties_it",
+    "beside_descriptors",
+    "beside_c",
+    "same_file_from_c",
+    "forks",
+    "moves",
+    "limited",
+    "closes_all_streams",
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("mode", [*PARAMS, "trace"])
+def test_a_program_cannot_tell(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
+    command = [program("streams"), scenario]
+    without = preload.outcome(command, tmp_path / "without")
+    assert without.code == 0
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    variables = {"SONDE_TRACE": str(traces)} if mode == "trace" else {"IOBUF_PARAMS": PARAMS[mode]}
+    assert preload.outcome(command, tmp_path / "with", **variables) == without
+
+
+def test_all_scenarios_are_run(program: Program) -> None:
+    listed = subprocess.run([*RUNNER, program("streams"), "--list"], capture_output=True, text=True, check=True).stdout
+    assert listed.split() == SCENARIOS
+
+
+def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[str, Any]:
+    """What the library reports of the file "out"."""
+    (folder / "lines").mkdir()
+    params = "*/out:size=256k:count=4:eager"
+    done = preload.run(command, folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(folder / "lines"))
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for file in (folder / "lines").iterdir() for line in file.read_text().splitlines()]
+    written: dict[str, Any] = lines[0]
+    return written
+
+
+def test_what_a_stream_writes_is_gathered(preload: Preload, program: Program, tmp_path: Path) -> None:
+    line = reported(preload, [program("streams"), "left_open"], tmp_path)
+    assert "let_go" not in line
+    assert line["write"]["bytes"] == (tmp_path / "out").stat().st_size
+    assert line["write"]["calls"] > 10 * line["write"]["below_calls"] > 0
+
+
+def test_who_asks_for_the_file_of_a_stream_gets_it_unbuffered(
+    preload: Preload, program: Program, tmp_path: Path
+) -> None:
+    line = reported(preload, [program("streams"), "same_file_from_c"], tmp_path)
+    assert line["let_go"] == "the program asked for the FILE of a stream of C++"
+
+
+def test_a_program_with_a_libstdcxx_of_its_own_is_left_alone(preload: Preload, tmp_path: Path) -> None:
+    """Nobody knows what is in it; its streams look like those of C."""
+    compiler = shutil.which("c++")
+    if compiler is None or RUNNER:
+        pytest.skip("there is no C++ compiler here")
+    source = Path(__file__).resolve().parent / "programs" / "streams.cpp"
+    made = tmp_path / "alone"
+    built = subprocess.run([compiler, "-std=c++20", "-w", "-static-libstdc++", "-o", made, source], check=False)
+    if built.returncode != 0:
+        pytest.skip("libstdc++ cannot be linked statically here")
+    line = reported(preload, [made, "left_open"], tmp_path)
+    assert line["let_go"] == "opened by the C library's streams"

@@ -67,6 +67,12 @@ bool TimedStream<Time>::another_pass() const {
 template <class Time>
 void TimedStream<Time>::after_stonewall() {
     worn_out_ = true;
+    if (job_.intra_barriers && met_ == 0) {
+        ++met_;  // this one never came to its transfers; the others have met before theirs
+        if (!team_.meet(job_.stream)) {
+            return;
+        }
+    }
     std::uint64_t seen = control_.wearout_target.load();
     while (seen < done_ && !control_.wearout_target.compare_exchange_weak(seen, done_)) {
     }

@@ -84,13 +84,17 @@ class TimedStream : public Stream {
         return tick <= origin_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - origin_));
     }
     bool another_pass() const;
-    /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it.
+    /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it. With barriers between
+    /// open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.
     void after_stonewall();
     bool wears_out() const { return job_.phase->stop.wearout && job_.timed && !worn_out_; }
     /// Barrier between open, transfer and close (barrier = "intra"): exactly two a stream, also when it failed.
     bool meet_between() {
         if (!job_.intra_barriers || met_ == 2) {
             return true;
+        }
+        if (met_ == 1 && wears_out()) {
+            after_stonewall();
         }
         ++met_;
         return team_.meet(job_.stream);

@@ -327,8 +327,8 @@ std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repe
         owners[static_cast<std::size_t>(task)] = task;
     }
     for (int task = 0; task < tasks; ++task) {
-        std::swap(owners[static_cast<std::size_t>(task)],
-                  owners[static_cast<std::size_t>(task + rand() % (tasks - task))]);
+        const int other = task + rand() % (tasks - task);
+        std::swap(owners[static_cast<std::size_t>(task)], owners[static_cast<std::size_t>(other)]);
     }
     return owners;
 }

@@ -32,6 +32,7 @@ struct Step {
     int repetition = 0;
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
 struct Translation {
     nlohmann::ordered_json plan;
     std::vector<Step> steps;  ///< by phase

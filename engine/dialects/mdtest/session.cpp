@@ -149,8 +149,8 @@ class MdtestSession final : public Session {
         if (s_.shared_file) {
             say("%d tasks, 1 file\n", tasks_);
         } else {
-            say("%d tasks, %llu %s\n", tasks_,
-                static_cast<unsigned long long>(shape_.items * static_cast<std::uint64_t>(tasks_)),
+            const unsigned long long items = shape_.items * static_cast<std::uint64_t>(tasks_);
+            say("%d tasks, %llu %s\n", tasks_, items,
                 s_.files && s_.directories ? "files/directories"
                 : s_.files                 ? "files"
                                            : "directories");

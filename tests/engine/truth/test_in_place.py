@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, MISMATCH, Engine, Plan
+from engine_under_test import BAD_PLAN, DONE, FAILED, MISMATCH, Engine, Plan
 
 BLOCK = 64 << 10
 
@@ -89,6 +89,15 @@ def test_a_suffix_that_nobody_wrote_is_a_mistake(engine: Engine, target: Path) -
     result = engine.run(plan_of(target, write(suffix=".0"), read_other))
     assert result.code == BAD_PLAN
     assert 'phases[1].data_of names "write", but no earlier phase of that name writes' in result.err
+
+
+def test_a_task_without_its_file_does_not_keep_the_others_waiting(engine: Engine, target: Path) -> None:
+    (target / "f.00000000").write_bytes(bytes(BLOCK))
+    stop = {"stonewall": "1s", "wearout": True}
+    result = engine.run(plan_of(target, read(barrier="intra", stop=stop), tasks={"processes": 2}))
+    assert result.code == FAILED
+    assert "f.00000001" in result.err
+    assert "(ENOENT)" in result.err
 
 
 def test_several_paths_are_taken_in_turn(engine: Engine, target: Path) -> None:

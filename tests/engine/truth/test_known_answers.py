@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import Engine, Line, Plan, Result
+from engine_under_test import DONE, Engine, Line, Plan, Result
 from schedule import Steps, Task, task
 
 KIB, MIB = 1024, 1024 * 1024
@@ -165,6 +165,26 @@ def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
     assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=EXACT)
     ratio = (most * len(truth) * MIB / elapsed) / (stonewall / 1.0)
     assert line["wearout_ratio"] == pytest.approx(ratio, rel=EXACT)
+
+
+@pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])
+def test_who_finishes_before_the_deadline_waits_for_the_others_before_the_files_are_closed(
+    engine: Engine, target: Path, threads: int, processes: int
+) -> None:
+    tasks = threads * processes
+    phase = {"id": "p", "op": "write", "barrier": "intra", "stop": {"stonewall": "1s", "wearout": True}}
+    slow = {str(number): 3 for number in range(1, tasks, 2)}  # 100 MB/s: done after 0.67 s, or 2 s
+    access = {"block": 64 * MIB}
+    plan = plan_of(
+        target, STEADY, phase, threads=threads, processes=processes, access=access, paced={"slow_tasks": slow}
+    )
+    result = engine.run(plan)
+    assert result.code == DONE, result.err
+    line = result.finished("p")
+    assert line["ops"]["done"] == 64 * tasks
+    truth = [task(64, MIB, STEADY, slow=3 if number % 2 else 1) for number in range(tasks)]
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(sum(t.bytes_until(1.0) for t in truth), rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT)
 
 
 def test_a_time_limit_repeats_the_pattern_and_is_kept(engine: Engine, target: Path) -> None:

@@ -11,7 +11,9 @@ namespace sonde::buffer {
 struct Crew {
     system::Lock lock;
     system::Event work;
-    std::uint32_t started = 0;
+    std::uint32_t started = 0;  ///< threads that are there
+    std::uint32_t made = 0;     ///< as many as could be made; those that left come back with the next work
+    std::uint32_t calm = 0;     ///< walks in a row that found no active file
     /// How long a thread without work sleeps: a quarter of what data may age, and at most a second, because who else
     /// came to use a file is noticed then too.
     std::int64_t nap_ns = 1'000'000'000;
@@ -27,7 +29,8 @@ extern constinit Crew crew;
 File* next_file() noexcept;
 /// True when it is time for walk_over_files(). With the lock of the crew held.
 bool walk_is_due() noexcept;
-void walk_over_files() noexcept;
+/// True when a file is active.
+bool walk_over_files() noexcept;
 /// With the lock of the file held: begins what is to be done next; false when there is nothing.
 bool begin_next(File& file, Job& job) noexcept;
 

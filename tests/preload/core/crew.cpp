@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of the library: there while there is something to do, gone when there is not, and back again.
+#include "buffered.hpp"
+
+#include "buffer/crew.hpp"
+
+#include <sys/stat.h>
+
+using namespace under_test;
+
+namespace {
+
+std::uint32_t threads() {
+    const system::Hold hold(buffer::crew.lock);
+    return buffer::crew.started;
+}
+
+/// Waits until `seen` is true, for a minute at most.
+template <class Seen>
+bool comes(Seen seen) {
+    for (int i = 0; i < 60'000 && !seen(); ++i) {
+        usleep(1000);
+    }
+    return seen();
+}
+
+}  // namespace
+
+TEST_CASE("threads leave when no file is active, and come back with the next work") {
+    const Folder folder;
+    use("*:size=64k:count=4,%process:age=1");
+    const std::string path = folder.path + "/data";
+    const auto size = [&] {
+        struct stat now {};
+        return stat(path.c_str(), &now) == 0 ? now.st_size : -1;
+    };
+    for (int times = 0; times < 2; ++times) {
+        const int fd = open_buffered(path, O_RDWR | O_CREAT | O_TRUNC);
+        std::vector<char> data(1000, 'x');
+        REQUIRE(write_at(fd, data.data(), data.size(), 0) == 1000);
+        CHECK(threads() > 0);
+        CHECK(comes([&] { return size() == 1000; }));  // it did not stay here
+        CHECK(close_buffered(fd) == 0);
+        CHECK(comes([] { return threads() == 0; }));
+    }
+}

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,9 @@ RECORDED = [
 ]
 
 
-def printed(name: str) -> dict[str, str]:
+def printed(path: Path) -> dict[str, str]:
     """Phase -> the command line in a result file; the phases in its order."""
-    text = (DATA / name).read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     sections = re.findall(r"^\[([\w-]+)\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     # IO500 forgets to end the line of one of its warnings.
     found = {name: re.search(r"(?:^|limits!)exe\s+= (.*)$", body, re.MULTILINE) for name, body in sections}
@@ -31,12 +33,35 @@ def printed(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
-    config, wanted = read_ini(DATA / ini), printed(result)
+    config, wanted = read_ini(DATA / ini), printed(DATA / result)
     phases = phases_of(extended)
     assert [one.name for one in phases] == list(wanted)
     for phase in phases:
         if phase.tool in ("ior", "mdtest", "find"):
             assert " ".join(words_of(phase, config, places_of(config, stamp))) == wanted[phase.name], phase.name
+
+
+@pytest.mark.parametrize("name", ["short.ini", "options.ini"])
+def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path) -> None:
+    program = shutil.which("io500")
+    if program is None:
+        pytest.skip("there is no io500 on PATH to compare with")
+    text = re.sub(r"/scratch|/home/user", ".", (DATA / "io500" / name).read_text(encoding="utf-8"))
+    # One process, without a launcher.
+    (tmp_path / "my.ini").write_text(text.replace("nproc = 2", "nproc = 1"))
+    (tmp_path / "search.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "search.sh").chmod(0o755)
+    words = [program, "my.ini", "--timestamp=T", "--dry-run", "--mode=extended"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    config = read_ini(tmp_path / "my.ini")
+    places = places_of(config, "T")
+    result = tmp_path / places.results / "result.txt"
+    for phase, wanted in printed(result).items():
+        found = next(one for one in ALL if one.name == phase)
+        if found.tool in ("ior", "mdtest", "find"):
+            assert " ".join(words_of(found, config, places)) == wanted, phase
+    assert f"config-hash     = {config.hash}\n" in result.read_text()
 
 
 def test_every_phase_has_a_section_and_every_part_can_be_left_out() -> None:

@@ -63,6 +63,25 @@ def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path) -> None:
     assert chosen.stdout.startswith(f"IOBUF_PARAMS={tmp_path}/result:size=")
 
 
+@pytest.mark.parametrize(
+    ("params", "complaint"),
+    [
+        ("out*:size=1q", "this value is not a number: size=1q."),
+        ("out*:sise=1m", 'there is no option "sise=1m"; known are'),
+        ("4M:count=2", 'the pattern "4M" looks like a size'),
+        (":size=1m", "an entry has no pattern"),
+        ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
+    ],
+)
+def test_settings_that_nobody_understands_are_refused(params: str, complaint: str, tmp_path: Path) -> None:
+    done = sonde(tmp_path, "iobuf", "--params", params, "--", sys.executable, "-S", "-c", WRITER)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sonde: IOBUF_PARAMS: ")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "result").exists()
+
+
 def test_a_program_that_cannot_be_intercepted_is_not_started(tmp_path: Path) -> None:
     done = sonde(tmp_path, "iobuf", "--", "no-such-program-here")
     assert done.returncode == 2

@@ -11,7 +11,7 @@ import click
 
 from sonde.advise.buffers import params_from_ffio, params_from_trace
 from sonde.cli.screen import messages
-from sonde.launch.preload import check_program, environment, find_library
+from sonde.launch.preload import check_program, check_settings, environment, find_library
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
 
@@ -69,6 +69,8 @@ def command(
         raise UserError("Name the program to run after --: sonde iobuf -- ./solver input.nml")
     library = find_library()
     program = check_program(command_line[0], library)
+    if params is not None or settings is not None:
+        check_settings(library, variables)
     if trace is not None or auto:
         messages().print(f"sonde: IOBUF_PARAMS={text}", soft_wrap=True)
     sys.stdout.flush()

@@ -12,6 +12,8 @@ import os
 import shutil
 import stat
 import struct
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -73,6 +75,23 @@ def check_program(name: str, library: Path) -> Path:
         raise UserError(f'There is no program "{name}" that can be run.')
     _check(Path(found), name, library, _DEEPEST_SCRIPT)
     return Path(found)
+
+
+def check_settings(library: Path, variables: Mapping[str, str]) -> None:
+    """Raises UserError when the library does not understand its settings. In a job script it warns and goes on, like
+    IOBUF; who types them now can correct them. The library itself is asked, in front of a program that does nothing."""
+    nothing = shutil.which("true")
+    if nothing is None:
+        return
+    try:
+        said = subprocess.run(
+            [nothing], env=environment(library, **variables), capture_output=True, text=True, check=False, timeout=30
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    for line in said.splitlines():
+        if line.startswith("sonde: IOBUF_PARAMS: ") and not line.endswith("the nearest possible one is taken."):
+            raise UserError(line.removeprefix("sonde: ").replace(" and is ignored", ""))
 
 
 def _check(path: Path, name: str, library: Path, depth: int) -> None:

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <algorithm>
 
 namespace sonde::buffer {
 

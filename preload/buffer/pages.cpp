@@ -3,6 +3,8 @@
 #include "buffer/below.hpp"
 #include "buffer/inside.hpp"
 
+#include <iterator>
+
 namespace sonde::buffer {
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <cerrno>
+#include <cstddef>
 
 SONDE_OLDEST(dlsym);
 SONDE_OLDEST(dladdr);

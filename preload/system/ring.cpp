@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 namespace sonde::system {
 

@@ -46,6 +46,7 @@ SCENARIOS = [
     "streams_too",
     "opens_again",
     "appends",
+    "appends_with_child",
     "replaces_file",
     "maps",
     "refuses",

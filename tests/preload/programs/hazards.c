@@ -217,6 +217,28 @@ static void appends(void) {
     put(third, 1, 'd');
     printf("%ld\n", size_of("out"));
 }
+static void appends_with_child(void) {
+    int fd = open("out", O_WRONLY | O_CREAT | O_APPEND, 0644), same = dup(fd), other = open("out", O_RDONLY);
+    char text[40] = "";
+    put(fd, 300, 'a');
+    put(same, 20, 'b');
+    pwrite(fd, "where it says 0\n", 16, 0);
+    printf("%ld %zd\n", (long)lseek(same, 0, SEEK_CUR), pread(other, text, 30, 319990));
+    printf("%s\n", text);
+    if (fork() == 0) {
+        put(fd, 100, 'c');
+        _exit(0);
+    }
+    wait(NULL);
+    put(same, 100, 'd');
+    printf("%ld %ld\n", size_of("out"), (long)lseek(fd, 0, SEEK_CUR));
+    ftruncate(fd, 1000);
+    put(fd, 10, 'e');
+    fcntl(fd, F_SETFL, 0);
+    lseek(fd, 5000, SEEK_SET);
+    put(fd, 1, 'f');
+    printf("%ld\n", size_of("out"));
+}
 static void replaces_file(void) {
     int fd = open_new("new");
     put(fd, 30, 'n');
@@ -460,7 +482,8 @@ static const struct { const char* name; void (*run)(void); } scenarios[] = {
     {"at_exit_handler", at_exit_handler}, {"in_destructor", in_destructor}, {"forks", forks}, {"borrows", borrows},
     {"spawns", spawns}, {"asks_shell", asks_shell}, {"replaces_itself", replaces_itself},
     {"sends_descriptor", sends_descriptor}, {"closes_all", closes_all}, {"to_stdout", to_stdout},
-    {"streams_too", streams_too}, {"opens_again", opens_again}, {"appends", appends}, {"replaces_file", replaces_file},
+    {"streams_too", streams_too}, {"opens_again", opens_again}, {"appends", appends},
+    {"appends_with_child", appends_with_child}, {"replaces_file", replaces_file},
     {"maps", maps}, {"refuses", refuses}, {"limited", limited}, {"threads", threads},
     {"threads_one_offset", threads_one_offset}, {"cancels", cancels}, {"interrupted", interrupted},
     {"asks_handlers", asks_handlers}, {"locks", locks},

@@ -2,6 +2,7 @@
 """What the engine's operations on names cost beside a bare loop over the same system calls, and beside mdtest.
 
     python bench/metadata.py --on /dev/shm --on /scratch            ratios of rates, by interleaved rounds
+    python bench/metadata.py --on /dev/shm --fresh ext4             the same on ext4 without a past, in memory
     python bench/metadata.py --on /dev/shm --million                peak memory of a million files
 
 Only ratios within a round are trusted; the median over the rounds is reported with the tenth percentile beside it.
@@ -24,6 +25,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from beside.places import new_file_system, new_folder
 from overhead.rounds import tenth_percentile
 
 OPERATIONS = ("create", "stat", "open_close", "remove")
@@ -78,14 +80,14 @@ def mdtest(program: str, folder: Path, items: int) -> Rates:
     return {MDTEST_ROWS[name]: float(rate) for name, rate in rows}
 
 
-def compare(base: Path, programs: tuple[Path, Path], rounds: int, items: int, paths: str) -> None:
+def compare(base: Path, fresh: str | None, programs: tuple[Path, Path], rounds: int, items: int, paths: str) -> None:
     peer = shutil.which("mdtest") if paths == "full" else None
     turns: dict[str, list[Rates]] = {who: [] for who in ("raw", "engine", *(["mdtest"] if peer else []))}
     chance = random.Random(1)
     for number in range(rounds + 1):
-        with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
-            folder, mine = Path(name), {}
-            for who in chance.sample(sorted(turns), len(turns)):
+        mine = {}
+        for who in chance.sample(sorted(turns), len(turns)):
+            with new_file_system(base, fresh, items * 16384) if fresh else new_folder(base) as folder:
                 if who == "raw":
                     mine[who] = raw(programs[1], folder, items, paths)
                 elif who == "engine":
@@ -94,7 +96,9 @@ def compare(base: Path, programs: tuple[Path, Path], rounds: int, items: int, pa
                     mine[who] = mdtest(peer, folder, items)
         for who in turns if number else ():  # the first round warms up
             turns[who].append(mine[who])
-    print(f"{base}, {items} files, {paths} names, {rounds} rounds: rate / bare loop, median (tenth percentile)")
+    print(
+        f"{fresh or base}, {items} files, {paths} names, {rounds} rounds: rate / bare loop, median (tenth percentile)"
+    )
     for name in OPERATIONS:
         floor = 1e9 / statistics.median(one[name] for one in turns["raw"])
         words = [f"  {name:11} bare loop {floor:7.0f} ns"]
@@ -132,6 +136,9 @@ def million(base: Path, program: Path, items: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Cost of operations on names.")
     parser.add_argument("--on", action="append", type=Path, help="directory to measure in; several (default: /dev/shm)")
+    parser.add_argument(
+        "--fresh", metavar="TYPE", help="a new file system of this type (mkfs.TYPE) there for each turn; needs root"
+    )
     parser.add_argument("--engine", type=Path, help="sonde-engine; default: the newest in build/")
     parser.add_argument("--raw", type=Path, help="sonde-bench-raw; default: the newest in build/")
     parser.add_argument("--rounds", type=int, default=15)
@@ -145,7 +152,7 @@ def main() -> None:
             million(base, program, 1_000_000)
             continue
         for paths in ("relative", "full"):
-            compare(base, (program, bare), words.rounds, words.items, paths)
+            compare(base, words.fresh, (program, bare), words.rounds, words.items, paths)
 
 
 def newest(name: str) -> Path:

@@ -12,6 +12,7 @@ namespace sonde::buffer {
 struct alignas(64) Place {
     std::atomic<File*> file{nullptr};
     std::atomic<bool> taken{false};
+    std::uint32_t calls = 0;  ///< of the thread that has it
 };
 
 extern constinit thread_local Place* own_place __attribute__((tls_model("initial-exec")));
@@ -36,9 +37,13 @@ inline Place* go_past(File* file) noexcept {
     place->file.store(file, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half of it is the barrier of who wakes the file
     if (file->mode.load(std::memory_order_acquire) == Mode::Asleep) {
-        const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
-        if (left > 0) {
-            file->dormant_left.store(left, std::memory_order_relaxed);
+        // Counted by the score: a number that all threads of a file write at each call would travel between processors.
+        constexpr std::uint32_t score = 16;
+        const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed);
+        if (left > static_cast<std::int32_t>(score)) {
+            if (++place->calls % score == 0) {
+                file->dormant_left.store(left - static_cast<std::int32_t>(score), std::memory_order_relaxed);
+            }
             return place;
         }
     }

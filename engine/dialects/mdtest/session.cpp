@@ -109,7 +109,7 @@ class MdtestSession final : public Session {
     void heading() {
         heading_done_ = true;
         say("-- started at %s --\n\n", stamp().c_str());
-        say("mdtest-4.1.0 (Sonde) was launched with %d total task(s) on %d node(s)\n", setting_.tasks, setting_.nodes);
+        say("mdtest-4.1.0+sonde was launched with %d total task(s) on %d node(s)\n", setting_.tasks, setting_.nodes);
         std::string command = setting_.command.front();
         for (std::size_t i = 1; i < setting_.command.size(); ++i) {
             command += " '" + setting_.command[i] + "'";

@@ -19,7 +19,7 @@ from sonde.sources.messages import findings_of
 _MIB = 1 << 20
 _PLACES = ("-o", "-i", "-O", "-d")
 # Options that say where or how often, or that the key holds elsewhere.
-_NOT_WORK = ("test filename", "repetitions", "nodes", "tasks", "clients per node", "apiVersion")
+_NOT_WORK = ("test filename", "repetitions", "nodes", "tasks", "clients per node", "apiVersion", "Results")
 _ROW = re.compile(r"^(write|read|remove)\s+([\d.eE+-]+|NA|-)\s+(.*)$")
 # Columns as IOR prints them (1 to 3 have no IOPS and latency) and as its JSON names them.
 _COLUMNS = {

@@ -6,7 +6,6 @@
 #include "plan/parse_meta.hpp"
 #include "plan/reader.hpp"
 
-
 namespace sonde::plan {
 namespace {
 

@@ -55,8 +55,8 @@ int look_at(dl_phdr_info* object, std::size_t, void* data) noexcept {
     const char* slash = std::strrchr(object->dlpi_name, '/');
     const char* name = slash != nullptr ? slash + 1 : object->dlpi_name;
     // There is a way to build libstdc++ so that it uses C's streams; then it has no need of these two.
-    search->found = std::strncmp(name, "libstdc++.so", 12) == 0 && names(*object, "\0writev", 8) &&
-                    names(*object, "\0lseek64", 9);
+    search->found =
+        std::strncmp(name, "libstdc++.so", 12) == 0 && names(*object, "\0writev", 8) && names(*object, "\0lseek64", 9);
     return 1;
 }
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <random>
 
-
 using namespace under_test;
 
 namespace {
@@ -134,7 +133,8 @@ TEST_CASE("when somebody else appends too, all that both wrote is there, in its 
     }
 }
 
-TEST_CASE("writing without O_APPEND beside it, setting and taking it away end the buffering, and nothing is displaced") {
+TEST_CASE(
+    "writing without O_APPEND beside it, setting and taking it away end the buffering, and nothing is displaced") {
     const Folder folder;
     use("*:size=4k:count=4:append=own");
     const std::string path = folder.path + "/mixed";

@@ -19,7 +19,6 @@ namespace under_test {
 
 using namespace sonde;
 
-
 inline std::atomic<int> failing_writes{0};  ///< that many writes below fail with ENOSPC
 
 inline ssize_t write_below(int fd, const void* data, std::size_t bytes, off64_t at) {
@@ -91,7 +90,7 @@ bool went_past(int fd, ssize_t& got, Real real) {
 }
 
 inline ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
-             std::size_t bytes, off64_t at) {
+                    std::size_t bytes, off64_t at) {
     if (answer.done) {
         return answer.value;
     }

@@ -48,12 +48,14 @@ TEST_CASE("streams get pages for 64 of their records, and reading ahead where th
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB, 4, 0);
 }
 
-TEST_CASE("so do accesses from back to front and at a short constant distance; streams that take turns get more pages") {
+TEST_CASE(
+    "so do accesses from back to front and at a short constant distance; streams that take turns get more pages") {
     check(chosen_for([](int i, Watch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB, 16, 2);
     check(chosen_for([](int i, Watch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
     // Four calls here, four calls there.
-    check(chosen_for([](int i, Watch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }), MiB, 16, 0);
+    check(chosen_for([](int i, Watch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }), MiB, 16,
+          0);
     // Reading and writing in turn, each where the other one ended.
     check(chosen_for([](int i, Watch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16, 2);
 }

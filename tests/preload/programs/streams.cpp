@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of C++, alone and beside descriptors and streams of C. Each scenario prints only what must be the same with and
-// without the library. Usage: streams SCENARIO (in an empty folder)
-#include <ext/stdio_filebuf.h>
+// Streams of C++, alone and beside descriptors and streams of C. Each scenario prints only what must be the same with
+// and without the library. Usage: streams SCENARIO (in an empty folder)
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ext/stdio_filebuf.h>
 #include <fstream>
 #include <iostream>
 #include <random>
@@ -114,7 +114,9 @@ std::ofstream& everywhere() {
     static std::ofstream out("out");
     return out;
 }
-void left_open() { put(everywhere(), 3000, 'a'); }
+void left_open() {
+    put(everywhere(), 3000, 'a');
+}
 
 void empties_it() {
     std::ofstream first("out");

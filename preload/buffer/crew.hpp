@@ -11,6 +11,7 @@ namespace sonde::buffer {
 struct Crew {
     system::Lock lock;
     system::Event work;
+    std::uint32_t number = 1;   ///< a child of fork has another crew
     std::uint32_t started = 0;  ///< threads that are there
     std::uint32_t made = 0;     ///< as many as could be made; those that left come back with the next work
     std::uint32_t calm = 0;     ///< walks in a row that found no active file
@@ -25,17 +26,22 @@ struct Crew {
 };
 extern constinit Crew crew;
 
+/// A process with one thread is cheaper for the kernel, by a tenth of a small call: when files sleep or are closed, and
+/// nothing has come for so many walks, the threads leave.
+inline constexpr std::uint32_t calm_walks = 3;
+
 /// With the lock of the crew held. nullptr: no file has work.
 File* next_file() noexcept;
 /// True when it is time for walk_over_files(). With the lock of the crew held.
 bool walk_is_due() noexcept;
 /// True when a file is active.
 bool walk_over_files() noexcept;
+void note_walk(bool active) noexcept;
 /// With the lock of the file held: begins what is to be done next; false when there is nothing.
 bool begin_next(File& file, Job& job) noexcept;
 
 // ring_worker.cpp
-/// 0 or a negative errno. With the lock of the crew held.
+/// 0 or a negative errno; 0 too when it is open. With the lock of the crew held.
 int open_ring() noexcept;
 void* work_with_ring(void*) noexcept;
 /// Wakes the thread that waits for the ring.

@@ -114,13 +114,15 @@ struct File {
     bool writer_turn = false;          ///< one write of the program at a time, as in the kernel
     bool write_through = false;        ///< space is low: errors must be seen at once
     std::atomic<bool> dormant{false};  ///< asleep because it did not pay
-    bool in_queue = false;             ///< known to the workers
-    bool locked = false;               ///< the program has taken a POSIX lock
-    bool inherited = false;            ///< open before the program began: not worth a word
-    bool appends = false;              ///< all who write it append (append=own)
-    bool grew = false;                 ///< somebody else has written where only we should append
-    bool watching = false;             ///< nothing is kept: its settings are not chosen yet (auto)
-    bool lazy = false;                 ///< closed; pages kept for the next open
+    /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
+    /// list of the old one is on none, also one that waits for reuse.
+    std::uint32_t on_list_of = 0;
+    bool locked = false;     ///< the program has taken a POSIX lock
+    bool inherited = false;  ///< open before the program began: not worth a word
+    bool appends = false;    ///< all who write it append (append=own)
+    bool grew = false;       ///< somebody else has written where only we should append
+    bool watching = false;   ///< nothing is kept: its settings are not chosen yet (auto)
+    bool lazy = false;       ///< closed; pages kept for the next open
 
     int error = 0;
     std::uint32_t error_count = 0;

@@ -136,6 +136,9 @@ void wait_at_ring() noexcept {
 }  // namespace
 
 int open_ring() noexcept {
+    if (worker.ring.is_open()) {
+        return 0;
+    }
     const int error = worker.ring.open(first_private);
     if (error != 0) {
         return error;
@@ -171,18 +174,23 @@ void* work_with_ring(void*) noexcept {
         if (file == nullptr && worker.busy()) {
             wait_at_ring();
         } else if (file == nullptr && !worker.walk) {
-            crew.work.wait(crew.lock, any() ? crew.nap_ns : -1);
+            crew.work.wait(crew.lock, crew.nap_ns);
+            if (crew.count == 0 && crew.calm >= calm_walks) {
+                --crew.started;
+                crew.lock.unlock();
+                return nullptr;  // the ring stays; its next thread goes on with it
+            }
         }
         worker.walk = worker.walk || (file == nullptr && walk_is_due());
         crew.lock.unlock();
         if (worker.walk && !worker.busy()) {
             // With nothing under way: who holds the table of files may wait for what we have begun.
             worker.walk = false;
-            walk_over_files();
+            note_walk(walk_over_files());
         }
         if (file != nullptr) {
             file->lock.lock();
-            file->in_queue = false;
+            file->on_list_of = 0;
             begin_some(*file);
             file->lock.unlock();
         }

@@ -354,7 +354,7 @@ void fork_done(bool child) noexcept {
                 file->changed.reset();
                 file->passing.store(0, std::memory_order_relaxed);
                 file->running = file->in_flight = 0;
-                file->gate = file->in_queue = false;
+                file->gate = false;
                 file->statistics = {};
             }
         }

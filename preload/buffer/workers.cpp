@@ -21,7 +21,7 @@ namespace {
 void put(File& file) noexcept {
     if (crew.count < std::size(crew.queue)) {
         crew.queue[(crew.first + crew.count++) % std::size(crew.queue)] = &file;
-        file.in_queue = true;
+        file.on_list_of = crew.number;
         crew.work.tell();
         if (crew.at_ring) {
             wake_ring();
@@ -57,7 +57,7 @@ bool walk_over_files() noexcept {
     for_each_file([](File& file) {
         yield_to_others(file);
         heed_growth(file);
-        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && !file.in_queue &&
+        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != crew.number &&
             (file.dirty_first != nullptr || file.queued > 0)) {
             hand_to_workers(file);
         }
@@ -66,11 +66,12 @@ bool walk_over_files() noexcept {
     return active;
 }
 
-namespace {
+void note_walk(bool active) noexcept {
+    system::Hold hold(crew.lock);
+    crew.calm = active ? 0 : crew.calm + 1;
+}
 
-/// A process with one thread is cheaper for the kernel, by a tenth of a small call: when files sleep or are closed, and
-/// nothing has come for so many walks, the threads leave.
-constexpr std::uint32_t calm_walks = 3;
+namespace {
 
 void* work(void*) noexcept {
     while (true) {
@@ -89,17 +90,14 @@ void* work(void*) noexcept {
         }
         crew.lock.unlock();
         if (walk) {
-            const bool active = walk_over_files();
-            crew.lock.lock();
-            crew.calm = active ? 0 : crew.calm + 1;
-            crew.lock.unlock();
+            note_walk(walk_over_files());
             continue;
         }
         if (file == nullptr) {
             continue;
         }
         file->lock.lock();
-        file->in_queue = false;
+        file->on_list_of = 0;
         while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->gate && work_once(*file)) {
         }
         file->lock.unlock();
@@ -151,7 +149,7 @@ void start_threads() noexcept {
 }  // namespace
 
 void hand_to_workers(File& file) noexcept {
-    if (file.in_queue) {
+    if (file.on_list_of == crew.number) {
         return;
     }
     const int kept = errno;
@@ -206,6 +204,7 @@ void workers_after_fork() noexcept {
     crew.work.reset();
     crew.started = crew.made = crew.calm = crew.first = crew.count = 0;
     crew.failed = crew.at_ring = false;
+    ++crew.number;
     ring_after_fork();
 }
 

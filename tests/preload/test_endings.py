@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -161,6 +162,45 @@ def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preloa
             assert size() == 200
             visitor.communicate("")
         writer.communicate("")
+
+
+FORKER = """
+import os, time
+for name in range(40):  # closed so soon that the threads still have them on their list
+    fd = os.open(f"early{name}", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 100)
+    os.close(fd)
+if os.fork() == 0:
+    fd = os.open("data", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 1000)
+    time.sleep(30)
+else:
+    print("forked", flush=True)
+    time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize("engine", ["threads", "uring"])
+def test_a_child_has_threads_of_its_own_for_what_it_writes(preload: Preload, memory: Path, engine: str) -> None:
+    environment = preload.environment(IOBUF_PARAMS=f"{memory}/*,%process:age=1:engine={engine}")
+    python = os.path.realpath("/proc/self/exe")
+    for number in range(4):
+        folder = memory / str(number)
+        folder.mkdir()
+        child = subprocess.Popen(
+            [python, "-S", "-c", FORKER], cwd=folder, env=environment, stdout=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            assert child.stdout is not None
+            child.stdout.readline()
+            limit = time.monotonic() + 20
+            file = folder / "data"
+            while not (file.exists() and file.stat().st_size == 1000) and time.monotonic() < limit:
+                time.sleep(0.05)
+            assert file.stat().st_size == 1000
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
 
 
 APPENDER = """

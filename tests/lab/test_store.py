@@ -49,6 +49,10 @@ def kept(store: Archive, **facts: Any) -> Path:
     return conduct(plan, Setup(find_engine(), store), lambda kind, line: None, facts=facts).folder
 
 
+def test_names_of_runs_that_begin_in_one_second_differ() -> None:
+    assert len({new_id("check") for _ in range(500)}) == 500
+
+
 def test_ids_sort_by_time_and_say_what_ran() -> None:
     first = new_id("a plan/with: odd *signs")
     assert first[8] == "T"

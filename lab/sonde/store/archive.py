@@ -5,7 +5,7 @@
 
     sonde-archive/
     ├── 2026-11/                         the runs of a month
-    │   └── 20261121T204501Z-quick-ab12/     one run: record.ndjson plan.json run.json *.parquet report.html
+    │   └── 20261121T204501Z-quick-ab12cd34/ one run: record.ndjson plan.json run.json *.parquet report.html
     ├── reports/                         reports over several runs
     ├── .index/                          a cache of all run.json; may be deleted at any time
     ├── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
@@ -42,10 +42,13 @@ _INCOMING, _REMOVED = ".incoming-", ".removed-"
 
 
 def new_id(name: str) -> str:
-    """An id that sorts by time: 20261121T204501Z-quick-ab12."""
+    """An id that sorts by time: 20261121T204501Z-quick-ab12cd34.
+
+    32 random bits: among a thousand runs that begin in one second two have the same name once in ten thousand times.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:40] or "run"
-    return f"{stamp}-{plain}-{secrets.token_hex(2)}"
+    return f"{stamp}-{plain}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True)

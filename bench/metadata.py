@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -25,17 +24,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from beside.courses import Rates
 from beside.places import new_file_system, new_folder
+from beside.tools import mdtest_rates
 from overhead.rounds import tenth_percentile
 
 OPERATIONS = ("create", "stat", "open_close", "remove")
-MDTEST_ROWS = {
-    "File creation": "create",
-    "File stat": "stat",
-    "File read": "open_close",
-    "File removal": "remove",
-}
-Rates = dict[str, float]  # operations per second
 
 
 def output_of(command: list[str], folder: Path) -> str:
@@ -76,8 +70,8 @@ def engine(program: Path, folder: Path, items: int, paths: str) -> Rates:
 def mdtest(program: str, folder: Path, items: int) -> Rates:
     """mdtest, which hands whole paths to the kernel and starts with a second of sleep outside its clock."""
     table = output_of([program, "-F", "-C", "-T", "-E", "-r", "-n", str(items), "-d", str(folder / "md")], folder)
-    rows = re.findall(r"^   (File \w+) +([0-9.]+) ", table, re.MULTILINE)
-    return {MDTEST_ROWS[name]: float(rate) for name, rate in rows}
+    rates = mdtest_rates(table)
+    return {name: rates["open" if name == "open_close" else name] for name in OPERATIONS}
 
 
 def compare(base: Path, fresh: str | None, programs: tuple[Path, Path], rounds: int, items: int, paths: str) -> None:

@@ -52,6 +52,12 @@ def mdtest_words(course: Course) -> list[str]:
     return words + (["-w", str(course.size), "-e", str(course.size)] if course.size else [])
 
 
+def mdtest_rates(table: str) -> Rates:
+    """The largest rate of each test of files in mdtest's summary: with one iteration, the rate."""
+    rows = re.findall(r"^   (File \w+) +([0-9.]+) ", table, re.MULTILINE)
+    return {MDTEST_ROWS[name]: float(rate) for name, rate in rows}
+
+
 def step_of(access: str, random: bool) -> str:
     return f"random_{access}" if random else access
 
@@ -172,8 +178,7 @@ class Mdtest:
         table = self.mpi.call(mdtest_words(course), folder, tasks)
         if f"with {tasks} total task(s)" not in table:
             raise RunError("mdtest saw another number of tasks: it belongs to another MPI than the launcher")
-        rows = re.findall(r"^   (File \w+) +([0-9.]+) ", table, re.MULTILINE)
-        return {MDTEST_ROWS[name]: float(rate) for name, rate in rows}
+        return mdtest_rates(table)
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,6 @@ namespace {
 /// What storage refused is tried again after this time.
 constexpr std::uint64_t retry_ns = 1'000'000'000;
 
-void link_first(File& file, Page& page) noexcept {
-    page.is_dirty = true;
-    page.dirty_before = nullptr;
-    page.dirty_next = file.dirty_first;
-    (file.dirty_first != nullptr ? file.dirty_first->dirty_before : file.dirty_last) = &page;
-    file.dirty_first = &page;
-    ++file.dirty_pages;
-}
-
 }  // namespace
 
 bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -171,7 +162,7 @@ int Job::finish_write() noexcept {
         for (std::uint32_t at = parts_; at < ranges_.count(); ++at) {
             page_->dirty.add(ranges_[at].begin, ranges_[at].end);
         }
-        link_first(file, *page_);
+        note_still_dirty(file, *page_);
         keep_error(file, -error_);
         file.retry_after_ns = system::now_ns() + retry_ns;
     }

@@ -23,6 +23,15 @@ void note_dirty(File& file, Page& page) noexcept {
     }
 }
 
+void note_still_dirty(File& file, Page& page) noexcept {
+    page.is_dirty = true;
+    page.dirty_before = nullptr;
+    page.dirty_next = file.dirty_first;
+    (file.dirty_first != nullptr ? file.dirty_first->dirty_before : file.dirty_last) = &page;
+    file.dirty_first = &page;
+    ++file.dirty_pages;
+}
+
 void forget_dirty(File& file, Page& page) noexcept {
     (page.dirty_before != nullptr ? page.dirty_before->dirty_next : file.dirty_first) = page.dirty_next;
     (page.dirty_next != nullptr ? page.dirty_next->dirty_before : file.dirty_last) = page.dirty_before;

@@ -112,6 +112,8 @@ int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool pr
 
 // flushing.cpp
 void note_dirty(File& file, Page& page) noexcept;
+/// What could not be written is the oldest again.
+void note_still_dirty(File& file, Page& page) noexcept;
 void forget_dirty(File& file, Page& page) noexcept;
 /// Writes the oldest dirty page. 0 or a negative errno. Gives the lock back while it writes.
 int write_oldest(File& file, bool program_waits) noexcept;

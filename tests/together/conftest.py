@@ -52,3 +52,55 @@ def runs(tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
         return [json.loads(path.read_text()) for path in sorted(tmp_path.glob("sonde-archive/*/*/run.json"))]
 
     return read
+
+
+@pytest.fixture
+def library() -> Path:
+    """The preload library; the test is skipped where there is none."""
+    from sonde.launch.preload import find_library
+    from sonde.model.errors import MachineError
+
+    try:
+        return find_library()
+    except MachineError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def sonde_with_library(library: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sonde", *words],
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def short_io500() -> str:
+    """An ini file of IO500 with little data and a stonewall of a second."""
+    return """[global]
+datadir = ./data
+timestamp-resultdir = FALSE
+[debug]
+stonewall-time = 1
+[ior-easy]
+transferSize = 64k
+blockSize = 1m
+[ior-hard]
+segmentCount = 20
+[mdtest-easy]
+n = 200
+[mdtest-hard]
+n = 150
+[ior-rnd4K-easy-read]
+run = FALSE
+"""

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sonde.advise.buffers import params_from_trace
-from sonde.launch.preload import find_library
-from sonde.model.errors import MachineError, UserError
+from sonde.model.errors import UserError
 from sonde.model.trace import read_trace
+
+Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HEAD = "import os, random; fd = os.open('data', os.O_RDWR | os.O_CREAT); block = b'x' * 1000\n"
 PROGRAMS = {
@@ -35,65 +36,56 @@ LEFT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def library() -> Path:
-    try:
-        return find_library()
-    except MachineError as reason:
-        pytest.skip(str(reason))
-
-
-def sonde(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"}
-    command = [sys.executable, "-m", "sonde", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+def successful(sonde: Sonde, *words: str) -> str:
+    """What it says on standard error."""
+    done = sonde(*words)
     assert done.returncode == 0, done.stderr
-    return done
+    return done.stderr
 
 
-def chosen_while_running(folder: Path, program: str) -> tuple[dict[str, Any], str]:
+def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict[str, Any], str]:
     """The line of the report about the file, and the report for people."""
     words = ["iobuf", "--auto", "--report", "--json", "lines", "--", sys.executable, "-S", "-c", HEAD + program]
-    said = sonde(folder, *words).stderr
+    said = successful(sonde, *words)
     lines = [json.loads(line) for file in (folder / "lines").iterdir() for line in file.read_text().splitlines()]
     (line,) = [line for line in lines if line["path"] == str(folder / "data")]
     return line, said
 
 
-def chosen_from_a_trace(folder: Path, program: str) -> str:
-    sonde(folder, "trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", HEAD + program)
+def chosen_from_a_trace(sonde: Sonde, folder: Path, program: str) -> str:
+    successful(sonde, "trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", HEAD + program)
     return params_from_trace(read_trace(folder / "traced"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_settings_are_those_that_a_trace_gives(tmp_path: Path, name: str) -> None:
-    line, said = chosen_while_running(tmp_path, PROGRAMS[name])
+def test_the_settings_are_those_that_a_trace_gives(tmp_path: Path, name: str, sonde_with_library: Sonde) -> None:
+    line, said = chosen_while_running(sonde_with_library, tmp_path, PROGRAMS[name])
     assert line["auto"]["buffered"], line
     file = (tmp_path / "data").read_bytes()
     (tmp_path / "data").unlink()
     settings = f"size={line['page_bytes']}:count={line['pages']}:prefetch={line['auto']['prefetch']}"
-    assert chosen_from_a_trace(tmp_path, PROGRAMS[name]) == f"{tmp_path}/data:{settings}"
+    assert chosen_from_a_trace(sonde_with_library, tmp_path, PROGRAMS[name]) == f"{tmp_path}/data:{settings}"
     assert (tmp_path / "data").read_bytes() == file
     assert "chosen by its first 200 calls" in said
     assert line["auto"]["why"] in said
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_would_not_gain_is_left_alone_and_the_report_says_why(tmp_path: Path, name: str) -> None:
+def test_what_would_not_gain_is_left_alone_and_the_report_says_why(
+    tmp_path: Path, name: str, sonde_with_library: Sonde
+) -> None:
     program, why = LEFT[name]
-    line, said = chosen_while_running(tmp_path, program)
+    line, said = chosen_while_running(sonde_with_library, tmp_path, program)
     assert not line["auto"]["buffered"]
     assert why in line["auto"]["why"]
     assert f"not buffered: {line['auto']['why']}" in said
     assert line["write"]["below_calls"] == line["write"]["calls"]
     assert line["ahead_started"] == line["behind_started"] == 0
     with pytest.raises(UserError, match="Nothing in this trace would gain"):
-        chosen_from_a_trace(tmp_path, program)
+        chosen_from_a_trace(sonde_with_library, tmp_path, program)
 
 
-def test_small_records_become_few_calls(tmp_path: Path) -> None:
-    line, _ = chosen_while_running(tmp_path, PROGRAMS["small records, one after the other"])
+def test_small_records_become_few_calls(tmp_path: Path, sonde_with_library: Sonde) -> None:
+    line, _ = chosen_while_running(sonde_with_library, tmp_path, PROGRAMS["small records, one after the other"])
     assert line["write"]["calls"] == 2000
     assert line["write"]["below_calls"] < 210

@@ -16,23 +16,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = """[global]
-datadir = ./data
-timestamp-resultdir = FALSE
-[debug]
-stonewall-time = 1
-[ior-easy]
-transferSize = 64k
-blockSize = 1m
-[ior-hard]
-segmentCount = 20
-[mdtest-easy]
-n = 200
-[mdtest-hard]
-n = 150
-[ior-rnd4K-easy-read]
-run = FALSE
-"""
 ORDER = [
     *("ior-easy-write", "mdtest-easy-write", "timestamp", "ior-hard-write", "mdtest-hard-write", "find"),
     *("ior-easy-read", "mdtest-easy-stat", "ior-hard-read", "mdtest-hard-stat", "mdtest-easy-delete"),
@@ -50,11 +33,11 @@ def lines_of(text: str) -> dict[str, tuple[float, bool]]:
 
 
 @pytest.fixture
-def ini(tmp_path: Path) -> Callable[[str], str]:
+def ini(short_io500: str, tmp_path: Path) -> Callable[[str], str]:
     """Writes the short settings, with more behind them."""
 
     def write(more: str = "") -> str:
-        (tmp_path / "my.ini").write_text(SHORT + more)
+        (tmp_path / "my.ini").write_text(short_io500 + more)
         return "my.ini"
 
     return write

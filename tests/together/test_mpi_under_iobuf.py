@@ -15,9 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from sonde.launch.preload import find_library
-from sonde.model.errors import MachineError
-
 LINE = "-t 1000 -b 100000 -s 2 -w -r -W -R -g -k"
 LAUNCHERS = {
     "mpich": [str(Path(sys.prefix) / "bin" / "mpiexec")],
@@ -35,12 +32,8 @@ class Told:
     let_go: str | None
 
 
-def start(command: list[str], folder: Path) -> list[Told]:
+def start(command: list[str], folder: Path, library: Path) -> list[Told]:
     """Runs it under the library with small pages; what the reports say about the files that it made in `folder`."""
-    try:
-        library = find_library()
-    except MachineError as reason:
-        pytest.skip(str(reason))
     lines = folder / "lines"
     lines.mkdir()
     under = {
@@ -86,9 +79,11 @@ def launcher(name: str, of: str) -> list[str]:
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("mpi", LAUNCHERS)
 @pytest.mark.parametrize("name", ["engine", "ior"])
-def test_files_of_their_own_are_buffered(name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path) -> None:
+def test_files_of_their_own_are_buffered(
+    name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path, library: Path
+) -> None:
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    told = start([*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path)
+    told = start([*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library)
     written = [one for one in told if one.calls > 0]
     assert len({one.path for one in written}) == ranks
     assert all(one.below * 20 < one.calls for one in written)
@@ -97,11 +92,13 @@ def test_files_of_their_own_are_buffered(name: str, mpi: str, ranks: int, engine
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("mpi", LAUNCHERS)
 @pytest.mark.parametrize("name", ["engine", "ior"])
-def test_files_of_mpi_io_are_left_alone(name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path) -> None:
+def test_files_of_mpi_io_are_left_alone(
+    name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path, library: Path
+) -> None:
     if name == "engine" and not any(engine.parent.glob("sonde-mpi-*.so")):
         pytest.skip("the engine was built without an MPI")
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    told = start([*start_with, "-a", "MPIIO", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path)
+    told = start([*start_with, "-a", "MPIIO", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library)
     assert told
     assert {(one.let_go, one.calls, one.below) for one in told} == {("opened by MPI-IO", 0, 0)}
     assert os.stat(tmp_path / "data").st_size == ranks * 200_000

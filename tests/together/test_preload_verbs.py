@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sonde.launch.preload import find_library
-from sonde.model.errors import MachineError
+Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 
 WRITER = """
 import os, sys
@@ -24,25 +23,11 @@ sys.exit(7)
 """
 
 
-@pytest.fixture(autouse=True)
-def library() -> Path:
-    try:
-        return find_library()
-    except MachineError as reason:
-        pytest.skip(str(reason))
-
-
-def sonde(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"}
-    command = [sys.executable, "-m", "sonde", *words]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-
-
-def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(tmp_path: Path) -> None:
+def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(
+    tmp_path: Path, sonde_with_library: Sonde
+) -> None:
     words = ["iobuf", "--params", "*/result", "--report", "--json", "lines", "--", sys.executable, "-S", "-c", WRITER]
-    done = sonde(tmp_path, *words)
+    done = sonde_with_library(*words)
     assert done.returncode == 7, done.stderr
     assert (tmp_path / "result").read_bytes() == b"x" * 100_000
     assert "program 1000 calls" in done.stderr
@@ -51,15 +36,15 @@ def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(tmp_path:
     assert reports[0]["write"]["below_calls"] < 10
 
 
-def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path) -> None:
-    done = sonde(tmp_path, "trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", WRITER)
+def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_library: Sonde) -> None:
+    done = sonde_with_library("trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", WRITER)
     assert done.returncode == 7, done.stderr
     counted = {Path(file["path"]).name: file for file in json.loads(done.stdout)["files"]}
     assert counted["result"]["write"]["calls"] == 1000
     assert counted["result"]["write"]["bytes"] == 100_000
-    shown = sonde(tmp_path, "show", "traced")
+    shown = sonde_with_library("show", "traced")
     assert "result" in shown.stdout
-    chosen = sonde(tmp_path, "iobuf", "--from", "traced", "--dry-run")
+    chosen = sonde_with_library("iobuf", "--from", "traced", "--dry-run")
     assert chosen.stdout.startswith(f"IOBUF_PARAMS={tmp_path}/result:size=")
 
 
@@ -73,8 +58,10 @@ def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path) -> None:
         ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
     ],
 )
-def test_settings_that_nobody_understands_are_refused(params: str, complaint: str, tmp_path: Path) -> None:
-    done = sonde(tmp_path, "iobuf", "--params", params, "--", sys.executable, "-S", "-c", WRITER)
+def test_settings_that_nobody_understands_are_refused(
+    params: str, complaint: str, tmp_path: Path, sonde_with_library: Sonde
+) -> None:
+    done = sonde_with_library("iobuf", "--params", params, "--", sys.executable, "-S", "-c", WRITER)
     assert done.returncode == 2
     assert done.stderr.startswith("sonde: IOBUF_PARAMS: ")
     assert complaint in done.stderr
@@ -82,7 +69,7 @@ def test_settings_that_nobody_understands_are_refused(params: str, complaint: st
     assert not (tmp_path / "result").exists()
 
 
-def test_a_program_that_cannot_be_intercepted_is_not_started(tmp_path: Path) -> None:
-    done = sonde(tmp_path, "iobuf", "--", "no-such-program-here")
+def test_a_program_that_cannot_be_intercepted_is_not_started(tmp_path: Path, sonde_with_library: Sonde) -> None:
+    done = sonde_with_library("iobuf", "--", "no-such-program-here")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -143,13 +143,13 @@ def conduct_line(
     more = sorted(draft.folder.glob(f"{RECORD}.*"), key=lambda path: int(path.suffix[1:]))
     later = []
     for path in more:
-        plan = _plan_in(path)
+        record = read_record(path)
+        plan = record.run.plan if record.run else {}
         other = setup.archive.begin(name, json.dumps(plan, indent=2) + "\n", _facts(line, setup, plan, group))
         path.rename(other.folder / RECORD)
-        later.append(other)
+        later.append((other, record))
     runs = [_keep(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
-    for other in later:
-        record = read_record(other.folder / RECORD)
+    for other, record in later:
         end = record.end
         runs.append(_keep(setup, other, record, end.exit_code if end else None, end.text if end else ""))
     worst = next((run for run in runs if run.exit_code != DONE), runs[0])
@@ -175,11 +175,6 @@ def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any], group: str | N
         "role": "run",
         "group": group,
     }
-
-
-def _plan_in(record: Path) -> dict[str, Any]:
-    run = read_record(record).run
-    return run.plan if run else {}
 
 
 def _divided(messages: Path) -> tuple[str, str]:

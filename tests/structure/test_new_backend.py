@@ -37,7 +37,6 @@ def test_a_new_backend_is_listed_and_compiles(copy: Path) -> None:
     listed = (copy / "engine" / "backends" / "list.cpp").read_text(encoding="utf-8")
     assert len(re.findall("object_store_backend", listed)) == 2
     assert len(re.findall("null_backend", listed)) == 2
-    assert "backends/object_store.cpp" in (copy / "engine" / "CMakeLists.txt").read_text(encoding="utf-8")
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler here")

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sonde.stats.ranks import Floats, rank_sum_cut, rank_sum_p
-from sonde.stats.spread import robust_sd
 
 # Below this the interval would be the range of all ratios or wider; the estimate alone is given then.
 LEAST = 5
@@ -23,6 +22,8 @@ CONFIDENCE = 0.95
 # The rank test needs a little more than a t test on normal noise: its efficiency there is 3/pi, square root 0.98.
 _EFFICIENCY = 0.98
 _POWER, _LEVEL = 0.80, 0.01
+# How often two sides are drawn to find what could have been seen, and how many values of a side at most.
+_DRAWS, _MOST_DRAWN = 400, 80
 # Values of a side that are paired with all of the other: more move the estimate by less than the interval is wide.
 _MOST = 1500
 
@@ -94,13 +95,41 @@ def smallest_visible(before: ArrayLike, after: ArrayLike) -> float | None:
 
     0.2 means: a drop of less than 20 % would probably not have been seen. None where even the strongest difference
     could not reach that level with so few runs, or where there is no noise to judge by.
+
+    Both sides are drawn again from their own residuals, so heavy and one-sided noise counts as it is. A residual about
+    a median of few runs is too small, and the extremes that decide a test of few runs are rarely among them: the
+    factor of `_few` makes up for both. With it the mean power at the stated drop is 0.80 within 0.05 for 8 runs a side
+    and more, and noise that is normal, Laplace, Student with 3 degrees of freedom, uniform or one-sided (gamma with
+    shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between 0.72 (the most
+    one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
     """
     old, new = _logarithms(before), _logarithms(after)
-    if 1.0 / _choices(old.size, new.size) > _LEVEL:
+    if 1.0 / _choices(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
         return None
-    deviations = [side - np.median(side) for side in (old, new) if side.size >= 3]
-    spread = robust_sd(np.concatenate(deviations)) if deviations else 0.0
-    return planned_visible(spread, old.size, new.size) if spread > 0 else None
+    residuals = np.concatenate([old - np.median(old), new - np.median(new)])
+    if not np.any(residuals):
+        return None
+    sizes = [min(side.size, _MOST_DRAWN) for side in (old, new)]
+    random = np.random.default_rng(1)
+    drawn = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
+    needed = _needed_shift(drawn[0], drawn[1], _LEVEL)
+    left_out = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
+    shift = np.quantile(needed, _POWER) * _few(old.size + new.size) * np.sqrt(left_out)
+    return float(1 - np.exp(-shift)) if shift > 0 else None
+
+
+def _needed_shift(old: Floats, new: Floats, level: float) -> Floats:
+    """Of each row of two samples without a difference: by how much `new` must fall for the rank test to see it."""
+    cut = rank_sum_cut(old.shape[1], new.shape[1], level)
+    differences = (new[:, :, None] - old[:, None, :]).reshape(len(old), -1)
+    place = differences.shape[1] - cut
+    shifts: Floats = np.partition(differences, place, axis=1)[:, place]
+    return shifts
+
+
+def _few(runs: int) -> float:
+    """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
+    return 1 + 1.6 / runs + 9 / runs**2
 
 
 def planned_visible(log_sd: float, before: int, after: int) -> float:

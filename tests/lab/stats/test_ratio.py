@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.stats.ranks import rank_sum_cut
 from sonde.stats.ratio import planned_visible, ratio, simulated_visible, smallest_visible
 
 rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
@@ -95,3 +96,41 @@ def test_so_few_runs_that_nothing_could_be_seen() -> None:
     some = smallest_visible([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
     assert some is not None
     assert 0.1 < some < 0.6
+
+
+NOISE = {
+    "normal": lambda random, size: random.normal(0, 0.1, size),
+    "heavy tails": lambda random, size: 0.1 * random.standard_t(3, size),
+    "one-sided": lambda random, size: -random.exponential(0.2, size),
+    "one-sided and heavy": lambda random, size: -random.gamma(0.5, 0.2, size),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(NOISE))
+@pytest.mark.parametrize(("before", "after"), [(5, 5), (6, 6), (5, 20), (8, 8), (12, 12), (40, 40), (5, 300)])
+def test_a_drop_that_is_called_visible_is_seen_four_times_in_five(kind: str, before: int, after: int) -> None:
+    """The power at the stated drop, over many pairs of groups, with noise of known shape."""
+    random, noise = np.random.default_rng(3), NOISE[kind]
+    # by how much the second side must fall for the rank test to see it, from its definition: U, counted pair by pair
+    cut = rank_sum_cut(before, after, 0.01)
+    draws = 3000 if before * after <= 2000 else 500
+    old, new = noise(random, (draws, before)), noise(random, (draws, after))
+    differences = np.sort((new[:, :, None] - old[:, None, :]).reshape(draws, -1), axis=1)
+    needed = np.sort(differences[:, -cut])
+    power = []
+    for _ in range(250 if before * after <= 400 else 40):
+        drop = smallest_visible(np.exp(noise(random, before)), np.exp(noise(random, after)))
+        assert drop is not None
+        power.append(np.searchsorted(needed, -np.log(1 - drop)) / draws)
+    few = before < 8 and kind == "one-sided and heavy"  # whose extremes so few runs do not show
+    assert np.mean(power) == pytest.approx(0.80, abs=0.11 if few else 0.06)  # 0.05, and the error of so few pairs
+
+
+def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
+    random = np.random.default_rng(4)
+    calm, wild = random.normal(0, 0.05, (2, 10)), random.normal(0, 0.05, (2, 10))
+    wild[1] *= 4
+    sharp, blunt = smallest_visible(*np.exp(calm)), smallest_visible(*np.exp(wild))
+    assert sharp is not None
+    assert blunt is not None
+    assert blunt > 1.5 * sharp

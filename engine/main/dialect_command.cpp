@@ -24,6 +24,7 @@ using dialects::Session;
 struct Own {
     std::string record, run_id, title, launch = "auto", mpi_module;
     int processes = 1;
+    dialects::Beside beside = dialects::Beside::errors;
     bool show_plans = false;
 };
 
@@ -36,6 +37,7 @@ constexpr const char* own_help =
     "  --sonde-processes N      without a launcher: fork N processes (1)\n"
     "  --sonde-launch HOW       auto, single, forked, node or mpi\n"
     "  --sonde-mpi-module FILE  MPI module to load\n"
+    "  --sonde-beside WHERE     Sonde's own figures and findings: stderr, output (among the tool's) or none\n"
     "  --sonde-plan             print the plans that the words come to, and run nothing";
 
 int whole_number(const std::string& option, const std::string& text, int least, int most) {
@@ -46,6 +48,16 @@ int whole_number(const std::string& option, const std::string& text, int least, 
                               std::to_string(least) + " to " + std::to_string(most));
     }
     return static_cast<int>(value);
+}
+
+dialects::Beside beside_named(const std::string& where) {
+    if (where == "stderr") {
+        return dialects::Beside::errors;
+    }
+    if (where != "output" && where != "none") {
+        throw plan::PlanError("--sonde-beside is \"" + where + "\", but must be stderr, output or none");
+    }
+    return where == "output" ? dialects::Beside::output : dialects::Beside::nowhere;
 }
 
 /// Takes Sonde's own options out of the words.
@@ -85,12 +97,14 @@ Own take_own(std::vector<std::string>& words) {
             own.launch = value;
         } else if (name == "--sonde-mpi-module") {
             own.mpi_module = value;
+        } else if (name == "--sonde-beside") {
+            own.beside = beside_named(value);
         } else if (name == "--sonde-processes") {
             own.processes = whole_number(name, value, 1, 65536);
         } else {
             throw plan::PlanError("there is no option " + name +
                                   ": use --sonde-record, --sonde-run-id, --sonde-title, --sonde-processes, "
-                                  "--sonde-launch, --sonde-mpi-module or --sonde-plan");
+                                  "--sonde-launch, --sonde-mpi-module, --sonde-beside or --sonde-plan");
         }
     }
     words = std::move(rest);
@@ -129,8 +143,8 @@ int show_plans(Session& session, const Own& own) {
 }
 
 dialects::Setting setting_of(const ranks::Place& place, const std::vector<std::string>& words,
-                             const std::string& program) {
-    dialects::Setting setting{place.processes, place.nodes, place.node_of, {program}};
+                             const std::string& program, dialects::Beside beside) {
+    dialects::Setting setting{place.processes, place.nodes, place.node_of, {program}, beside};
     setting.command.insert(setting.command.end(), words.begin(), words.end());
     return setting;
 }
@@ -205,7 +219,7 @@ int run(const dialects::Dialect& dialect, const std::vector<std::string>& argume
         std::string complaint;
         if (root) {
             try {
-                session->begin(setting_of(team->place(), words, std::string(dialect.name)));
+                session->begin(setting_of(team->place(), words, std::string(dialect.name), own.beside));
             } catch (const plan::PlanError& error) {
                 complaint = error.what();
                 records::complain(complaint);

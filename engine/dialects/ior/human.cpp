@@ -7,7 +7,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <iomanip>
-#include <iterator>
 #include <ostream>
 
 namespace sonde::dialects::ior {
@@ -28,12 +27,6 @@ std::string text(const char* format, ...) {
 /// A number in a column of ten: six decimals below one, none from 3600 on.
 std::string column(double value) {
     return text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
-}
-
-std::string duration(double seconds) {
-    return seconds >= 1      ? text("%.3g s", seconds)
-           : seconds >= 1e-3 ? text("%.3g ms", seconds * 1e3)
-                             : text("%.3g us", seconds * 1e6);
 }
 
 class Human final : public Layout {
@@ -115,7 +108,6 @@ class Human final : public Layout {
             row(*test, false);
         }
         value("Finished", date_now());
-        beside(tests);
         out_.flush();
     }
 
@@ -241,80 +233,8 @@ class Human final : public Layout {
         }
     }
 
-    /// What the columns above do not say, or say otherwise than one would think.
-    void beside(const std::vector<const Test*>& tests) {
-        out_ << "sonde: beside IOR's figures: bw is bytes / (last close - first open); transfers alone are bytes / "
-                "(last - "
-                "first transfer)\n"
-                "sonde: Latency(s) above is the mean of the best task; below are single calls of all tasks\n";
-        for (const Test* test : tests) {
-            for (const Point& point : test->points) {
-                if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
-                    continue;
-                }
-                tell(*test, point);
-            }
-        }
-        for (const Said& one : said_) {
-            out_ << one.line << (one.more > 0 ? text(" (and %d times more)", one.more) : std::string()) << "\n";
-        }
-    }
-
-    void tell(const Test& test, const Point& point) {
-        const char* kind = point.writes() ? "write" : "read";
-        const std::string who = text("sonde: test %d iter %d %s: ", test.number, point.step.repetition, kind);
-        std::string said;
-        const auto say = [&said](const std::string& more) { said += (said.empty() ? "" : "; ") + more; };
-        if (point.own.contains("rates") && point.own.at("rates").contains("transfer")) {
-            const auto& rate = point.own.at("rates").at("transfer");
-            say(text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
-                     rate.value("ops_per_s", 0.0)));
-        }
-        if (point.own.contains("latency") && point.own.at("latency").contains(kind)) {
-            const auto& latency = point.own.at("latency").at(kind);
-            const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
-            say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
-        }
-        if (point.own.contains("imbalance") && point.tasks.size() > 1 &&
-            !point.own.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
-            const auto& slowest = point.own.at("imbalance").at("slowest")[0];
-            say(text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
-                     slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
-        }
-        if (point.compare > 0) {
-            say("comparing took " + duration(point.compare) + ", which is in IOR's bw and not in this");
-        }
-        if (test.settings->wear_out && point.stonewall_seconds > 0) {
-            say(text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
-                     point.stonewall_bytes / point.stonewall_seconds / mebi));
-        }
-        out_ << who << said << "\n";
-        for (const std::string& finding : point.findings) {
-            remember(kind, who + finding, finding);
-        }
-    }
-
-    /// Findings that differ in their numbers only are said once, with how many more there are.
-    void remember(const std::string& kind, const std::string& line, const std::string& finding) {
-        std::string key = kind;
-        std::copy_if(finding.begin(), finding.end(), std::back_inserter(key),
-                     [](char c) { return c < '0' || c > '9'; });
-        const auto known = std::find_if(said_.begin(), said_.end(), [&key](const Said& one) { return one.key == key; });
-        if (known == said_.end()) {
-            said_.push_back({key, line, 0});
-        } else {
-            ++known->more;
-        }
-    }
-
-    struct Said {
-        std::string key, line;
-        int more = 0;
-    };
-
     std::ostream& out_;
     int verbose_;
-    std::vector<Said> said_;  ///< findings
 };
 
 }  // namespace

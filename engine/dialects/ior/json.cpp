@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IOR's results as JSON with IOR's member names; Sonde's own figures stand in members called "sonde". The document is
-// written when all is done, so that it is valid whatever else was said meanwhile.
+// IOR's results as JSON with IOR's member names; Sonde's own figures, when asked for, stand in members called "sonde".
+// The document is written when all is done, so that it is valid whatever else was said meanwhile.
 #include "dialects/ior/layout.hpp"
 
 #include <algorithm>
@@ -110,7 +110,19 @@ ordered_json options_of(const Test& test) {
     return options;
 }
 
-ordered_json result_of(const Test& test, const Point& point) {
+/// Sonde's figures of a point.
+ordered_json own_of(const Point& point) {
+    ordered_json own{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
+    own.update(point.own);
+    if (point.checked_bytes > 0) {
+        own["checked_bytes"] = point.checked_bytes;
+        own["mismatches"] = point.mismatches;
+    }
+    own["findings"] = point.findings;
+    return own;
+}
+
+ordered_json result_of(const Test& test, const Point& point, bool own) {
     const Settings& s = *test.settings;
     if (point.step.kind == Step::Kind::remove) {
         return {{"access", "remove"}, {"totalTime", point.total}};
@@ -125,18 +137,13 @@ ordered_json result_of(const Test& test, const Point& point) {
                         {"wrRdTime", point.transfer},
                         {"closeTime", point.close},
                         {"totalTime", point.total}};
-    ordered_json own{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
-    own.update(point.own);
-    if (point.checked_bytes > 0) {
-        own["checked_bytes"] = point.checked_bytes;
-        own["mismatches"] = point.mismatches;
+    if (own) {
+        result["sonde"] = own_of(point);
     }
-    own["findings"] = point.findings;
-    result["sonde"] = own;
     return result;
 }
 
-ordered_json summary_of(const Test& test, bool writes) {
+ordered_json summary_of(const Test& test, bool writes, bool own) {
     const Settings& s = *test.settings;
     const std::vector<Point> points = test.of(writes);
     std::vector<double> rates, calls;
@@ -178,7 +185,10 @@ ordered_json summary_of(const Test& test, bool writes) {
     if (s.wear_out && wall_seconds > 0) {
         summary["StoneWallTime"] = wall_seconds / count;
         summary["StoneWallbwMeanMIB"] = wall_bytes / wall_seconds / mebi;
-        summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", wall_bytes * test.crowd.used(s) / wall_seconds / mebi}};
+        if (own) {
+            const double all = wall_bytes * test.crowd.used(s) / wall_seconds / mebi;
+            summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", all}};
+        }
     }
     summary["xsizeMiB"] = points.front().bytes / mebi;
     return summary;
@@ -186,7 +196,7 @@ ordered_json summary_of(const Test& test, bool writes) {
 
 class Json final : public Layout {
  public:
-    Json(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
+    Json(std::ostream& out, int verbose, bool own) : out_(out), verbose_(verbose), own_(own) {}
 
     void begin(const std::string& command) override {
         document_ = {{"Version", version_text},        {"Began", date_now()},
@@ -215,7 +225,7 @@ class Json final : public Layout {
         const bool shown = point.step.kind == Step::Kind::write || point.step.kind == Step::Kind::read ||
                            (point.step.kind == Step::Kind::remove && verbose_ > 0);
         if (shown) {
-            document_["tests"].back()["Results"].push_back(result_of(test, point));
+            document_["tests"].back()["Results"].push_back(result_of(test, point, own_));
         }
     }
 
@@ -240,7 +250,7 @@ class Json final : public Layout {
         for (const Test* test : tests) {
             for (const bool writes : {true, false}) {
                 if (!test->of(writes).empty()) {
-                    document_["summary"].push_back(summary_of(*test, writes));
+                    document_["summary"].push_back(summary_of(*test, writes, own_));
                 }
             }
         }
@@ -252,13 +262,14 @@ class Json final : public Layout {
  private:
     std::ostream& out_;
     int verbose_;
+    bool own_;
     ordered_json document_;
 };
 
 }  // namespace
 
-std::unique_ptr<Layout> make_json(std::ostream& out, int verbose) {
-    return std::make_unique<Json>(out, verbose);
+std::unique_ptr<Layout> make_json(std::ostream& out, int verbose, bool own) {
+    return std::make_unique<Json>(out, verbose, own);
 }
 
 }  // namespace sonde::dialects::ior

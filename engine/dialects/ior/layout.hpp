@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three layouts of IOR's results: for people, JSON and CSV. Results go to the file of summaryFile or to standard
-// output; what Sonde adds stands in lines that begin with "sonde:" or, in JSON, in members of that name.
+// output, and hold what IOR prints and no more; what Sonde adds is in beside.hpp, or, when asked for, in members of
+// JSON.
 #pragma once
 
 #include "dialects/ior/results.hpp"
@@ -37,7 +38,7 @@ class Layout {
 };
 
 std::unique_ptr<Layout> make_human(std::ostream& out, int verbose);
-std::unique_ptr<Layout> make_json(std::ostream& out, int verbose);
+std::unique_ptr<Layout> make_json(std::ostream& out, int verbose, bool own);  ///< own: with members named "sonde"
 std::unique_ptr<Layout> make_csv(std::ostream& out);
 
 /// What both readable layouts say alike.

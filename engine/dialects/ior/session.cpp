@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One command line of IOR from its words to its summary.
 #include "dialects/dialect.hpp"
+#include "dialects/ior/beside.hpp"
 #include "dialects/ior/layout.hpp"
 #include "dialects/ior/words.hpp"
 #include "plan/parse.hpp"
@@ -57,11 +58,12 @@ class IorSession final : public Session {
 
     void begin(const Setting& setting) override {
         crowd_ = crowd_of(setting);
+        beside_ = setting.beside;
         now_ = static_cast<std::int64_t>(std::time(nullptr));
         const Settings& first = settings_.front();
         check_writable(settings_.back().summary_file);
         std::ostream& out = settings_.back().summary_file.empty() ? std::cout : file_;
-        layout_ = settings_.back().format == Format::json  ? make_json(out, first.verbose)
+        layout_ = settings_.back().format == Format::json  ? make_json(out, first.verbose, beside_ == Beside::output)
                   : settings_.back().format == Format::csv ? make_csv(out)
                                                            : make_human(out, first.verbose);
         for (Settings& s : settings_) {
@@ -151,6 +153,7 @@ class IorSession final : public Session {
         }
         show_heading();
         layout_->end(all);
+        tell_own(all);
         const bool good = settings_.back().summary_file.empty() ? std::cout.flush().good() : file_.flush().good();
         if (!good) {
             warn("the results could not be written" +
@@ -178,6 +181,15 @@ class IorSession final : public Session {
             show_heading();
             shown_ = tests_.size();
             layout_->begin_test(*tests_.back());
+        }
+    }
+
+    void tell_own(const std::vector<const Test*>& all) {
+        if (beside_ == Beside::output && settings_.back().format == Format::human) {
+            tell_beside(settings_.back().summary_file.empty() ? std::cout : file_, all);
+        } else if (beside_ == Beside::errors) {
+            std::cout.flush();
+            tell_beside(std::cerr, all);
         }
     }
 
@@ -303,6 +315,7 @@ class IorSession final : public Session {
     bool headed_ = false;
     std::size_t shown_ = 0;  ///< tests whose heading is out
     Crowd crowd_;
+    Beside beside_ = Beside::errors;
     std::int64_t now_ = 0;
     std::ofstream file_;
 };

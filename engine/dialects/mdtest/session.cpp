@@ -87,14 +87,11 @@ class MdtestSession final : public Session {
         if (s_.print_both) {
             print_summary(std::cout, results_, s_, shape_, tasks_, true);
         }
-        print_ours(std::cout, results_, s_);
         if (results_.mismatches > 0) {
             say("\nERROR: verifying the data on read (%llu errors)! Take the performance values with care!\n",
                 static_cast<unsigned long long>(results_.mismatches));
         }
-        if (code != 0 && code != 4) {
-            say("\nNot everything was done: the table shows what was.\n");
-        }
+        tell_own(code);
         save(code);
     }
 
@@ -123,6 +120,19 @@ class MdtestSession final : public Session {
             map += node == setting_.node_of.front() ? '1' : '0';
         }
         std::cout << "Nodemap: " << map << "\n" << std::flush;
+    }
+
+    void tell_own(int code) {
+        if (setting_.beside == Beside::nowhere) {
+            return;
+        }
+        std::cout.flush();
+        std::ostream& out = setting_.beside == Beside::output ? std::cout : std::cerr;
+        print_ours(out, results_, s_);
+        if (code != 0 && code != 4) {
+            out << "sonde: not everything was done: the table shows what was\n";
+        }
+        out.flush();
     }
 
     /// Where the test runs and how large it is, once the record has said what file system that is.

@@ -145,8 +145,8 @@ void print_summary(std::ostream& out, const Results& results, const Settings& s,
 }
 
 void print_ours(std::ostream& out, const Results& results, const Settings& s) {
-    out << "\nBy Sonde: all operations that were done / time from the first task's start to the last task's end\n"
-           "   Operation                  done          ops/s      median    99 % below\n";
+    out << "sonde: all operations that were done / time from the first task's start to the last task's end\n"
+           "sonde:                        done          ops/s      median    99 % below\n";
     std::vector<Test> rows = rows_of(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
     for (const Test test : rows) {
@@ -156,21 +156,21 @@ void print_ours(std::ostream& out, const Results& results, const Settings& s) {
         if (mean([](const Measured& m) { return m.operations; }) <= 0) {
             continue;
         }
-        out << worded("   %-18s %12.0f %14.1f %8.2f us %10.2f us\n", test_name(test),
+        out << worded("sonde: %-14s %12.0f %14.1f %8.2f us %10.2f us\n", test_id(test),
                       mean([](const Measured& m) { return m.operations; }),
                       mean([](const Measured& m) { return m.ops_per_s; }),
                       mean([](const Measured& m) { return m.median_ns; }) / 1e3,
                       mean([](const Measured& m) { return m.p99_ns; }) / 1e3);
     }
     if (results.stonewall_s > 0) {
-        out << worded("   File creation: %.0f files when the stonewall came after %.3f s\n", results.stonewall_items,
+        out << worded("sonde: file-create: %.0f files when the stonewall came after %.3f s\n", results.stonewall_items,
                       results.stonewall_s);
     }
     if (s.print_time || s.print_both) {
-        out << "   (mdtest heads its table of times \"ms/op\"; the numbers in it are seconds of a phase)\n";
+        out << "sonde: mdtest heads its table of times \"ms/op\"; the numbers in it are seconds of a phase\n";
     }
     for (const std::string& finding : results.findings) {
-        out << "   ! " << finding << "\n";
+        out << "sonde: " << finding << "\n";
     }
 }
 

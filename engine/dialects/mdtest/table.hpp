@@ -15,7 +15,9 @@ void print_deadlines(std::ostream& out, const Results& results);
 /// The summary table, and with the options for it the results of each task. `directories`: of one tree.
 void print_summary(std::ostream& out, const Results& results, const Settings& settings, const Shape& shape, int tasks,
                    bool times);
-/// The same by our definition: everything that was done, from the first start to the last end, with latencies.
+/// The same by our definition: everything that was done, from the first start to the last end, with latencies. All
+/// lines begin with "sonde: ", and tests have the names that the record gives them, never those of mdtest's rows:
+/// output and errors often end up in one file, from which readers take the last line with the name of a row.
 void print_ours(std::ostream& out, const Results& results, const Settings& settings);
 /// Appends the lines for these iterations to the CSV file of --saveRankPerformanceDetails. False: it cannot be written.
 bool append_details(const std::string& path, const Results& results, const Shape& shape, int tasks);

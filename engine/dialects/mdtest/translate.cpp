@@ -151,6 +151,10 @@ const char* test_name(Test test) {
     return names.at(static_cast<std::size_t>(test));
 }
 
+const char* test_id(Test test) {
+    return ids.at(static_cast<std::size_t>(test));
+}
+
 std::string phase_id(int iteration, Test test, bool by_first) {
     return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (by_first ? "-by-first" : "");
 }

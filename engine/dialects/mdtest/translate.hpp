@@ -25,7 +25,8 @@ enum Test : int {
     tree_remove,
     tests
 };
-const char* test_name(Test test);
+const char* test_name(Test test);  ///< in the table
+const char* test_id(Test test);    ///< in ids of phases
 
 /// The tree of one iteration, as mdtest counts it.
 struct Shape {

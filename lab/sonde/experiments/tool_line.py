@@ -178,7 +178,8 @@ def _facts(line: ToolLine, setup: Setup, plan: Mapping[str, Any], group: str | N
 
 
 def _divided(messages: Path) -> tuple[str, str]:
-    """The tool's own output, and the sentences of the engine that stand among it."""
+    """The tool's own output, and what the engine says of its own beside it."""
     lines = messages.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    ours = [line for line in lines if line.startswith(f"{ENGINE_NAME}: ")]
-    return "".join(line for line in lines if not line.startswith(f"{ENGINE_NAME}: ")), "".join(ours)
+    of_sonde = (f"{ENGINE_NAME}: ", "sonde: ")
+    ours = [line for line in lines if line.startswith(of_sonde)]
+    return "".join(line for line in lines if not line.startswith(of_sonde)), "".join(ours)

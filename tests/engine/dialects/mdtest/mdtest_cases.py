@@ -130,7 +130,7 @@ _ROW = re.compile(r"^   ([A-Z][a-z]+ [a-z]+) +([0-9.]+) +([0-9.]+) +([0-9.]+) +(
 
 def printed(output: str) -> Facts:
     """What was tested and how much of it, as the output says: rows of the table with a rate, and the counts."""
-    table = output.split("\nSUMMARY")[-1].split("\nBy Sonde")[0]
+    table = output.split("\nSUMMARY")[-1]
     return {
         "rows": [name for name, *_ in _ROW.findall(table)],
         "with_rate": sorted(name for name, highest, *_ in _ROW.findall(table) if float(highest) > 0),

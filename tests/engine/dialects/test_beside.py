@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Sonde adds to the output of other tools stands where no reader of that output meets it: public scripts take
+numbers by the name of a row, often the last one, from a file into which output and errors went together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MDTEST_ROWS = (
+    *(f"Directory {what}" for what in ("creation", "stat", "rename", "removal")),
+    *(f"File {what}" for what in ("creation", "stat", "read", "removal")),
+    *(f"Tree {what}" for what in ("creation", "removal")),
+)
+
+
+def both(engine: Path, words: str, folder: Path) -> str:
+    """Output and errors in one, as most job scripts keep them."""
+    command = [str(engine), *words.split()]
+    result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def grep(text: str, pattern: str) -> list[str]:
+    return [line for line in text.splitlines() if re.search(pattern, line)]
+
+
+@pytest.mark.parametrize("row", MDTEST_ROWS)
+def test_the_last_line_with_the_name_of_a_row_of_mdtest_is_that_row(
+    row: str, mdtest_output: str, tmp_path: Path
+) -> None:
+    """`grep "File creation" | awk '{print $3}' | tail -1`, and its kin."""
+    found = grep(mdtest_output, re.escape(row))
+    assert len(found) == 1
+    assert re.fullmatch(rf"   {row} +(\d+\.\d{{3}} +){{3}}\d+\.\d{{3}}", found[0])
+
+
+@pytest.fixture(scope="module")
+def mdtest_output(engine_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return both(engine_path, "mdtest -n 20 -d m", tmp_path_factory.mktemp("mdtest"))
+
+
+def test_what_is_told_beside_mdtest_is_on_standard_error_only(engine_path: Path, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [str(engine_path), "mdtest", "-n", "20", "-d", "m"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "sonde" not in result.stdout.replace("4.1.0+sonde", "")
+    assert all(line.startswith("sonde: ") for line in result.stderr.splitlines())
+    assert re.search(r"^sonde: file-create +20 ", result.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("word", ["write", "read"])
+def test_lines_with_a_word_of_ior_are_rows_of_ior(word: str, engine_path: Path, tmp_path: Path) -> None:
+    """`grep -w write | tail -1` and its kin: rows begin with it, ours do not."""
+    text = both(engine_path, "ior -w -r -F -i 2 -t 4k -b 64k -o f --sonde-processes=2", tmp_path)
+    assert len(grep(text, rf"^\s*{word}\b")) == 3  # two repetitions and the summary
+    assert grep(text, rf"^sonde: {word.capitalize()} of test 0, iteration 1: transfers ")
+    assert not [line for line in grep(text, rf":\s*{word}\b") if line.startswith("sonde")]
+
+
+@pytest.mark.parametrize("layout", ["default", "JSON", "CSV"])
+def test_ior_prints_nothing_of_ours_unless_asked(layout: str, engine_path: Path, tmp_path: Path) -> None:
+    words = f"ior -w -r -t 4k -b 64k -D 30 -O stoneWallingWearOut=1,summaryFormat={layout} -o f"
+    command = [str(engine_path), *words.split()]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "sonde" not in said.stdout.replace("4.1.0+sonde", "").replace(str(engine_path), "")
+    assert "sonde: Write of test 0, iteration 0: transfers" in said.stderr
+
+
+def test_what_is_told_beside_can_be_moved_or_left_out(engine_path: Path, tmp_path: Path) -> None:
+    for tool, words in (("ior", "-w -t 4k -b 64k -o f"), ("mdtest", "-n 3 -d m")):
+        for where, in_output in (("output", True), ("none", False)):
+            command = [str(engine_path), tool, *words.split(), f"--sonde-beside={where}"]
+            said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+            assert ("\nsonde: " in said.stdout) is in_output
+            assert said.stderr == ""
+    wrong = [str(engine_path), "ior", "--sonde-beside=here"]
+    said = subprocess.run(wrong, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert "must be stderr, output or none" in said.stderr

@@ -193,7 +193,7 @@ def test_reports_of_one_run_and_of_several(sonde: Any, ran: Any, archive: Path, 
 def test_a_report_that_cannot_be_made_does_not_cost_the_run(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch, archive: Path
 ) -> None:
-    from sonde.report import ReportError
+    from sonde.model.errors import ReportError
 
     def refuse(runs: Any, out: Path, title: str | None = None) -> Path:
         raise ReportError("no ink")

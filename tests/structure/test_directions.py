@@ -45,19 +45,27 @@ PRELOAD: dict[str, set[str]] = {
     "intercept": {"system", "settings", "buffer", "trace"},
 }
 
-# Folder of the lab -> folders it may import, besides itself.
-FOUNDATION = {"model"}
-SERVICES = FOUNDATION | {"launch", "store", "sources", "stats"}
-CAPABILITIES = {"experiments", "trends", "diagnose", "watch", "advise", "layout", "routes", "report"}
+# Folder of the lab -> folders it may import, besides itself. The ground knows nothing else; findings (what a number is
+# worth) and charts (how numbers are drawn) stand on it; services keep, start and conduct; capabilities are what it is
+# all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
+GROUND = {"model", "stats"}
+SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "conduct"}
+CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report"}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
-    **dict.fromkeys(("launch", "store", "sources"), FOUNDATION),
-    **dict.fromkeys(CAPABILITIES, SERVICES),
-    "layout": FOUNDATION,
-    "routes": FOUNDATION,
-    "cli": SERVICES | CAPABILITIES,
+    **dict.fromkeys(("launch", "store", "sources", "terminal"), {"model"}),
+    **dict.fromkeys(("findings", "charts"), GROUND),
+    "conduct": {"model", "launch", "store"},
+    **dict.fromkeys(CAPABILITIES, GROUND | SERVICES),
+    "cli": GROUND | SERVICES | CAPABILITIES,
 }
+# Arrows beyond these, each with its reason.
+for _from, _to in (
+    ("diagnose", "trends"),  # what became slower, and when, is where a diagnosis begins
+    ("diagnose", "watch"),  # what the probes saw meanwhile
+):
+    LAB[_from] = LAB[_from] | {_to}
 
 
 def own_includes(part: str) -> Iterator[tuple[str, str, str]]:

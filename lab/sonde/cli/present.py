@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sonde.cli.screen import messages
-from sonde.model.errors import MachineError, UserError
+from sonde.model.errors import MachineError, ReportError, UserError
 
 
 def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path | None:
@@ -29,8 +29,6 @@ def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Pa
 
 def write_with(writer: Callable[[], Path], out: Path, quiet: bool) -> Path:
     """Calls `writer`, which writes the file `out`. Raises UserError when that cannot be done."""
-    from sonde.report import ReportError
-
     console = messages()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

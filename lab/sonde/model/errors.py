@@ -7,6 +7,7 @@
     ├── UserError          2      what was asked for cannot be done; the text is one sentence for the user
     │   ├── UnitError      2      "4k": not a size, duration or rate
     │   ├── PlanError      2      the plan is wrong; names the place in it
+    │   ├── ReportError    2      a report or page cannot be made
     │   ├── MachineError   3      something on this machine is missing or refused: engine, launcher, permission, space
     │   ├── RunFailedError 1      the measurement failed
     │   ├── DataMismatchError 4     data read back was not what was written
@@ -49,6 +50,10 @@ class UnitError(UserError):
 
 class PlanError(UserError):
     """A plan that cannot be used."""
+
+
+class ReportError(UserError):
+    """A report or another page that cannot be made."""
 
 
 class MachineError(UserError):

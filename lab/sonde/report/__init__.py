@@ -30,13 +30,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sonde.model.errors import ReportError
+from sonde.model.run import read_run
 from sonde.report.layout import lay_out
 from sonde.report.page import page
-from sonde.report.reading import ReportError, read_run
 from sonde.report.study import Section, Study, write_study
 from sonde.report.writing import replace_file
 
-__all__ = ["ReportError", "Section", "Study", "write_report", "write_study"]
+__all__ = ["Section", "Study", "write_report", "write_study"]
 
 
 def write_report(runs: Sequence[Path], out: Path, title: str | None = None) -> Path:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sonde.model.visible import one_line
 from sonde.report.plot import share
-from sonde.report.visible import one_line
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.report import quantities
+from sonde.model import quantities
 
 
 @dataclass(frozen=True)

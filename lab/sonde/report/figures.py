@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+from sonde.model import quantities
+from sonde.model.json_parts import items, number, text
 from sonde.model.lines import TreatmentLine
 from sonde.model.record import PhaseRecord
-from sonde.report import quantities
+from sonde.model.run import Run
+from sonde.model.visible import one_line
 from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import FEWEST_DRAWN, percentiles, time_split
 from sonde.report.facts import Pairs
 from sonde.report.members import host_names
-from sonde.report.reading import Run, items, number, text
 from sonde.report.verdicts import exact_words
-from sonde.report.visible import one_line
 
 Four = tuple[str, str, str, str]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sonde.report import quantities
+from sonde.model import quantities
 from sonde.report.axes import Axis, amount_axis
 from sonde.report.dates import date_axis, day
 from sonde.report.plot import Chart, Panel, Tip, fixed, table

@@ -8,7 +8,7 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from sonde.report.visible import one_line
+from sonde.model.visible import one_line
 
 
 def lay_out(view: object, name: str = "report.html.j2") -> str:

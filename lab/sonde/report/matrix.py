@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.report.visible import one_line
+from sonde.model.visible import one_line
 
 
 @dataclass(frozen=True)

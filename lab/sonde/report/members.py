@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sonde.model.json_parts import column, joined
 from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
-from sonde.report.reading import Run, column, joined
-from sonde.report.visible import one_line
+from sonde.model.run import Run
+from sonde.model.visible import one_line
 
 # A task or node below this share of the median is in trouble, and shown so.
 SLOW = 0.75

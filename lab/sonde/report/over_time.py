@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from sonde.model import quantities
 from sonde.model.lines import Rates
 from sonde.model.record import PhaseRecord
-from sonde.report import quantities
+from sonde.model.run import Run
 from sonde.report.axes import Axis, amount_axis, members_axis, time_axis
 from sonde.report.plot import WIDTH, Chart, Panel, Tip, fixed, table
 from sonde.report.profile import Profile
-from sonde.report.reading import Run
 from sonde.report.standing import Standing
 from sonde.report.verdicts import Judged, Verdict, rate_words
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sonde.model import quantities
 from sonde.model.lines import Finding
-from sonde.report import facts, figures, quantities
+from sonde.model.run import Run
+from sonde.model.visible import one_line
+from sonde.report import facts, figures
 from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
@@ -17,11 +20,9 @@ from sonde.report.figures import Four
 from sonde.report.members import nodes_of, tasks_of
 from sonde.report.node_heat import node_heat
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
-from sonde.report.reading import Run
 from sonde.report.remarks import remarks
 from sonde.report.standing import Standing, error_words, unfinished
 from sonde.report.verdicts import Judged, Verdict, judge, sentence
-from sonde.report.visible import one_line
 
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from enum import Enum
 
+from sonde.model import quantities
 from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import ErrorLine, FileSystem
 from sonde.model.record import PhaseRecord
-from sonde.report import quantities
-from sonde.report.reading import Run
-from sonde.report.visible import one_line
+from sonde.model.run import Run
+from sonde.model.visible import one_line
 
 SYNTHETIC = frozenset({"null", "paced"})
 # Operations on names, which move no data.

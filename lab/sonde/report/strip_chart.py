@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sonde.report import quantities
+from sonde.model import quantities
 from sonde.report.axes import Axis, Tick, amount_axis
 from sonde.report.plot import Chart, Panel, Tip, fixed, table
 from sonde.stats.density import log_density

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from sonde.model.errors import ReportError
 from sonde.report.layout import lay_out
-from sonde.report.reading import ReportError
 from sonde.report.writing import replace_file
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonde.model import quantities
 from sonde.model.errors import UnitError
+from sonde.model.json_parts import number
 from sonde.model.limits import SHORTEST_S
 from sonde.model.lines import Rate
+from sonde.model.quantities import Quantity
 from sonde.model.record import PhaseRecord
+from sonde.model.run import Run
 from sonde.model.units import parse_bytes
-from sonde.report import quantities
+from sonde.model.visible import one_line
 from sonde.report.members import lagging, tasks_of
 from sonde.report.movement import Movement
 from sonde.report.profile import Profile, profile_of
-from sonde.report.quantities import Quantity
-from sonde.report.reading import Run, number
 from sonde.report.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
-from sonde.report.visible import one_line
 
 # Below this many bytes an operation, people ask for operations per second.
 SMALL_OPERATION = 64 * 1024

@@ -16,7 +16,8 @@ from jsonschema import Draft202012Validator
 from make_record import Scene, Work, record_lines, steady, write_run
 from scenes import CACHED, COLD, HOSTILE, SCENES
 
-from sonde.report import ReportError, write_report
+from sonde.model.errors import ReportError
+from sonde.report import write_report
 
 FORMAT = Path(__file__).resolve().parents[3] / "schema" / "record" / "record.schema.json"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report needs from one run folder, read without trusting it.
+"""One run folder: its record, its plan and its notes, read without trusting them.
 
 A record may be cut off in the middle of a line, miss its end, or hold lines without meaning; what can be understood is
 kept, and `Run.damage` says what could not.
@@ -8,22 +8,18 @@ kept, and `Run.damage` says what could not.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import UserError
-from sonde.model.lines import End, ErrorLine, NodeLine, RunLine, TableLine
+from sonde.model.errors import ReportError
+from sonde.model.json_parts import items, member, members, number, text
+from sonde.model.lines import End, ErrorLine, NodeLine, RunLine
 from sonde.model.record import PhaseRecord, RecordReader, read_record
 
 _SCHEMA = "sonde-record/1"
 _MOST_PROBLEMS = 5
-
-
-class ReportError(UserError):
-    """The report cannot be made; the text is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,8 @@ class Run:
 
     def setting(self, phase_id: str, *path: str) -> Any:
         """A setting of a phase: its own value, else the one of the plan's `data`; None when neither says."""
-        own = _member(self.plan_of(phase_id), path)
-        return own if own is not None else _member(self.plan, ("data", *path))
+        own = member(self.plan_of(phase_id), path)
+        return own if own is not None else member(self.plan, ("data", *path))
 
 
 def read_run(folder: Path) -> Run:
@@ -146,62 +142,3 @@ def _document(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
-
-
-# --- parts of JSON whose form nobody promised: plans, evidence, lanes, facts about nodes ---
-
-
-def number(holder: object, *path: str) -> float | None:
-    """The finite number at that path of members, or None when it is absent or something else."""
-    value = _member(holder, path)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # an integer beyond the range of a float
-        return None
-
-
-def text(holder: object, *path: str) -> str:
-    """The text at that path of members; empty when absent. Numbers and truth values become text."""
-    value = _member(holder, path)
-    if value is None or isinstance(value, Mapping | list | tuple):
-        return ""
-    return str(value)
-
-
-def items(holder: object, *path: str) -> list[Any]:
-    """The array at that path of members; empty when absent or something else."""
-    value = _member(holder, path)
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def members(holder: object, *path: str) -> Mapping[str, Any]:
-    """The object at that path of members; empty when absent or something else."""
-    value = _member(holder, path)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _member(holder: object, path: Iterable[str]) -> Any:
-    value = holder
-    for name in path:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-    return value
-
-
-def joined(lines: Iterable[TableLine]) -> TableLine | None:
-    """The rows of all lines of a table, in the order of their tasks; None when there are none."""
-    ordered = sorted(lines, key=lambda line: line.first_task)
-    rows = tuple(row for line in ordered for row in line.rows)
-    return TableLine(columns=ordered[0].columns, rows=rows) if rows else None
-
-
-def column(rows: TableLine, *names: str) -> list[float] | None:
-    """The numbers of the first column that exists under one of these names (what is not a number counts as 0)."""
-    for name in names:
-        if name in rows.columns:
-            at = rows.columns.index(name)
-            return [number({"v": row[at]}, "v") or 0.0 if at < len(row) else 0.0 for row in rows.rows]
-    return None

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from sonde.cli.comparison_words import change_words, percent, value_text
+from sonde.findings.nodes import node_rates, slow_words
 from sonde.report.amount_bars import Amount, amount_bars
 from sonde.report.change_bars import ChangeRow, change_bars
 from sonde.report.heat import HeatMap, heat_map
@@ -21,7 +22,6 @@ from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
 from sonde.trends.environment import Difference
-from sonde.trends.nodes import node_rates, slow_words
 from sonde.trends.sides import Side
 
 _TONES = {

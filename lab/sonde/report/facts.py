@@ -11,11 +11,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from sonde.findings.standing import file_system
 from sonde.model import quantities
 from sonde.model.json_parts import items, number, text
 from sonde.model.run import Run
 from sonde.model.visible import block, one_line
-from sonde.report.standing import file_system
 
 MOST_NODES = 16
 _DOT = quantities.DOT

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from sonde.findings.members import host_names
+from sonde.findings.verdicts import exact_words
 from sonde.model import quantities
 from sonde.model.json_parts import items, number, text
 from sonde.model.lines import TreatmentLine
@@ -12,8 +14,6 @@ from sonde.model.visible import one_line
 from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import FEWEST_DRAWN, percentiles, time_split
 from sonde.report.facts import Pairs
-from sonde.report.members import host_names
-from sonde.report.verdicts import exact_words
 
 Four = tuple[str, str, str, str]
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from sonde.findings.profile import Profile
+from sonde.findings.standing import Standing
+from sonde.findings.verdicts import Judged, Verdict, rate_words
 from sonde.model import quantities
 from sonde.model.lines import Rates
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.report.axes import Axis, amount_axis, members_axis, time_axis
 from sonde.report.plot import WIDTH, Chart, Panel, Tip, fixed, table
-from sonde.report.profile import Profile
-from sonde.report.standing import Standing
-from sonde.report.verdicts import Judged, Verdict, rate_words
 
 MOST_TIPS = 80
 # Quartiles and a median of fewer tasks only repeat the slowest and the fastest.

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sonde.findings.members import nodes_of, tasks_of
+from sonde.findings.remarks import remarks
+from sonde.findings.standing import Standing, error_words, unfinished
+from sonde.findings.verdicts import Judged, Verdict, judge, sentence
 from sonde.model import quantities
 from sonde.model.lines import Finding
 from sonde.model.run import Run
@@ -17,12 +21,8 @@ from sonde.report.definitions import RATES, Definition
 from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import Four
-from sonde.report.members import nodes_of, tasks_of
 from sonde.report.node_heat import node_heat
 from sonde.report.over_time import rate_chart, run_timeline, spark, tone
-from sonde.report.remarks import remarks
-from sonde.report.standing import Standing, error_words, unfinished
-from sonde.report.verdicts import Judged, Verdict, judge, sentence
 
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sonde.findings.profile import Profile, profile_of
+from sonde.findings.remarks import dip_words
 from sonde.model.lines import PhaseBegin, SeriesLine
 from sonde.model.record import PhaseRecord
-from sonde.report.profile import Profile, profile_of
-from sonde.report.remarks import dip_words
 
 
 def profile(rates: np.ndarray) -> Profile:

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from make_record import Scene, Work, steady, write_run
 
+from sonde.findings.movement import Movement, movement
+from sonde.findings.profile import profile_of
+from sonde.findings.standing import Standing
+from sonde.findings.verdicts import judge
 from sonde.model import quantities
 from sonde.model.run import read_run
 from sonde.model.visible import block, one_line
 from sonde.report import axes
-from sonde.report.movement import Movement, movement
 from sonde.report.plot import Panel
-from sonde.report.profile import profile_of
-from sonde.report.standing import Standing
-from sonde.report.verdicts import judge
 
 
 @pytest.mark.parametrize(

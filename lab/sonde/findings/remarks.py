@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from sonde.findings.members import host_names
+from sonde.findings.profile import Profile
 from sonde.model import quantities
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
-from sonde.report.members import host_names
-from sonde.report.profile import Profile
 from sonde.stats.imbalance import attribute, blame_words
 from sonde.stats.shapes import shape_of
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonde.findings.members import lagging, tasks_of
+from sonde.findings.movement import Movement
+from sonde.findings.profile import Profile, profile_of
+from sonde.findings.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.json_parts import number
@@ -15,10 +19,6 @@ from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.units import parse_bytes
 from sonde.model.visible import one_line
-from sonde.report.members import lagging, tasks_of
-from sonde.report.movement import Movement
-from sonde.report.profile import Profile, profile_of
-from sonde.report.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
 
 # Below this many bytes an operation, people ask for operations per second.
 SMALL_OPERATION = 64 * 1024

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sonde.findings.movement import Movement, movement
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
-from sonde.report.movement import Movement, movement
 
 MOST_DRAWN = 240
 T = TypeVar("T")

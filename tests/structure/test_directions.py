@@ -54,7 +54,7 @@ CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advis
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
-    **dict.fromkeys(("launch", "store", "sources", "terminal"), {"model"}),
+    **{service: {"model"} for service in ("launch", "store", "sources", "terminal")},
     **dict.fromkeys(("findings", "charts"), GROUND),
     "conduct": {"model", "launch", "store"},
     **dict.fromkeys(CAPABILITIES, GROUND | SERVICES),

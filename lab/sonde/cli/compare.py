@@ -95,9 +95,9 @@ def _pieces(units: tuple[str, ...]) -> dict[str, float]:
 
 
 def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> Path:
+    from sonde.charts.study import write_study
     from sonde.cli.comparison_page import comparison_study
     from sonde.cli.present import write_with
-    from sonde.report import write_study
 
     return write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
 

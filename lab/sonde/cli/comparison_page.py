@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from sonde.charts.amount_bars import Amount, amount_bars
+from sonde.charts.change_bars import ChangeRow, change_bars
+from sonde.charts.heat import HeatMap, heat_map
+from sonde.charts.matrix import Field, matrix
+from sonde.charts.plot import table
+from sonde.charts.profile_chart import Overlay, profile_chart
+from sonde.charts.study import Section, Study
 from sonde.cli.comparison_words import change_words, percent, value_text
 from sonde.findings.nodes import node_rates, slow_words
-from sonde.report.amount_bars import Amount, amount_bars
-from sonde.report.change_bars import ChangeRow, change_bars
-from sonde.report.heat import HeatMap, heat_map
-from sonde.report.matrix import Field, matrix
-from sonde.report.plot import table
-from sonde.report.profile_chart import Overlay, profile_chart
-from sonde.report.study import Section, Study
 from sonde.stats.imbalance import blame_words
 from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median

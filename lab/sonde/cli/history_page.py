@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
+from sonde.charts.history_chart import History, Mark, Stretch, history_chart
+from sonde.charts.plot import table
+from sonde.charts.strip_chart import strip_chart
+from sonde.charts.study import Section, Study
 from sonde.cli.comparison_words import percent
 from sonde.cli.trend_words import change_size, name_of, promise, told, value_of
-from sonde.report.history_chart import History, Mark, Stretch, history_chart
-from sonde.report.plot import table
-from sonde.report.strip_chart import strip_chart
-from sonde.report.study import Section, Study
 from sonde.trends.changes import Change, Event
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey

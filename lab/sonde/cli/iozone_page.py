@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from sonde.charts.heat import HeatMap, heat_map
+from sonde.charts.plot import table
+from sonde.charts.study import Section, Study, write_study
 from sonde.experiments.iozone_plans import Cell
 from sonde.experiments.iozone_tables import COLUMNS
 from sonde.model.units import format_bytes, format_rate
-from sonde.report import Section, Study, write_study
-from sonde.report.heat import HeatMap, heat_map
-from sonde.report.plot import table
 
 Grid = Mapping[Cell, Mapping[str, float]]
 

@@ -96,9 +96,9 @@ def command(
 
 
 def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
+    from sonde.charts.study import write_study
     from sonde.cli.history_page import history_study
     from sonde.cli.present import write_with
-    from sonde.report import write_study
 
     return write_with(lambda: write_study(history_study(found, measure), output), output, quiet)
 

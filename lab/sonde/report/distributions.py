@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from sonde.charts.axes import Axis, Tick, amount_axis, count_axis, latency_axis
+from sonde.charts.plot import Chart, Panel, Tip, table
 from sonde.findings.members import SLOW, Member
 from sonde.model import quantities
 from sonde.model.lines import HistogramLine, Latency
 from sonde.model.record import PhaseRecord
 from sonde.model.visible import one_line
-from sonde.report.axes import Axis, Tick, amount_axis, count_axis, latency_axis
-from sonde.report.plot import Chart, Panel, Tip, table
 
 PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
 BINS_PER_DECADE = 20

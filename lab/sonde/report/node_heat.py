@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from sonde.charts.axes import time_axis
+from sonde.charts.heat import HeatMap, heat_map
 from sonde.findings.members import host_names
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
-from sonde.report.axes import time_axis
-from sonde.report.heat import HeatMap, heat_map
 from sonde.stats.bins import rebin
 
 _MOST_COLUMNS = 300

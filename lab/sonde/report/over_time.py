@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from sonde.charts.axes import Axis, amount_axis, members_axis, time_axis
+from sonde.charts.plot import WIDTH, Chart, Panel, Tip, fixed, table
 from sonde.findings.profile import Profile
 from sonde.findings.standing import Standing
 from sonde.findings.verdicts import Judged, Verdict, rate_words
@@ -14,8 +16,6 @@ from sonde.model import quantities
 from sonde.model.lines import Rates
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
-from sonde.report.axes import Axis, amount_axis, members_axis, time_axis
-from sonde.report.plot import WIDTH, Chart, Panel, Tip, fixed, table
 
 MOST_TIPS = 80
 # Quartiles and a median of fewer tasks only repeat the slowest and the fastest.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.report.strip_chart import periods, strip_chart
+from sonde.charts.strip_chart import periods, strip_chart
 from sonde.stats.density import log_density
 
 DAY = 86400.0

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from sonde.report.heat import MOST_ROWS, HeatMap, heat_map
+from sonde.charts.heat import MOST_ROWS, HeatMap, heat_map
 
 
 def picture(html: str) -> np.ndarray:

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from make_record import Scene, Work, steady, write_run
 
+from sonde.charts import axes
+from sonde.charts.plot import Panel
 from sonde.findings.movement import Movement, movement
 from sonde.findings.profile import profile_of
 from sonde.findings.standing import Standing
@@ -19,8 +21,6 @@ from sonde.findings.verdicts import judge
 from sonde.model import quantities
 from sonde.model.run import read_run
 from sonde.model.visible import block, one_line
-from sonde.report import axes
-from sonde.report.plot import Panel
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sonde.charts.plot import share
 from sonde.model.visible import one_line
-from sonde.report.plot import share
 
 
 @dataclass(frozen=True)

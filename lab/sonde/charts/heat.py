@@ -17,8 +17,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from sonde.charts.plot import share
 from sonde.model.visible import one_line
-from sonde.report.plot import share
 
 # Half as fast and twice as fast are the ends of the scale.
 _END = 0.5

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sonde.report.axes import Axis, Tick, amount_axis
-from sonde.report.plot import Chart, Panel
+from sonde.charts.axes import Axis, Tick, amount_axis
+from sonde.charts.plot import Chart, Panel
 from sonde.stats.bins import rebin
 
 _BINS = 100

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from sonde.charts.axes import Axis, amount_axis
+from sonde.charts.dates import date_axis, day
+from sonde.charts.plot import Chart, Panel, Tip, fixed, table
 from sonde.model import quantities
-from sonde.report.axes import Axis, amount_axis
-from sonde.report.dates import date_axis, day
-from sonde.report.plot import Chart, Panel, Tip, fixed, table
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
 _GRID = 2.0

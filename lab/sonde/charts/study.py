@@ -9,9 +9,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from sonde.charts.pages import lay_out
+from sonde.charts.writing import replace_file
 from sonde.model.errors import ReportError
-from sonde.report.layout import lay_out
-from sonde.report.writing import replace_file
 
 
 @dataclass(frozen=True)

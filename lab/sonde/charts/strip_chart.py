@@ -15,9 +15,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from sonde.charts.axes import Axis, Tick, amount_axis
+from sonde.charts.plot import Chart, Panel, Tip, fixed, table
 from sonde.model import quantities
-from sonde.report.axes import Axis, Tick, amount_axis
-from sonde.report.plot import Chart, Panel, Tip, fixed, table
 from sonde.stats.density import log_density
 from sonde.stats.spread import variation
 

@@ -10,24 +10,31 @@ from markupsafe import Markup
 
 from sonde.model.visible import one_line
 
+HOME = "sonde.charts"
 
-def lay_out(view: object, name: str = "report.html.j2") -> str:
-    """A page as one HTML document: `view` laid out by the template of that name."""
+
+def lay_out(view: object, name: str, owner: str = HOME) -> str:
+    """A page as one HTML document: `view` laid out by the template of that name, which the package `owner` keeps.
+
+    Templates that pages share, and the style sheet, are kept here.
+    """
     environment = Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
-        loader=FunctionLoader(_template),
+        loader=FunctionLoader(lambda wanted: _template(wanted, owner) or _template(wanted, HOME)),
         autoescape=True,
         finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = Markup(_template("style.css"))
+    style = Markup(_template("style.css", HOME))
     return environment.get_template(name).render(view=view, style=style)
 
 
-def _template(name: str) -> str:
-    return resources.files("sonde.report").joinpath("templates", name).read_text(encoding="utf-8")
+def _template(name: str, owner: str) -> str | None:
+    """The text of a template of that package; None when it has none of that name."""
+    file = resources.files(owner).joinpath("templates", name)
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def _visible(value: object) -> object:

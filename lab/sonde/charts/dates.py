@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from sonde.report.axes import Axis, Tick
+from sonde.charts.axes import Axis, Tick
 
 _DAY = 86400.0
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from sonde.charts.axes import Axis
 from sonde.model.visible import one_line
-from sonde.report.axes import Axis
 
 WIDTH = 1000.0
 # Height of a row of notes above a plot, CSS pixels.

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.conduct.run import Setup
 from sonde.experiments.check import Check, CheckResult, Watcher
 from sonde.experiments.check_plans import (
     GIB,
@@ -26,7 +27,6 @@ from sonde.experiments.check_plans import (
     file_calibration,
     parts,
 )
-from sonde.experiments.conduct import Setup
 from sonde.experiments.figures import (
     BURST,
     CACHE,

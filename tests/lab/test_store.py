@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from sonde.experiments.conduct import Setup, conduct
+from sonde.conduct.run import Setup, conduct
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError, UserError
 from sonde.model.lines import PhaseBegin, SeriesLine, TableLine

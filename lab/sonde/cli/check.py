@@ -14,8 +14,8 @@ from sonde.cli.live import Display, make_display
 from sonde.cli.options import archive_option, existing_directory, json_option, report_option
 from sonde.cli.present import make_report
 from sonde.cli.screen import messages, plain_table, print_json, results
+from sonde.conduct.run import Setup, failure
 from sonde.experiments.check import Check, CheckResult, Watcher
-from sonde.experiments.conduct import Setup, failure
 from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, INTERRUPTED

@@ -13,7 +13,7 @@ from sonde.cli.comparison_words import cell_name, percent, value_text
 from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, json_option, load_plan
 from sonde.cli.screen import messages, plain_table, print_json, results
-from sonde.experiments.conduct import Setup, conduct, failure
+from sonde.conduct.run import Setup, conduct, failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, FAILED, UserError

@@ -15,7 +15,7 @@ from sonde.cli.live import Display, make_display
 from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
 from sonde.cli.screen import messages
-from sonde.experiments.conduct import Setup, failure
+from sonde.conduct.run import Setup, failure
 from sonde.experiments.io500.conduct import Benchmark, Order, Outcome
 from sonde.experiments.io500.ini import DEFAULTS, Config, listing, read_ini
 from sonde.experiments.io500.kept import keep_result

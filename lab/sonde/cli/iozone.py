@@ -15,7 +15,7 @@ from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, launcher_options
 from sonde.cli.screen import messages
 from sonde.cli.tool_verb import SETTINGS
-from sonde.experiments.conduct import Result, Setup, conduct, failure
+from sonde.conduct.run import Result, Setup, conduct, failure
 from sonde.experiments.iozone_plans import Cell, plan_of
 from sonde.experiments.iozone_tables import heading, rates_of, table_heading, table_row, throughput
 from sonde.experiments.iozone_words import Settings, grid, read_words

@@ -16,7 +16,7 @@ import click
 from sonde.cli.live import make_display
 from sonde.cli.options import archive_option
 from sonde.cli.screen import messages
-from sonde.experiments.conduct import Setup, conduct, failure
+from sonde.conduct.run import Setup, conduct, failure
 from sonde.experiments.survey_echo import EchoSurvey
 from sonde.experiments.survey_plans import head, plan_of, results_of, tail
 from sonde.experiments.survey_words import Survey, read_survey

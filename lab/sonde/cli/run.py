@@ -23,7 +23,7 @@ from sonde.cli.options import (
 from sonde.cli.present import make_report
 from sonde.cli.run_tables import print_run
 from sonde.cli.screen import messages, print_json, results
-from sonde.experiments.conduct import Result, Setup, conduct, failure
+from sonde.conduct.run import Result, Setup, conduct, failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE

@@ -12,8 +12,8 @@ from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
 from sonde.cli.screen import messages
-from sonde.experiments.conduct import Setup
-from sonde.experiments.tool_line import ToolLine, ToolResult, conduct_line, plans_of
+from sonde.conduct.run import Setup
+from sonde.conduct.tool_line import ToolLine, ToolResult, conduct_line, plans_of
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, UserError

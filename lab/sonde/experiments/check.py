@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sonde.conduct.run import Observer, Result, Setup, conduct, failure
 from sonde.experiments.check_plans import (
     MIB,
     Machine,
@@ -19,7 +20,6 @@ from sonde.experiments.check_plans import (
     file_calibration,
     parts,
 )
-from sonde.experiments.conduct import Observer, Result, Setup, conduct, failure
 from sonde.experiments.figures import Figure, figures
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, MachineError, StoppedError, UserError
 from sonde.model.limits import COLD

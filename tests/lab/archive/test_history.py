@@ -11,7 +11,7 @@ from typing import Any
 import made
 import pytest
 
-from sonde.experiments.conduct import Setup, conduct
+from sonde.conduct.run import Setup, conduct
 from sonde.launch.engine import find_engine
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sonde
-from sonde.experiments.conduct import Observer, Result, Setup, failure
+from sonde.conduct.run import Observer, Result, Setup, failure
 from sonde.launch.engine import NAME as ENGINE_NAME
 from sonde.launch.engine import engine_error, last_sentence
 from sonde.launch.follow import Follower

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sonde.cli.live import Display, Follower, LiveDisplay, PlainDisplay, make_display
-from sonde.cli.phase_words import phase_words, preparation, rate_text
-from sonde.cli.spark import BLOCKS, PLAIN, sparkline
 from sonde.model.decode import parse_line
 from sonde.model.lines import Intervals, Line, Moved, Operations, PhaseEnd, Rate, Rates, Verified
 from sonde.model.plan import Plan
+from sonde.terminal.live import Display, Follower, LiveDisplay, PlainDisplay, make_display
+from sonde.terminal.phase_words import phase_words, preparation, rate_text
+from sonde.terminal.spark import BLOCKS, PLAIN, sparkline
 
 PLAN = Plan.from_document(
     {
@@ -155,7 +155,7 @@ def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     display = PlainDisplay(Console(file=file, width=100))
     clock = [0.0]
-    monkeypatch.setattr("sonde.cli.live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("sonde.terminal.live.time.monotonic", lambda: clock[0])
     display.begin("A plan", 1, 3, PLAN)
     for step, (kind, line) in enumerate(lines(RUN, BEGIN, *(progress(10.0 * i) for i in range(10)), END)):
         clock[0] = step

@@ -9,13 +9,13 @@ import click
 
 from sonde.cli.comparison_words import cell_name, value_text
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import plain_table, print_json, results
 from sonde.model.errors import UserError
 from sonde.stats.spread import variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 from sonde.store.tags import change_tags
+from sonde.terminal.screen import plain_table, print_json, results
 from sonde.trends.comparison import median
 from sonde.trends.sides import BASELINE, cells, find_side
 from sonde.trends.threshold import LEAST, limit_of

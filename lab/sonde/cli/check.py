@@ -10,10 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sonde.cli.live import Display, make_display
 from sonde.cli.options import archive_option, existing_directory, json_option, report_option
 from sonde.cli.present import make_report
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.check import Check, CheckResult, Watcher
 from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
@@ -24,6 +22,8 @@ from sonde.model.units import format_latency, format_ops, format_rate, format_wa
 from sonde.store.archive import Archive
 from sonde.store.durable import write_json
 from sonde.store.shards import REPORTS
+from sonde.terminal.live import Display, make_display
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 # From this width on latencies have a column of their own.
 _ROOMY = 120

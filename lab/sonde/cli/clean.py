@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.cli.options import existing_directory, json_option
-from sonde.cli.screen import messages, print_json, results
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError
 from sonde.model.units import format_bytes
+from sonde.terminal.screen import messages, print_json, results
 
 
 @click.command("clean")

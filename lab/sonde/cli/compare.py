@@ -11,10 +11,10 @@ import click
 
 from sonde.cli.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
+from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
 from sonde.trends.environment import Difference, differences
 from sonde.trends.sides import find_side

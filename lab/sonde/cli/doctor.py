@@ -9,10 +9,10 @@ import click
 from rich.text import Text
 
 from sonde.cli.options import archive_option, existing_directory, json_option
-from sonde.cli.screen import plain_table, print_json, results
 from sonde.launch.health import NO, PARTLY, YES, facts
 from sonde.model.errors import DONE, ENVIRONMENT
 from sonde.store.archive import Archive
+from sonde.terminal.screen import plain_table, print_json, results
 
 _MARK = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import archive_option
-from sonde.cli.screen import messages, results
 from sonde.cli.selecting import chosen_runs, open_catalog, selection_options, steps
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.packing import SUFFIXES, is_pack, pack
 from sonde.store.selection import Selection
+from sonde.terminal.screen import messages, results
 
 _TABLES = (".csv", ".json", ".parquet")
 

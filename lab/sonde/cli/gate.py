@@ -10,15 +10,15 @@ from typing import Any
 import click
 
 from sonde.cli.comparison_words import cell_name, percent, value_text
-from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, json_option, load_plan
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.conduct.run import Setup, conduct, failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.store.archive import PLAN, Archive
 from sonde.store.summary import Summary, read_summary
+from sonde.terminal.live import make_display
+from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.sides import BASELINE, Side, find_side
 from sonde.trends.threshold import IN_A_ROW, Judged, judge
 

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import click
 
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import messages, print_json, results
 from sonde.cli.selecting import steps
 from sonde.model.errors import UserError
 from sonde.model.imported import ImportedRun
@@ -28,6 +27,7 @@ from sonde.store.imports import add_imported
 from sonde.store.packing import Brought, copy_runs, is_pack, unpack
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
+from sonde.terminal.screen import messages, print_json, results
 
 _SAID = 10
 

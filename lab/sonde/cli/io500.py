@@ -11,10 +11,8 @@ import click
 
 import sonde
 from sonde.cli.io500_page import by_sonde
-from sonde.cli.live import Display, make_display
 from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
-from sonde.cli.screen import messages
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.io500.conduct import Benchmark, Order, Outcome
 from sonde.experiments.io500.ini import DEFAULTS, Config, listing, read_ini
@@ -29,6 +27,8 @@ from sonde.model.lines import Line
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive, new_id
 from sonde.store.shards import REPORTS
+from sonde.terminal.live import Display, make_display
+from sonde.terminal.screen import messages
 
 # A run of a few seconds: every phase, little data.
 _SHORT = {

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from sonde.advise.buffers import params_from_ffio, params_from_trace
-from sonde.cli.screen import messages
 from sonde.launch.preload import check_program, check_settings, environment, find_library
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
+from sonde.terminal.screen import messages
 
 EVERYTHING = "*"
 CHOSEN_WHILE_IT_RUNS = "*:auto"

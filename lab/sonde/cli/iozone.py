@@ -11,9 +11,7 @@ import click
 
 import sonde
 from sonde.cli.iozone_page import write_grid
-from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, launcher_options
-from sonde.cli.screen import messages
 from sonde.cli.tool_verb import SETTINGS
 from sonde.conduct.run import Result, Setup, conduct, failure
 from sonde.experiments.iozone_plans import Cell, plan_of
@@ -23,6 +21,8 @@ from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, UserError
 from sonde.store.archive import Archive, new_id
+from sonde.terminal.live import make_display
+from sonde.terminal.screen import messages
 
 
 @click.command("iozone", context_settings=SETTINGS)

@@ -11,14 +11,14 @@ import click
 from rich.text import Text
 
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.phase_words import rate_text
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.cli.selecting import open_catalog, selection_options, steps
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
 from sonde.store.durable import read_json
 from sonde.store.selection import Selection
 from sonde.store.summary import NAME as SUMMARY
+from sonde.terminal.phase_words import rate_text
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _STYLE = {"done": "green", "interrupted": "yellow"}
 _USUAL = 100

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.live import make_display
 from sonde.cli.options import archive_option
-from sonde.cli.screen import messages
 from sonde.conduct.run import Setup, conduct, failure
 from sonde.experiments.survey_echo import EchoSurvey
 from sonde.experiments.survey_plans import head, plan_of, results_of, tail
@@ -23,6 +21,8 @@ from sonde.experiments.survey_words import Survey, read_survey
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, MachineError, UserError
 from sonde.store.archive import Archive, new_id
+from sonde.terminal.live import make_display
+from sonde.terminal.screen import messages
 
 
 @click.command("obdfilter-survey")

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.cli.options import json_option, load_plan, plan_options, spread, task_options
-from sonde.cli.phase_words import preparation
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.launch.engine import Engine, find_engine
 from sonde.model.errors import BAD_INPUT, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
 from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
+from sonde.terminal.phase_words import preparation
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 
 @click.command("plan")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sonde.cli.screen import messages
 from sonde.model.errors import MachineError, ReportError, UserError
+from sonde.terminal.screen import messages
 
 
 def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path | None:

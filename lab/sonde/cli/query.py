@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.cli.selecting import open_catalog, selection_options
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _COMPLAINTS = 10
 

@@ -9,10 +9,10 @@ import click
 
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.present import write
-from sonde.cli.screen import print_json, results
 from sonde.store.archive import REPORT, Archive
 from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
+from sonde.terminal.screen import print_json, results
 
 
 @click.command("report")

@@ -8,11 +8,11 @@ import sys
 import click
 
 from sonde.cli.options import archive_option
-from sonde.cli.screen import messages, results
 from sonde.cli.selecting import chosen_runs, selection_options, steps
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
+from sonde.terminal.screen import messages, results
 
 _NAMED = 10
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from sonde.cli.live import make_display
 from sonde.cli.options import (
     archive_option,
     json_option,
@@ -21,14 +20,15 @@ from sonde.cli.options import (
     task_options,
 )
 from sonde.cli.present import make_report
-from sonde.cli.run_tables import print_run
-from sonde.cli.screen import messages, print_json, results
 from sonde.conduct.run import Result, Setup, conduct, failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE
 from sonde.store.archive import Archive
 from sonde.store.summary import NAME as SUMMARY
+from sonde.terminal.live import make_display
+from sonde.terminal.run_tables import print_run
+from sonde.terminal.screen import messages, print_json, results
 
 
 @click.command("run")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sonde.cli.screen import messages
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import STATUSES, VERDICTS, Selection, moment
+from sonde.terminal.screen import messages
 
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog

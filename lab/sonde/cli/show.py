@@ -9,11 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.imported_tables import print_imported
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.run_tables import print_run
-from sonde.cli.screen import print_json, results
-from sonde.cli.trace_tables import print_trace, trace_document
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
 from sonde.model.trace import is_trace, read_trace
@@ -21,6 +17,10 @@ from sonde.store.archive import RECORD, Archive
 from sonde.store.durable import read_json
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import read_tags
+from sonde.terminal.imported_tables import print_imported
+from sonde.terminal.run_tables import print_run
+from sonde.terminal.screen import print_json, results
+from sonde.terminal.trace_tables import print_trace, trace_document
 
 
 @click.command("show")

@@ -8,11 +8,11 @@ from collections import Counter
 import click
 
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import plain_table, print_json, results
 from sonde.cli.selecting import chosen_runs, is_open, open_catalog, selection_options, steps
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.tags import change_tags, check_tag, read_tags
+from sonde.terminal.screen import plain_table, print_json, results
 
 
 @click.command("tag")

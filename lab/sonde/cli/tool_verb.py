@@ -8,10 +8,8 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.live import make_display
 from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
-from sonde.cli.screen import messages
 from sonde.conduct.run import Setup
 from sonde.conduct.tool_line import ToolLine, ToolResult, conduct_line, plans_of
 from sonde.launch.engine import find_engine
@@ -19,6 +17,8 @@ from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
+from sonde.terminal.live import make_display
+from sonde.terminal.screen import messages
 
 SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 

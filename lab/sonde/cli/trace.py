@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import json_option
-from sonde.cli.screen import messages, print_json, results
-from sonde.cli.trace_tables import print_trace, trace_document
 from sonde.launch.preload import check_program, environment, find_library
 from sonde.model.errors import MachineError
 from sonde.model.trace import is_trace, read_trace
+from sonde.terminal.screen import messages, print_json, results
+from sonde.terminal.trace_tables import print_trace, trace_document
 
 
 @click.command("trace", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

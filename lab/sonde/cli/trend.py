@@ -11,12 +11,12 @@ import click
 
 from sonde.cli.comparison_words import change_words
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.screen import messages, plain_table, print_json, results
 from sonde.cli.selecting import selection_options, steps
 from sonde.cli.trend_words import change_size, name_of, promise, told, value_of
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
+from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, Event
 from sonde.trends.lanes import Settings
 from sonde.trends.series import moment

@@ -15,11 +15,11 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from sonde.cli.phase_words import phase_words, preparation, rate_text, rate_words
-from sonde.cli.spark import BLOCKS, PLAIN, sparkline
 from sonde.model.lines import End, ErrorLine, Line, NodeLine, PhaseBegin, PhaseEnd, Progress, RunLine
 from sonde.model.plan import Plan
 from sonde.model.units import format_wait, parse_duration
+from sonde.terminal.phase_words import phase_words, preparation, rate_text, rate_words
+from sonde.terminal.spark import BLOCKS, PLAIN, sparkline
 
 # The view is drawn as often as the engine reports, not more: it shares the cores with what is measured.
 _PER_SECOND = 4

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.screen import plain_table
 from sonde.model.trace import Moves, Trace, TracedFile
 from sonde.model.units import format_bytes, format_seconds
+from sonde.terminal.screen import plain_table
 
 _MOST_FILES = 20
 

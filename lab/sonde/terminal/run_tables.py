@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.phase_words import phase_words
-from sonde.cli.screen import plain_table
 from sonde.model.errors import sentence
 from sonde.model.lines import Finding, PhaseEnd, Rate
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
+from sonde.terminal.phase_words import phase_words
+from sonde.terminal.screen import plain_table
 
 _RATES = (
     ("total", "total", "all bytes / first open to last close"),

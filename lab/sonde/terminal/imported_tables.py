@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from sonde.cli.screen import plain_table
 from sonde.model.units import format_bytes, format_ops, format_rate, format_seconds
+from sonde.terminal.screen import plain_table
 
 
 def print_imported(console: Console, folder: Path, document: Mapping[str, Any]) -> None:

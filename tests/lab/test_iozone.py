@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.experiments import iozone_tables
-from sonde.experiments.iozone_plans import Cell, plan_of
-from sonde.experiments.iozone_words import Settings, grid, read_words
+from sonde.dialects.iozone import tables as iozone_tables
+from sonde.dialects.iozone.plans import Cell, plan_of
+from sonde.dialects.iozone.words import Settings, grid, read_words
 from sonde.model.errors import UserError
 from sonde.model.lines import Intervals, PhaseBegin, PhaseEnd, TableLine
 from sonde.model.record import PhaseRecord

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.experiments.survey_echo import EchoSurvey
-from sonde.experiments.survey_plans import Figure, head, plan_of, samples_of, tail
-from sonde.experiments.survey_words import Point, Survey, read_survey
+from sonde.dialects.survey.echo import EchoSurvey
+from sonde.dialects.survey.plans import Figure, head, plan_of, samples_of, tail
+from sonde.dialects.survey.words import Point, Survey, read_survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
 

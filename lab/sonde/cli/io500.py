@@ -10,15 +10,15 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.io500_page import by_sonde
 from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
 from sonde.cli.present import make_report
 from sonde.conduct.run import Setup, failure
-from sonde.experiments.io500.conduct import Benchmark, Order, Outcome
-from sonde.experiments.io500.ini import DEFAULTS, Config, listing, read_ini
-from sonde.experiments.io500.kept import keep_result
-from sonde.experiments.io500.verify import verify
-from sonde.experiments.io500.words import places_of
+from sonde.dialects.io500.conduct import Benchmark, Order, Outcome
+from sonde.dialects.io500.ini import DEFAULTS, Config, listing, read_ini
+from sonde.dialects.io500.kept import keep_result
+from sonde.dialects.io500.page import by_sonde
+from sonde.dialects.io500.verify import verify
+from sonde.dialects.io500.words import places_of
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.launch.started import started_by

@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.iozone_page import write_grid
 from sonde.cli.options import archive_option, launcher_options
 from sonde.cli.tool_verb import SETTINGS
 from sonde.conduct.run import Result, Setup, conduct, failure
-from sonde.experiments.iozone_plans import Cell, plan_of
-from sonde.experiments.iozone_tables import heading, rates_of, table_heading, table_row, throughput
-from sonde.experiments.iozone_words import Settings, grid, read_words
+from sonde.dialects.iozone.page import write_grid
+from sonde.dialects.iozone.plans import Cell, plan_of
+from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput
+from sonde.dialects.iozone.words import Settings, grid, read_words
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, UserError

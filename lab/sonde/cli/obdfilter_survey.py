@@ -15,9 +15,9 @@ import click
 
 from sonde.cli.options import archive_option
 from sonde.conduct.run import Setup, conduct, failure
-from sonde.experiments.survey_echo import EchoSurvey
-from sonde.experiments.survey_plans import head, plan_of, results_of, tail
-from sonde.experiments.survey_words import Survey, read_survey
+from sonde.dialects.survey.echo import EchoSurvey
+from sonde.dialects.survey.plans import head, plan_of, results_of, tail
+from sonde.dialects.survey.words import Survey, read_survey
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, MachineError, UserError
 from sonde.store.archive import Archive, new_id

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.experiments.io500.hashes import seed_of
-from sonde.experiments.io500.ini import DEFAULTS, listing, parse_ini, read_ini
-from sonde.experiments.io500.keys import SECTIONS
+from sonde.dialects.io500.hashes import seed_of
+from sonde.dialects.io500.ini import DEFAULTS, listing, parse_ini, read_ini
+from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sonde.experiments.io500.figures import Figures
-from sonde.experiments.io500.ini import DEFAULTS, read_ini
-from sonde.experiments.io500.phases import ALL, Phase
-from sonde.experiments.io500.rules import Rules
-from sonde.experiments.io500.score import hash_of_score, score_of
-from sonde.experiments.io500.verify import verify
+from sonde.dialects.io500.figures import Figures
+from sonde.dialects.io500.ini import DEFAULTS, read_ini
+from sonde.dialects.io500.phases import ALL, Phase
+from sonde.dialects.io500.rules import Rules
+from sonde.dialects.io500.score import hash_of_score, score_of
+from sonde.dialects.io500.verify import verify
 from sonde.model.errors import UserError
 
 DATA = Path(__file__).resolve().parents[2] / "data"

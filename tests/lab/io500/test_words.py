@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.experiments.io500.ini import read_ini
-from sonde.experiments.io500.phases import ALL, phases_of
-from sonde.experiments.io500.words import places_of, runs, words_of
+from sonde.dialects.io500.ini import read_ini
+from sonde.dialects.io500.phases import ALL, phases_of
+from sonde.dialects.io500.words import places_of, runs, words_of
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 # ini file, result.txt of IO500 isc26_v2, time stamp, extended mode

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.experiments.iozone_words import KIB, Settings
+from sonde.dialects.iozone.words import KIB, Settings
 from sonde.model.plan import Plan
 
 # Test of -i -> its phases: name as in the importer of IOzone's results, operation, order of the accesses.

@@ -12,14 +12,14 @@ from typing import Protocol
 
 from sonde.conduct.run import Result, Setup, conduct
 from sonde.conduct.tool_line import ToolLine, conduct_line, plans_of
-from sonde.experiments.io500 import data, search
-from sonde.experiments.io500.figures import Figures, find_figures, find_table, ior_figures, mdtest_figures
-from sonde.experiments.io500.ini import Config, listing
-from sonde.experiments.io500.paper import Paper, now
-from sonde.experiments.io500.phases import Phase, phases_of
-from sonde.experiments.io500.rules import Rules
-from sonde.experiments.io500.score import Score, hash_of_score, score_of
-from sonde.experiments.io500.words import Places, limits_files, runs, words_of
+from sonde.dialects.io500 import data, search
+from sonde.dialects.io500.figures import Figures, find_figures, find_table, ior_figures, mdtest_figures
+from sonde.dialects.io500.ini import Config, listing
+from sonde.dialects.io500.paper import Paper, now
+from sonde.dialects.io500.phases import Phase, phases_of
+from sonde.dialects.io500.rules import Rules
+from sonde.dialects.io500.score import Score, hash_of_score, score_of
+from sonde.dialects.io500.words import Places, limits_files, runs, words_of
 from sonde.model.errors import DONE, INTERRUPTED, MISMATCH, StoppedError, UserError
 from sonde.model.lines import Line
 from sonde.model.plan import Plan

@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from sonde.experiments.io500.words import Places
+from sonde.dialects.io500.words import Places
 from sonde.model.errors import MachineError, UserError
 
 _MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it

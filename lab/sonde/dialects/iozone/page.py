@@ -11,8 +11,8 @@ import numpy as np
 from sonde.charts.heat import HeatMap, heat_map
 from sonde.charts.plot import table
 from sonde.charts.study import Section, Study, write_study
-from sonde.experiments.iozone_plans import Cell
-from sonde.experiments.iozone_tables import COLUMNS
+from sonde.dialects.iozone.plans import Cell
+from sonde.dialects.iozone.tables import COLUMNS
 from sonde.model.units import format_bytes, format_rate
 
 Grid = Mapping[Cell, Mapping[str, float]]

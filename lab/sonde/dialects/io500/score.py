@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sonde.experiments.io500.hashes import hash_of_pairs
-from sonde.experiments.io500.phases import Group, Phase
+from sonde.dialects.io500.hashes import hash_of_pairs
+from sonde.dialects.io500.phases import Group, Phase
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sonde.experiments.io500.figures import Figures
-from sonde.experiments.io500.phases import Phase
-from sonde.experiments.io500.words import FIND_NAME, FIND_SIZE, Places
+from sonde.dialects.io500.figures import Figures
+from sonde.dialects.io500.phases import Phase
+from sonde.dialects.io500.words import FIND_NAME, FIND_SIZE, Places
 from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.experiments.io500.figures import Figures
-from sonde.experiments.io500.ini import Config
-from sonde.experiments.io500.phases import Phase
-from sonde.experiments.io500.words import limits_files, stonewall
+from sonde.dialects.io500.figures import Figures
+from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.phases import Phase
+from sonde.dialects.io500.words import limits_files, stonewall
 
 
 class Rules:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sonde.experiments.io500.conduct import Row
-from sonde.experiments.io500.figures import GIB, ours_of
+from sonde.dialects.io500.conduct import Row
+from sonde.dialects.io500.figures import GIB, ours_of
 from sonde.model.units import format_latency
 
 _HEAD = """

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.experiments.io500.hashes import hash_of_pairs
-from sonde.experiments.io500.ini import Config
-from sonde.experiments.io500.phases import ALL, Group
+from sonde.dialects.io500.hashes import hash_of_pairs
+from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.phases import ALL, Group
 from sonde.model.errors import MachineError, UserError
 
 _PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sonde.experiments.survey_plans import Figure
-from sonde.experiments.survey_words import Point, Survey
+from sonde.dialects.survey.plans import Figure
+from sonde.dialects.survey.words import Point, Survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
 
 PAGE_KIB = 4

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from sonde.experiments.io500.phases import Group, Phase
-from sonde.experiments.io500.score import Score
+from sonde.dialects.io500.phases import Group, Phase
+from sonde.dialects.io500.score import Score
 from sonde.model.errors import MachineError
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.experiments.io500.hashes import hash_of_pairs
-from sonde.experiments.io500.keys import SECTIONS, Key, Kind, Section
+from sonde.dialects.io500.hashes import hash_of_pairs
+from sonde.dialects.io500.keys import SECTIONS, Key, Kind, Section
 from sonde.model.errors import MachineError, UserError, suggestion
 
 _LARGEST = 1 << 20

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sonde.experiments.iozone_plans import Cell
-from sonde.experiments.iozone_words import KIB, Settings
+from sonde.dialects.iozone.plans import Cell
+from sonde.dialects.iozone.words import KIB, Settings
 from sonde.model.record import PhaseRecord, RecordReader
 
 # Column of the table -> phases that fill it. The order and the names are IOzone's.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.experiments.io500.hashes import seed_of
-from sonde.experiments.io500.ini import Config
-from sonde.experiments.io500.phases import Phase
+from sonde.dialects.io500.hashes import seed_of
+from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.phases import Phase
 
 FIND_SIZE = 3901  # bytes of a file of mdtest-hard
 FIND_NAME = "*01*"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.experiments.survey_words import Point, Survey
+from sonde.dialects.survey.words import Point, Survey
 from sonde.model.lines import SeriesLine
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader

@@ -16,18 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.conduct.run import Setup
-from sonde.experiments.check import Check, CheckResult, Watcher
-from sonde.experiments.check_plans import (
-    GIB,
-    MIB,
-    Machine,
-    Speed,
-    calibration,
-    expected_seconds,
-    file_calibration,
-    parts,
-)
-from sonde.experiments.figures import (
+from sonde.experiments.check.check import Check, CheckResult, Watcher
+from sonde.experiments.check.figures import (
     BURST,
     CACHE,
     FAILED,
@@ -41,6 +31,16 @@ from sonde.experiments.figures import (
     judge,
     movement,
     rows,
+)
+from sonde.experiments.check.plans import (
+    GIB,
+    MIB,
+    Machine,
+    Speed,
+    calibration,
+    expected_seconds,
+    file_calibration,
+    parts,
 )
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError

@@ -13,8 +13,8 @@ from rich.text import Text
 from sonde.cli.options import archive_option, existing_directory, json_option, report_option
 from sonde.cli.present import make_report
 from sonde.conduct.run import Setup, failure
-from sonde.experiments.check import Check, CheckResult, Watcher
-from sonde.experiments.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
+from sonde.experiments.check.check import Check, CheckResult, Watcher
+from sonde.experiments.check.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, INTERRUPTED
 from sonde.model.plan import Plan

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import Observer, Result, Setup, conduct, failure
-from sonde.experiments.check_plans import (
+from sonde.experiments.check.figures import Figure, figures
+from sonde.experiments.check.plans import (
     MIB,
     Machine,
     Part,
@@ -20,7 +21,6 @@ from sonde.experiments.check_plans import (
     file_calibration,
     parts,
 )
-from sonde.experiments.figures import Figure, figures
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, MachineError, StoppedError, UserError
 from sonde.model.limits import COLD
 from sonde.model.plan import Plan

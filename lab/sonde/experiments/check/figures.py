@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sonde.experiments.check_plans import QUEUE_DEPTH, Machine
+from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
 from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import Latency, PhaseEnd, Rate, SeriesLine
 from sonde.model.record import PhaseRecord, RecordReader

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.comparison_words import cell_name, value_text
 from sonde.cli.options import archive_option, json_option
 from sonde.model.errors import UserError
 from sonde.stats.spread import variation
@@ -17,6 +16,7 @@ from sonde.store.selection import Selection
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import plain_table, print_json, results
 from sonde.trends.comparison import median
+from sonde.trends.comparison_words import cell_name, value_text
 from sonde.trends.sides import BASELINE, cells, find_side
 from sonde.trends.threshold import LEAST, limit_of
 

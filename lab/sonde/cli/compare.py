@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from sonde.cli.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
+from sonde.trends.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
 from sonde.trends.environment import Difference, differences
 from sonde.trends.sides import find_side
 
@@ -96,8 +96,8 @@ def _pieces(units: tuple[str, ...]) -> dict[str, float]:
 
 def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study
-    from sonde.cli.comparison_page import comparison_study
     from sonde.cli.present import write_with
+    from sonde.trends.comparison_page import comparison_study
 
     return write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
 

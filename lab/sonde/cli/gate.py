@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from sonde.cli.comparison_words import cell_name, percent, value_text
 from sonde.cli.options import archive_option, json_option, load_plan
 from sonde.conduct.run import Setup, conduct, failure
 from sonde.launch.engine import find_engine
@@ -19,6 +18,7 @@ from sonde.store.archive import PLAN, Archive
 from sonde.store.summary import Summary, read_summary
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.trends.comparison_words import cell_name, percent, value_text
 from sonde.trends.sides import BASELINE, Side, find_side
 from sonde.trends.threshold import IN_A_ROW, Judged, judge
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import click
 
-from sonde.cli.comparison_words import change_words
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.selecting import selection_options, steps
-from sonde.cli.trend_words import change_size, name_of, promise, told, value_of
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, Event
+from sonde.trends.comparison_words import change_words
 from sonde.trends.lanes import Settings
 from sonde.trends.series import moment
 from sonde.trends.survey import SHORTEST, Standing, Survey, survey
+from sonde.trends.words import change_size, name_of, promise, told, value_of
 
 
 @click.command("trend")
@@ -97,8 +97,8 @@ def command(
 
 def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study
-    from sonde.cli.history_page import history_study
     from sonde.cli.present import write_with
+    from sonde.trends.history_page import history_study
 
     return write_with(lambda: write_study(history_study(found, measure), output), output, quiet)
 

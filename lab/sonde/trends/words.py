@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sonde.cli.comparison_words import percent, value_text
 from sonde.trends.changes import Change
+from sonde.trends.comparison_words import percent, value_text
 from sonde.trends.series import Series
 from sonde.trends.survey import Survey
 

@@ -15,11 +15,11 @@ from sonde.charts.matrix import Field, matrix
 from sonde.charts.plot import table
 from sonde.charts.profile_chart import Overlay, profile_chart
 from sonde.charts.study import Section, Study
-from sonde.cli.comparison_words import change_words, percent, value_text
 from sonde.findings.nodes import node_rates, slow_words
 from sonde.stats.imbalance import blame_words
 from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median
+from sonde.trends.comparison_words import change_words, percent, value_text
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
 from sonde.trends.environment import Difference
 from sonde.trends.sides import Side

@@ -12,11 +12,11 @@ from sonde.charts.history_chart import History, Mark, Stretch, history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import strip_chart
 from sonde.charts.study import Section, Study
-from sonde.cli.comparison_words import percent
-from sonde.cli.trend_words import change_size, name_of, promise, told, value_of
 from sonde.trends.changes import Change, Event
+from sonde.trends.comparison_words import percent
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey
+from sonde.trends.words import change_size, name_of, promise, told, value_of
 
 # Series with a picture; of more than these, those without a change are only in the table.
 _MOST_PICTURES = 60

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What will be wanted next, and whether buffering pays at all. Nothing is read ahead before a stream has shown itself,
 // and nothing is kept up that did not help: a wrong guess costs a whole page.
-#include "buffer/inside.hpp"
+
+#include "buffer/ahead.hpp"
 
 #include <algorithm>
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/workers.hpp"
 
 namespace sonde::buffer {
 
@@ -40,22 +44,22 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
     page->ahead = true;
     page->want_begin = begin;
     page->want_end = end;
-    ++file.queued;
+    ++file.held.queued;
     ++file.statistics.ahead_started;
     return true;
 }
 
 /// How fast the kernel's cache is says nothing where we go around it.
 bool goes_around(const File& file) noexcept {
-    return file.direct >= 0 || file.direct_out >= 0;
+    return file.ends.direct >= 0 || file.ends.direct_out >= 0;
 }
 
 bool is_fast(const File& file) noexcept {
-    return file.best_rate > speed_of_memory && !file.rule->eager && !goes_around(file);
+    return file.payoff.best_rate > speed_of_memory && !file.rule->eager && !goes_around(file);
 }
 
 bool quick_calls(const File& file) noexcept {
-    return file.small_call_ns != 0 && file.small_call_ns < call_of_memory_ns && !file.rule->eager;
+    return file.payoff.small_call_ns != 0 && file.payoff.small_call_ns < call_of_memory_ns && !file.rule->eager;
 }
 
 }  // namespace
@@ -64,15 +68,16 @@ namespace {
 
 /// The best of late: one that was interrupted says nothing about storage.
 void note_rate(File& file, std::uint64_t bytes_per_us) noexcept {
-    file.best_rate -= file.best_rate / 16;
-    file.best_rate = std::max(file.best_rate, bytes_per_us);
+    file.payoff.best_rate -= file.payoff.best_rate / 16;
+    file.payoff.best_rate = std::max(file.payoff.best_rate, bytes_per_us);
 }
 
 }  // namespace
 
 void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
     if (bytes < most_of_a_small_call) {
-        file.small_call_ns = file.small_call_ns == 0 ? ns : file.small_call_ns - file.small_call_ns / 8 + ns / 8;
+        file.payoff.small_call_ns =
+            file.payoff.small_call_ns == 0 ? ns : file.payoff.small_call_ns - file.payoff.small_call_ns / 8 + ns / 8;
     }
     if (bytes >= least_measured) {
         note_rate(file, bytes * 1000 / (ns + 1));
@@ -86,20 +91,20 @@ void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept {
 }
 
 Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
-    Move move = follow(stream, begin, end, file.page_size);
+    Move move = follow(stream, begin, end, file.held.page_size);
     if (file.watching) [[unlikely]] {
         move.straight = true;
         move.local = false;
     } else if (file.rule->eager) {
         move.local = true;
-        move.reach = file.page_size;
+        move.reach = file.held.page_size;
     } else if (is_fast(file)) {
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
-    } else if (file.probes < most_probes && !goes_around(file) && end - begin >= large_in_memory) {
+    } else if (file.payoff.probes < most_probes && !goes_around(file) && end - begin >= large_in_memory) {
         // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
-        ++file.probes;
+        ++file.payoff.probes;
         move.straight = true;
         move.local = false;
     }
@@ -143,46 +148,47 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
     if (quick_calls(file)) {
         return false;  // the page would gain little, and the first one that is written starts threads
     }
-    File::Ghost& ghost = file.ghosts[static_cast<std::uint64_t>(index) % std::size(file.ghosts)];
+    Payoff::Ghost& ghost = file.payoff.ghosts[static_cast<std::uint64_t>(index) % std::size(file.payoff.ghosts)];
     if (ghost.index != index) {
         ghost = {index, 1};
         return false;
     }
-    if (++ghost.touches < touches_of_a_guess || file.guesses <= 0) {
+    if (++ghost.touches < touches_of_a_guess || file.payoff.guesses <= 0) {
         return false;
     }
-    --file.guesses;
+    --file.payoff.guesses;
     ghost.touches = 0;
     return true;
 }
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
-    const std::uint32_t most = std::min(file.prefetch, file.page_limit > 1 ? file.page_limit - 1 : 0);
-    if (most == 0 || file.watching || file.queued >= most || is_fast(file) || state.settings->limits.workers() == 0) {
+    const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
+    if (most == 0 || file.watching || file.held.queued >= most || is_fast(file) ||
+        state.settings->limits.workers() == 0) {
         return;
     }
-    if (file.ahead_off > 0) {
-        --file.ahead_off;
+    if (file.payoff.ahead_off > 0) {
+        --file.payoff.ahead_off;
         return;
     }
-    const std::int64_t size = file.page_size;
+    const std::int64_t size = file.held.page_size;
     const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream || move.dense;
     bool queued = false;
-    if (steady && move.reach >= file.page_size / 4) {
+    if (steady && move.reach >= file.held.page_size / 4) {
         const std::int64_t direction = move.backward ? -1 : 1;
         const std::int64_t from = (move.backward ? begin : end - 1) / size;
-        for (std::int64_t k = 1; k <= most && file.queued < most; ++k) {
+        for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
             const std::int64_t index = from + direction * k;
             if (index < 0 || index * size >= file.size) {
                 break;
             }
-            if (find_page(file, index) == nullptr && !queue_page(file, index, 0, file.page_size)) {
+            if (find_page(file, index) == nullptr && !queue_page(file, index, 0, file.held.page_size)) {
                 break;
             }
             queued = true;
         }
     } else if (stream.strides >= strides_of_a_stream && !move.local) {
-        for (std::int64_t k = 1; k <= most && file.queued < most; ++k) {
+        for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
             const std::int64_t place = begin + stream.step * k;
             const std::int64_t index = place / size;
             const std::int64_t inside = place % size;
@@ -207,7 +213,7 @@ void used_ahead(File& file, Page& page) noexcept {
     if (page.ahead) {
         page.ahead = false;
         ++file.statistics.ahead_used;
-        file.guesses = std::min(file.guesses + 1, 16);
+        file.payoff.guesses = std::min(file.payoff.guesses + 1, 16);
     }
 }
 
@@ -215,7 +221,7 @@ void wasted_ahead(File& file) noexcept {
     Statistics& counted = file.statistics;
     ++counted.ahead_unused;
     if (counted.ahead_started >= 8 && counted.ahead_unused * 4 > counted.ahead_started * most_unused_quarters) {
-        file.ahead_off = pause_calls;
+        file.payoff.ahead_off = pause_calls;
     }
 }
 
@@ -223,27 +229,27 @@ bool count_call(File& file, bool hit) noexcept {
     if (file.watching) [[unlikely]] {
         return false;
     }
-    file.window_hits += hit ? 1 : 0;
-    const std::uint32_t calls = file.dormant_calls == 0 ? window : window_after_sleep;
-    if (++file.window_calls < calls) {
+    file.payoff.window_hits += hit ? 1 : 0;
+    const std::uint32_t calls = file.payoff.dormant_calls == 0 ? window : window_after_sleep;
+    if (++file.payoff.window_calls < calls) {
         return false;
     }
     const std::uint32_t least_hits = calls / (quick_calls(file) ? calls_a_hit_in_memory : calls_a_hit);
-    const bool pays = file.window_hits >= least_hits || file.rule->eager;
-    file.guesses = std::min(file.guesses + (file.window_hits * 2 > calls ? 4 : 0), 16);
-    file.window_calls = file.window_hits = 0;
+    const bool pays = file.payoff.window_hits >= least_hits || file.rule->eager;
+    file.payoff.guesses = std::min(file.payoff.guesses + (file.payoff.window_hits * 2 > calls ? 4 : 0), 16);
+    file.payoff.window_calls = file.payoff.window_hits = 0;
     if (pays) {
-        file.dormant_calls = 0;
+        file.payoff.dormant_calls = 0;
         return false;
     }
-    file.dormant_calls = longer_sleep(file);
+    file.payoff.dormant_calls = longer_sleep(file);
     ++file.statistics.dormant;
-    file.guesses = 1;
+    file.payoff.guesses = 1;
     return true;
 }
 
 std::uint32_t longer_sleep(const File& file) noexcept {
-    return std::min(file.dormant_calls == 0 ? 4 * window : file.dormant_calls * 2, longest_sleep);
+    return std::min(file.payoff.dormant_calls == 0 ? 4 * window : file.payoff.dormant_calls * 2, longest_sleep);
 }
 
 }  // namespace sonde::buffer

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "buffer/below.hpp"
 
-#include "buffer/inside.hpp"
+#include "buffer/ahead.hpp"
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
 #include "system/clock.hpp"
 
 #include <algorithm>
@@ -16,48 +21,48 @@ constexpr std::uint64_t retry_ns = 1'000'000'000;
 }  // namespace
 
 bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
-    const std::int64_t start = page.index * file.page_size;
+    const std::int64_t start = page.index * file.held.page_size;
     const std::int64_t left = file.size - start;
     end = left < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(left, 0)) : end;
     if (begin >= end) {
         return false;
     }
     if (page.busy == Busy::Queued) {
-        --file.queued;
+        --file.held.queued;
     }
     page.busy = Busy::Loading;
-    ++file.in_flight;
+    ++file.turns.in_flight;
     file_ = &file;
     page_ = &page;
     writes_ = false;
     start_ = start;
     begin_ = place_ = part_.end = begin;
     end_ = end;
-    align_ = file.direct_align;
-    page_size_ = file.page_size;
-    fd_ = file.reader;
-    direct_ = page.valid.empty() ? file.direct : -1;
+    align_ = file.ends.direct_align;
+    page_size_ = file.held.page_size;
+    fd_ = file.ends.reader;
+    direct_ = page.valid.empty() ? file.ends.direct : -1;
     return true;
 }
 
 void Job::begin_write(File& file) noexcept {
-    Page& page = *file.dirty_first;
+    Page& page = *file.dirty.first;
     forget_dirty(file, page);
     ranges_ = page.dirty;
     page.dirty.clear();
     page.busy = Busy::Writing;
     page.full = false;
-    file.writing = true;
-    ++file.in_flight;
+    file.turns.writing = true;
+    ++file.turns.in_flight;
     file_ = &file;
     page_ = &page;
     writes_ = true;
-    start_ = page.index * file.page_size;
-    align_ = file.direct_align;
-    page_size_ = file.page_size;
-    fd_ = file.writer;
-    appends_ = file.appends;
-    direct_ = appends_ ? -1 : file.direct_out;
+    start_ = page.index * file.held.page_size;
+    align_ = file.ends.direct_align;
+    page_size_ = file.held.page_size;
+    fd_ = file.ends.writer;
+    appends_ = file.appended.all;
+    direct_ = appends_ ? -1 : file.ends.direct_out;
 }
 
 bool Job::next_part() noexcept {
@@ -133,7 +138,7 @@ int Job::finish(std::uint64_t spent_ns) noexcept {
     counted.below_bytes += bytes_;
     counted.below_ns += spent_ns;
     page_->busy = Busy::No;
-    --file.in_flight;
+    --file.turns.in_flight;
     const int error = writes_ ? finish_write() : finish_load();
     file.changed.tell();
     return error;
@@ -153,7 +158,7 @@ int Job::finish_load() noexcept {
 
 int Job::finish_write() noexcept {
     File& file = *file_;
-    file.writing = false;
+    file.turns.writing = false;
     if (appends_ && bytes_ > 0) {
         note_landed(file, bytes_, size_below_);
     }
@@ -164,7 +169,7 @@ int Job::finish_write() noexcept {
         }
         note_still_dirty(file, *page_);
         keep_error(file, -error_);
-        file.retry_after_ns = system::now_ns() + retry_ns;
+        file.errors.retry_after_ns = system::now_ns() + retry_ns;
     }
     return error_;
 }

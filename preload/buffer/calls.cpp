@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, writing and seeking: who is let in, what is left to the kernel, what is counted.
-#include "buffer/inside.hpp"
+
+#include "buffer/calls.hpp"
 
 #include <unistd.h>
 #include <algorithm>
 #include <climits>
+#include "buffer/ahead.hpp"
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/node_locks.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+#include "buffer/transfer.hpp"
+#include "buffer/watching.hpp"
 
 namespace sonde::buffer {
 
@@ -36,9 +46,6 @@ bool let_in(Call& call) noexcept {
         }
         const Mode mode = file->mode.load(std::memory_order_acquire);
         if (mode == Mode::Through) {
-            if (call.writes && state.ended.load(std::memory_order_relaxed)) {
-                ++state.late_writes;
-            }
             return false;
         }
         if (mode == Mode::Asleep) {
@@ -74,7 +81,8 @@ bool let_in(Call& call) noexcept {
         call.file = file;
         call.description = description;
         File& held = *file;
-        if (held.gate || (call.moves && call.description->offset_busy) || (call.writes && held.writer_turn)) {
+        if (held.turns.gate || (call.moves && call.description->offset_busy) ||
+            (call.writes && held.turns.writer_turn)) {
             wait_for_change(held);
             held.lock.unlock();
             continue;
@@ -88,21 +96,21 @@ bool let_in(Call& call) noexcept {
             held.lock.unlock();
             continue;
         }
-        ++held.running;
+        ++held.turns.running;
         call.description->offset_busy |= call.moves;
-        held.writer_turn |= call.writes;
+        held.turns.writer_turn |= call.writes;
         return true;
     }
 }
 
 void leave(Call& call) noexcept {
     File& file = *call.file;
-    --file.running;
+    --file.turns.running;
     if (call.moves) {
         call.description->offset_busy = false;
     }
     if (call.writes) {
-        file.writer_turn = false;
+        file.turns.writer_turn = false;
     }
     file.changed.tell();
 }
@@ -136,11 +144,11 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
     if (file.watching && file.watch.calls() >= calls_of_a_watch) [[unlikely]] {
         end_watch(file);
     }
-    if (file.window_calls % calls_between_looks == 0) {
+    if (file.payoff.window_calls % calls_between_looks == 0) {
         yield_to_others(file);
     }
     if (sleep) {
-        sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
+        sleep_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
     }
     file.lock.unlock();
     return {true, nullptr, total};
@@ -213,7 +221,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
             }
         }
         file.statistics.read.hits += hit ? 1 : 0;
-        sleep = count_call(file, hit || bytes >= file.page_size);
+        sleep = count_call(file, hit || bytes >= file.held.page_size);
     }
     return finish(call, start, total, sleep);
 }
@@ -264,7 +272,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
         }
     }
     file.statistics.write.hits += hit ? 1 : 0;
-    const bool sleep = count_call(file, hit || bytes >= file.page_size);
+    const bool sleep = count_call(file, hit || bytes >= file.held.page_size);
     return finish(call, start, total, sleep);
 }
 

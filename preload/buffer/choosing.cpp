@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/choosing.hpp"
 
-#include "buffer/inside.hpp"
-
 #include <algorithm>
 
 namespace sonde::buffer {
@@ -11,11 +9,10 @@ namespace {
 
 // The same numbers as in lab/sonde/advise/buffers.py.
 constexpr std::uint64_t small = 1U << 20U;
-constexpr std::uint64_t smallest_page = 1U << 20U, largest_page = 1U << 24U;
+constexpr std::uint64_t largest_page = 1U << 24U;
 constexpr std::uint64_t records_of_a_page = 64;
 constexpr std::int64_t short_distance = 65536;
-constexpr std::uint32_t few_pages = 4, many_pages = 16, pages_ahead = 2;
-static_assert(many_pages <= 16, "make_buckets() makes 16 at least");
+constexpr std::uint32_t few_pages = 4, pages_ahead = 2;
 
 /// Calls that follow others at a distance which is short and comes often: a quarter of all calls have it.
 std::uint64_t at_short_distances(const Watch& watch) noexcept {
@@ -72,77 +69,6 @@ Choice choose(const Watch& watch, std::uint64_t block) noexcept {
         choice.ahead = watch.read.calls > 0 && reads_on ? pages_ahead : 0;
     }
     return choice;
-}
-
-namespace {
-
-/// What was chosen for files by their names: one that is opened again, or made anew, need not be watched again. (Inodes
-/// would not do: the next file may have that of one which is gone.) A place is overwritten by whoever comes later.
-struct Remembered {
-    std::uint64_t name = 0;
-    Choice choice;
-};
-constinit Remembered remembered[256];
-constinit system::Lock remembering;
-
-std::uint64_t hash_of(const char* path) noexcept {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (; *path != 0; ++path) {
-        hash = (hash ^ static_cast<unsigned char>(*path)) * 0x100000001B3ULL;
-    }
-    return hash;
-}
-
-Remembered& place_of(std::uint64_t name) noexcept {
-    return remembered[(name >> 32U) % std::size(remembered)];
-}
-
-void take(File& file, const Choice& choice) noexcept {
-    file.choice = choice;
-    if (choice.pays) {
-        file.watching = false;
-        file.page_size = choice.page_size;
-        file.page_limit = choice.pages;  // there are buckets for the most that can be chosen
-        file.prefetch = choice.ahead;
-    }
-}
-
-}  // namespace
-
-void begin_watch(File& file) noexcept {
-    file.watching = true;
-    file.page_size = smallest_page;
-    file.page_limit = many_pages;
-    const std::uint64_t name = hash_of(file.path);
-    system::Hold hold(remembering);
-    const Remembered& place = place_of(name);
-    if (place.name == name && place.choice.pays) {
-        take(file, place.choice);
-    }
-}
-
-void end_watch(File& file) noexcept {
-    close_gate(file);  // no call may be under way while the size of pages changes
-    Choice choice;
-    if (file.watching && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        choice = choose(file.watch, file.block);
-        take(file, choice);
-        file.watch = {};
-    }
-    open_gate(file);
-    if (choice.pays) {
-        const std::uint64_t name = hash_of(file.path);
-        system::Hold hold(remembering);
-        place_of(name) = {name, choice};
-        file.dormant_calls = 0;
-    } else if (choice.why != nullptr) {
-        file.dormant_calls = longer_sleep(file);
-        sleep_for(file, static_cast<std::int32_t>(file.dormant_calls));
-    }
-}
-
-void choosing_after_fork() noexcept {
-    remembering.reset();
 }
 
 }  // namespace sonde::buffer

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a descriptor: opened, duplicated, closed.
-#include "buffer/inside.hpp"
+#include "buffer/descriptors.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/node_locks.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -39,7 +47,7 @@ int open_direct(int fd, int access) noexcept {
 }
 
 bool sole_writer(const File& file, const Description& description) noexcept {
-    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
+    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
         if (one != &description && one->writes) {
             return false;
         }
@@ -64,7 +72,7 @@ void find_other_descriptor(Description& description) noexcept {
 }
 
 void remove_description(File& file, Description& description) noexcept {
-    Description** at = &file.descriptions;
+    Description** at = &file.ends.descriptions;
     while (*at != &description) {
         at = &(*at)->next;
     }
@@ -83,7 +91,7 @@ bool flags_allow(int flags, const settings::Rule& rule) noexcept {
 
 /// Some append and some do not: what is held then has no one place in the file.
 bool mixes(const File& file, int flags) noexcept {
-    for (const Description* one = file.descriptions; one != nullptr; one = one->next) {
+    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
         if (one->writes && (flags & O_ACCMODE) != O_RDONLY && one->appends != appends_with(flags)) {
             return true;
         }
@@ -115,7 +123,7 @@ void forget_stale(int fd) noexcept {
         find_other_descriptor(*description);
     }
     choose_descriptors(*file);
-    if (file->descriptions == nullptr) {
+    if (file->ends.descriptions == nullptr) {
         unmake_file(*file);
     } else {
         file->lock.unlock();
@@ -140,22 +148,22 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
     made.writes = (flags & O_ACCMODE) != O_RDONLY;
     made.appends = appends_with(flags);
     made.offset_busy = false;
-    if (made.appends && !file.appends && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        file.landed = size_below(fd);
-        file.size = std::max(file.size, file.landed);
+    if (made.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        file.appended.landed = size_below(fd);
+        file.size = std::max(file.size, file.appended.landed);
     }
-    made.error_seen = file.error_count;
+    made.error_seen = file.errors.count;
     made.stream = {};
-    made.next = file.descriptions;
-    file.descriptions = &made;
+    made.next = file.ends.descriptions;
+    file.ends.descriptions = &made;
     made.file.store(&file, std::memory_order_release);
     choose_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
-            file.direct_align = 4096;
-            file.direct = file.direct < 0 && made.reads ? open_direct(fd, O_RDONLY) : file.direct;
-            file.direct_out =
-                file.direct_out < 0 && made.writes && !made.appends ? open_direct(fd, O_WRONLY) : file.direct_out;
+            file.ends.direct_align = 4096;
+            file.ends.direct = file.ends.direct < 0 && made.reads ? open_direct(fd, O_RDONLY) : file.ends.direct;
+            file.ends.direct_out = file.ends.direct_out < 0 && made.writes && !made.appends ? open_direct(fd, O_WRONLY)
+                                                                                            : file.ends.direct_out;
         }
         file.write_through = made.writes ? space_is_low(file) : file.write_through;
     }
@@ -200,7 +208,7 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
         through_for_good(*file, "open for writing with O_APPEND and without");
     }
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, writes || file->writer >= 0)) {
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, writes || file->ends.writer >= 0)) {
         through_for_good(*file, "another process on this node uses it too");
     }
     if (made != nullptr) {
@@ -216,7 +224,7 @@ namespace {
 void hand_over_last(File& file, Description& description, int fd, bool last) noexcept {
     close_gate(file);
     flush_file(file);
-    if (last && description.writes && file.dirty_first != nullptr && sole_writer(file, description)) {
+    if (last && description.writes && file.dirty.first != nullptr && sole_writer(file, description)) {
         drop_all(file);  // storage refused it, the program is told, and nobody can write it any more
         struct stat now {};
         file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
@@ -274,7 +282,7 @@ int detach(int fd) noexcept {
     }
     choose_descriptors(*file);
     file->changed.tell();
-    if (file->descriptions == nullptr) {
+    if (file->ends.descriptions == nullptr) {
         end_file(*file, fd);
     } else {
         file->lock.unlock();
@@ -308,6 +316,14 @@ void let_go(int fd, const char* reason) noexcept {
     }
     Description* description = nullptr;
     if (File* file = locked_file(fd, description)) {
+        through_for_good(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept {
+    const system::Critical critical;
+    if (File* file = find_file(device, inode)) {
         through_for_good(*file, reason);
         file->lock.unlock();
     }

@@ -77,60 +77,53 @@ enum class Mode : std::uint8_t {
     Through,  ///< the same for good
 };
 
-struct File {
-    File* next_free = nullptr;
-    File* in_bucket = nullptr;
-    std::uint32_t generation = 0;  ///< lives of this object that are over
-    system::Lock lock;
-    system::Event changed;
-    std::atomic<Mode> mode{Mode::Gone};
-    std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
-    std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
-    dev_t device = 0;
-    ino_t inode = 0;
+/// The descriptors by which a file is reached.
+struct Ends {
     Description* descriptions = nullptr;
     int reader = -1, writer = -1;      ///< descriptors of the program to use
     int direct = -1, direct_out = -1;  ///< ours with O_DIRECT, for reading and for writing
-    std::uint32_t direct_align = 0;
+    std::uint32_t direct_align = 0;    ///< bytes
+};
 
-    std::int64_t size = 0;    ///< as the program must see it
-    std::int64_t landed = 0;  ///< with `appends`: the size that the kernel's file must have
-    std::uint32_t page_size = 0;
-    std::uint32_t page_limit = 0;
-    std::uint32_t prefetch = 0;  ///< pages read ahead
-    std::uint32_t pages = 0;
+/// The pages of a file, and how many of what size there may be.
+struct Held {
+    std::uint32_t page_size = 0;  ///< bytes
+    std::uint32_t limit = 0;      ///< pages
+    std::uint32_t prefetch = 0;   ///< pages read ahead
+    std::uint32_t count = 0;
+    std::uint32_t queued = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;
     Page** buckets = nullptr;
     Page *newest = nullptr, *oldest = nullptr;
-    Page *dirty_first = nullptr, *dirty_last = nullptr;
-    std::uint32_t dirty_pages = 0;
-    std::uint32_t queued = 0;  ///< pages to be read ahead
+};
 
+/// The dirty pages, in the order in which they became dirty.
+struct Dirty {
+    Page *first = nullptr, *last = nullptr;
+    std::uint32_t pages = 0;
+};
+
+/// Who is at work on a file, and who must wait.
+struct Turns {
     int running = 0;
     int in_flight = 0;  ///< calls below that hold the lock not
     int around = 0;     ///< calls that must see the file as it is
     bool gate = false;
-    bool writing = false;              ///< one write below at a time: what the program wrote first arrives first
-    bool writer_turn = false;          ///< one write of the program at a time, as in the kernel
-    bool write_through = false;        ///< space is low: errors must be seen at once
-    std::atomic<bool> dormant{false};  ///< asleep because it did not pay
-    /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
-    /// list of the old one is on none, also one that waits for reuse.
-    std::uint32_t on_list_of = 0;
-    bool locked = false;     ///< the program has taken a POSIX lock
-    bool inherited = false;  ///< open before the program began: not worth a word
-    bool appends = false;    ///< all who write it append (append=own)
-    bool grew = false;       ///< somebody else has written where only we should append
-    bool watching = false;   ///< nothing is kept: its settings are not chosen yet (auto)
-    bool lazy = false;       ///< closed; pages kept for the next open
+    bool writing = false;      ///< one write below at a time: what the program wrote first arrives first
+    bool writer_turn = false;  ///< one write of the program at a time, as in the kernel
+};
 
-    int error = 0;
-    std::uint32_t error_count = 0;
+/// What storage refused.
+struct Errors {
+    int last = 0;             ///< errno
+    std::uint32_t count = 0;  ///< so far: each description has seen some of them
     std::uint64_t retry_after_ns = 0;
-    std::uint64_t accepted_since_check = 0;
+};
 
-    // Does it pay? Counted over windows; see ahead.cpp.
-    std::uint32_t window_calls = 0, window_hits = 0, dormant_calls = 0;
+/// Does it pay? Counted over windows; see ahead.cpp.
+struct Payoff {
+    std::uint32_t window_calls = 0, window_hits = 0;
+    std::uint32_t dormant_calls = 0;  ///< of the last sleep
     std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
     std::uint64_t small_call_ns = 0;  ///< of small transfers lately
     std::uint32_t probes = 0;         ///< large calls that went straight to see how fast storage is
@@ -141,12 +134,56 @@ struct File {
         std::uint32_t touches = 0;
     };
     Ghost ghosts[128];
+};
 
-    std::int64_t lazy_mtime_ns = 0, lazy_ctime_ns = 0;
-    settings::Rule* rule = nullptr;
-    Watch watch;
-    Choice choice;            ///< the last one
+/// A file that only we append to (append=own).
+struct Appended {
+    bool all = false;         ///< all who write it append
+    bool grew = false;        ///< somebody else has written where only we should append
+    std::int64_t landed = 0;  ///< the size that the kernel's file must have
+};
+
+/// Pages kept for the next open (lazyclose).
+struct Lazy {
+    bool closed = false;
+    std::int64_t mtime_ns = 0, ctime_ns = 0;
+};
+
+struct File {
+    File* next_free = nullptr;
+    File* in_bucket = nullptr;
+    std::uint32_t generation = 0;  ///< lives of this object that are over
+    system::Lock lock;
+    system::Event changed;
+    std::atomic<Mode> mode{Mode::Gone};
+    std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
+    std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
+    std::atomic<bool> dormant{false};           ///< asleep because it did not pay
+    /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
+    /// list of the old one is on none, also one that waits for reuse.
+    std::uint32_t on_list_of = 0;
+
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::int64_t size = 0;    ///< as the program must see it
     std::uint64_t block = 0;  ///< what the file system calls its best transfer, bytes
+    Ends ends;
+    Held held;
+    Dirty dirty;
+    Turns turns;
+    Errors errors;
+    Payoff payoff;
+    Appended appended;
+    Lazy lazy;
+    std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
+    bool write_through = false;              ///< space is low: errors must be seen at once
+    bool locked = false;                     ///< the program has taken a POSIX lock
+    bool inherited = false;                  ///< open before the program began: not worth a word
+
+    settings::Rule* rule = nullptr;
+    bool watching = false;  ///< nothing is kept: its settings are not chosen yet (auto)
+    Watch watch;
+    Choice choice;  ///< the last one
     Statistics statistics;
     std::uint64_t opened_ns = 0;
     const char* why_through = nullptr;  ///< for the report

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and descriptions: who is known, from open() to close(), and the states between buffered and let go.
-#include "buffer/inside.hpp"
+// The files that are known: made by the first open, unmade after the last close.
+#include "buffer/files.hpp"
+
+#include "buffer/node_locks.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/report.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+#include "buffer/table.hpp"
+#include "buffer/watching.hpp"
 #include "settings/glob.hpp"
 #include "system/clock.hpp"
 #include "system/text.hpp"
@@ -12,15 +20,6 @@
 #include <algorithm>
 
 namespace sonde::buffer {
-
-constinit State state;
-constinit std::atomic<Description*>* table = nullptr;
-constinit std::atomic<int> highest{0};
-
-namespace {
-constexpr unsigned private_count = 4096;
-constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
-}  // namespace
 
 namespace {
 
@@ -70,9 +69,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
     file->inode = got.st_ino;
     file->size = got.st_size;
     file->rule = &rule;
-    file->page_size = rule.size;
-    file->page_limit = rule.count;
-    file->prefetch = rule.prefetch;
+    file->held.page_size = rule.size;
+    file->held.limit = rule.count;
+    file->held.prefetch = rule.prefetch;
     file->block = static_cast<std::uint64_t>(got.st_blksize);
     if (!make_buckets(*file)) {
         file->lock.unlock();
@@ -103,14 +102,14 @@ void unmake_file(File& file) noexcept {
     }
     *at = file.in_bucket;
     state.files_known.fetch_sub(1, std::memory_order_relaxed);
-    if (file.grew && file.why_through == nullptr) {
+    if (file.appended.grew && file.why_through == nullptr) {
         file.why_through = why_grown;
     }
     report_file(file);
     disclaim(file);
     drop_all(file);
     free_buckets(file);
-    for (const int one : {file.direct, file.direct_out}) {
+    for (const int one : {file.ends.direct, file.ends.direct_out}) {
         if (one >= 0) {
             note_private(one, false);
             raw::call(SYS_close, one);
@@ -119,27 +118,20 @@ void unmake_file(File& file) noexcept {
     file.mode.store(Mode::Gone, std::memory_order_relaxed);
     file.device = 0;
     file.inode = 0;
-    file.descriptions = nullptr;
-    file.reader = file.writer = file.direct = file.direct_out = -1;
-    file.direct_align = 0;
-    file.locked = file.inherited = file.writing = file.writer_turn = file.write_through = file.lazy = file.gate = false;
-    file.dormant = file.appends = file.grew = file.watching = false;
+    file.ends = {};
+    file.turns = {};
+    file.errors = {};
+    file.payoff = {};
+    file.appended = {};
+    file.lazy = {};
+    file.locked = file.inherited = file.write_through = file.watching = false;
+    file.dormant = false;
     file.watch = {};
     file.choice = {};
-    file.error = 0;
-    file.error_count = 0;
-    file.retry_after_ns = file.accepted_since_check = 0;
-    file.window_calls = file.window_hits = file.dormant_calls = file.ahead_off = 0;
-    file.guesses = 4;
-    file.best_rate = file.small_call_ns = 0;
-    file.probes = 0;
-    for (File::Ghost& ghost : file.ghosts) {
-        ghost = {};
-    }
+    file.accepted_since_check = 0;
     file.statistics = {};
     file.why_through = nullptr;
     file.rule = nullptr;
-    file.around = 0;
     ++file.generation;
     file.lock.unlock();
     state.file_slab.give(&file);
@@ -149,8 +141,8 @@ namespace {
 
 /// Pages of a file that was closed lazily are good only when nobody has changed it since.
 void reopen_lazy(File& file, const struct stat& got) noexcept {
-    file.lazy = false;
-    if (nanoseconds(got.st_mtim) != file.lazy_mtime_ns || nanoseconds(got.st_ctim) != file.lazy_ctime_ns ||
+    file.lazy.closed = false;
+    if (nanoseconds(got.st_mtim) != file.lazy.mtime_ns || nanoseconds(got.st_ctim) != file.lazy.ctime_ns ||
         got.st_size != file.size) {
         drop_all(file);
     }
@@ -162,12 +154,12 @@ void reopen_lazy(File& file, const struct stat& got) noexcept {
 bool keep_for_reopening(File& file, int fd) noexcept {
     struct stat got {};
     if (!file.rule->lazy_close || file.mode.load(std::memory_order_relaxed) != Mode::Active || !status(fd, got) ||
-        got.st_nlink == 0 || file.dirty_first != nullptr) {
+        got.st_nlink == 0 || file.dirty.first != nullptr) {
         return false;
     }
-    file.lazy = true;
-    file.lazy_mtime_ns = nanoseconds(got.st_mtim);
-    file.lazy_ctime_ns = nanoseconds(got.st_ctim);
+    file.lazy.closed = true;
+    file.lazy.mtime_ns = nanoseconds(got.st_mtim);
+    file.lazy.ctime_ns = nanoseconds(got.st_ctim);
     report_file(file);
     file.statistics = {};
     return true;
@@ -176,33 +168,12 @@ bool keep_for_reopening(File& file, int fd) noexcept {
 File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path) noexcept {
     File* file = known(got.st_dev, got.st_ino);
     if (file != nullptr) {
-        if (file->lazy) {
+        if (file->lazy.closed) {
             reopen_lazy(*file, got);
         }
         return file;
     }
     return rule != nullptr && file_system_allows(fd) ? make_file(got, *rule, path) : nullptr;
-}
-
-bool is_private(int fd) noexcept {
-    const auto at = static_cast<unsigned>(fd);
-    return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
-}
-
-void note_private(int fd, bool open) noexcept {
-    const auto at = static_cast<unsigned>(fd);
-    if (at < private_count) {
-        const std::uint64_t bit = 1ULL << (at % 64);
-        open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
-    }
-}
-
-bool any() noexcept {
-    return state.files_known.load(std::memory_order_relaxed) != 0;
-}
-
-int highest_descriptor() noexcept {
-    return highest.load(std::memory_order_relaxed);
 }
 
 File* locked_file(int fd, Description*& description) noexcept {
@@ -230,15 +201,15 @@ File* find_file(dev_t device, ino_t inode) noexcept {
 }
 
 void choose_descriptors(File& file) noexcept {
-    file.reader = file.writer = -1;
-    file.appends = false;
-    for (Description* one = file.descriptions; one != nullptr; one = one->next) {
+    file.ends.reader = file.ends.writer = -1;
+    file.appended.all = false;
+    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
         if (one->reads) {
-            file.reader = one->fd;
+            file.ends.reader = one->fd;
         }
         if (one->writes) {
-            file.writer = one->fd;
-            file.appends |= one->appends;
+            file.ends.writer = one->fd;
+            file.appended.all |= one->appends;
         }
     }
 }
@@ -250,21 +221,13 @@ std::int64_t size_below(int fd) noexcept {
 
 void refresh_size(File& file) noexcept {
     struct stat got {};
-    if (file.descriptions == nullptr || !status(file.descriptions->fd, got)) {
+    if (file.ends.descriptions == nullptr || !status(file.ends.descriptions->fd, got)) {
         return;
     }
-    if (file.appends) {
-        file.grew |= file.in_flight == 0 && got.st_size != file.landed;
+    if (file.appended.all) {
+        file.appended.grew |= file.turns.in_flight == 0 && got.st_size != file.appended.landed;
     } else if (got.st_size > file.size) {
         file.size = got.st_size;
-    }
-}
-
-void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept {
-    const system::Critical critical;
-    if (File* file = find_file(device, inode)) {
-        through_for_good(*file, reason);
-        file->lock.unlock();
     }
 }
 

@@ -2,7 +2,10 @@
 // Who else on this node uses a file. Each process that buffers a file holds a lock on two bytes of one small file in
 // memory: the kernel gives it back however the process ends. Byte 2h is held by those who buffer (shared by readers,
 // alone by a writer); byte 2h + 1 by those who came later and could not, as a sign for the others to stop.
-#include "buffer/inside.hpp"
+#include "buffer/node_locks.hpp"
+
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -73,6 +76,12 @@ void disclaim(const File& file) noexcept {
 bool visited(const File& file) noexcept {
     struct flock64 answer {};
     return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + 1, answer) && answer.l_type != F_UNLCK;
+}
+
+void yield_to_others(File& file) noexcept {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active && visited(file)) {
+        through_for_good(file, "another process on this node uses it too");
+    }
 }
 
 /// The locks belong to the parent's open file, and stay its own; the child opens one for itself.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of a file: finding, taking, giving back, filling.
-#include "buffer/below.hpp"
-#include "buffer/inside.hpp"
+
+#include "buffer/pages.hpp"
 
 #include <iterator>
+#include "buffer/ahead.hpp"
+#include "buffer/below.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/state.hpp"
 
 namespace sonde::buffer {
 
@@ -52,19 +57,19 @@ void give_buffer(char* data, std::size_t bytes) noexcept {
 }
 
 Page** bucket(File& file, std::int64_t index) noexcept {
-    return &file.buckets[static_cast<std::uint64_t>(index) & file.bucket_mask];
+    return &file.held.buckets[static_cast<std::uint64_t>(index) & file.held.bucket_mask];
 }
 
 void unlink_use(File& file, Page& page) noexcept {
-    (page.newer != nullptr ? page.newer->older : file.newest) = page.older;
-    (page.older != nullptr ? page.older->newer : file.oldest) = page.newer;
+    (page.newer != nullptr ? page.newer->older : file.held.newest) = page.older;
+    (page.older != nullptr ? page.older->newer : file.held.oldest) = page.newer;
     page.newer = page.older = nullptr;
 }
 
 void link_newest(File& file, Page& page) noexcept {
-    page.older = file.newest;
-    (file.newest != nullptr ? file.newest->newer : file.oldest) = &page;
-    file.newest = &page;
+    page.older = file.held.newest;
+    (file.held.newest != nullptr ? file.held.newest->newer : file.held.oldest) = &page;
+    file.held.newest = &page;
 }
 
 void leave_bucket(File& file, Page& page) noexcept {
@@ -83,7 +88,7 @@ void enter(File& file, Page& page, std::int64_t index) noexcept {
 }
 
 bool memory_for(File& file) noexcept {
-    const std::uint64_t bytes = file.page_size;
+    const std::uint64_t bytes = file.held.page_size;
     if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
         state.memory_most.load(std::memory_order_relaxed)) {
         state.memory_used.fetch_sub(bytes, std::memory_order_relaxed);
@@ -93,32 +98,32 @@ bool memory_for(File& file) noexcept {
 }
 
 Page* fresh_page(File& file) noexcept {
-    if (file.pages >= file.page_limit || !memory_for(file)) {
+    if (file.held.count >= file.held.limit || !memory_for(file)) {
         return nullptr;
     }
     Page* page = state.page_slab.take();
-    char* data = page != nullptr ? take_buffer(file.page_size) : nullptr;
+    char* data = page != nullptr ? take_buffer(file.held.page_size) : nullptr;
     if (data == nullptr) {
         if (page != nullptr) {
             state.page_slab.give(page);
         }
-        state.memory_used.fetch_sub(file.page_size, std::memory_order_relaxed);
+        state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
         return nullptr;
     }
     page->data = data;
-    ++file.pages;
+    ++file.held.count;
     return page;
 }
 
 /// The clean page that was not used for longest; nullptr when all are dirty or busy.
 Page* victim(File& file) noexcept {
-    for (Page* page = file.oldest; page != nullptr; page = page->newer) {
+    for (Page* page = file.held.oldest; page != nullptr; page = page->newer) {
         if (!page->is_dirty && page->busy == Busy::No) {
             return page;
         }
     }
     // What is only planned gives way to what is needed now.
-    for (Page* page = file.oldest; page != nullptr && file.queued > 0; page = page->newer) {
+    for (Page* page = file.held.oldest; page != nullptr && file.held.queued > 0; page = page->newer) {
         if (page->busy == Busy::Queued) {
             return page;
         }
@@ -132,7 +137,7 @@ void forget(File& file, Page& page) noexcept {
         wasted_ahead(file);
     }
     if (page.busy == Busy::Queued) {
-        --file.queued;
+        --file.held.queued;
     }
     page.busy = Busy::No;
     page.full = false;
@@ -148,26 +153,26 @@ void pages_after_fork() noexcept {
 
 bool make_buckets(File& file) noexcept {
     std::uint32_t buckets = 16;  // no less: as many pages may be chosen later (choosing.cpp)
-    while (buckets < file.page_limit && buckets < (1U << 20U)) {
+    while (buckets < file.held.limit && buckets < (1U << 20U)) {
         buckets *= 2;
     }
-    file.buckets = static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
-    file.bucket_mask = buckets - 1;
-    return file.buckets != nullptr;
+    file.held.buckets = static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.held.bucket_mask = buckets - 1;
+    return file.held.buckets != nullptr;
 }
 
 void free_buckets(File& file) noexcept {
-    if (file.buckets != nullptr) {
-        system::unmap_bytes(file.buckets, (file.bucket_mask + 1ULL) * sizeof(Page*));
-        file.buckets = nullptr;
+    if (file.held.buckets != nullptr) {
+        system::unmap_bytes(file.held.buckets, (file.held.bucket_mask + 1ULL) * sizeof(Page*));
+        file.held.buckets = nullptr;
     }
 }
 
 Page* find_page(File& file, std::int64_t index) noexcept {
-    if (file.newest != nullptr && file.newest->index == index) {
-        return file.newest;
+    if (file.held.newest != nullptr && file.held.newest->index == index) {
+        return file.held.newest;
     }
-    Page* page = file.buckets != nullptr ? *bucket(file, index) : nullptr;
+    Page* page = file.held.buckets != nullptr ? *bucket(file, index) : nullptr;
     while (page != nullptr && page->index != index) {
         page = page->in_bucket;
     }
@@ -175,7 +180,7 @@ Page* find_page(File& file, std::int64_t index) noexcept {
 }
 
 void touch(File& file, Page& page) noexcept {
-    if (file.newest != &page) {
+    if (file.held.newest != &page) {
         unlink_use(file, page);
         link_newest(file, page);
     }
@@ -196,11 +201,11 @@ Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexc
         enter(file, *page, index);
         return page;
     }
-    if (!may_wait || file.pages == 0) {
+    if (!may_wait || file.held.count == 0) {
         return nullptr;
     }
     again = true;
-    if (file.dirty_first != nullptr && !file.writing) {
+    if (file.dirty.first != nullptr && !file.turns.writing) {
         if (write_oldest(file, true) != 0) {
             again = false;  // it stays dirty; whoever asked must do without a page
         }
@@ -217,26 +222,16 @@ void drop_page(File& file, Page& page) noexcept {
     forget(file, page);
     leave_bucket(file, page);
     unlink_use(file, page);
-    give_buffer(page.data, file.page_size);
+    give_buffer(page.data, file.held.page_size);
     page.data = nullptr;
-    state.memory_used.fetch_sub(file.page_size, std::memory_order_relaxed);
-    --file.pages;
+    state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
+    --file.held.count;
     state.page_slab.give(&page);
 }
 
-void drop_clean(File& file) noexcept {
-    for (Page* page = file.oldest; page != nullptr;) {
-        Page* next = page->newer;
-        if (!page->is_dirty && (page->busy == Busy::No || page->busy == Busy::Queued)) {
-            drop_page(file, *page);
-        }
-        page = next;
-    }
-}
-
 void drop_all(File& file) noexcept {
-    while (file.oldest != nullptr) {
-        drop_page(file, *file.oldest);
+    while (file.held.oldest != nullptr) {
+        drop_page(file, *file.held.oldest);
     }
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was done for each file, in words for people and as lines of JSON; and what would have helped.
-#include "buffer/inside.hpp"
+#include "buffer/report.hpp"
+
+#include "buffer/choosing.hpp"
+#include "buffer/files.hpp"
+#include "buffer/state.hpp"
 #include "system/clock.hpp"
 #include "system/text.hpp"
 
@@ -37,10 +41,10 @@ const char* advice(const File& file) noexcept {
     if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
     }
-    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.prefetch == 0) {
+    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.held.prefetch == 0) {
         return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
     }
-    if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.page_size) {
+    if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.held.page_size) {
         return "The program's own calls are as large as the buffers: nothing is gained here.";
     }
     return nullptr;
@@ -132,8 +136,8 @@ void report_json(const File& file, int fd) noexcept {
     const Statistics& counted = file.statistics;
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
-    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.page_size}
-                                  << ",\"pages\":" << std::uint64_t{file.page_limit} << ",\"open_s\":";
+    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.held.page_size}
+                                  << ",\"pages\":" << std::uint64_t{file.held.limit} << ",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
                                   << ",\"ahead_started\":" << counted.ahead_started
@@ -166,8 +170,8 @@ void report_json(const File& file, int fd) noexcept {
 void report_text(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
-    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.page_limit}
-         << " buffers of " << std::uint64_t{file.page_size} << " bytes)\n";
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.held.limit}
+         << " buffers of " << std::uint64_t{file.held.page_size} << " bytes)\n";
     if (counted.read.asked > 0) {
         direction_line(text, "read ", counted.read);
     }
@@ -244,27 +248,6 @@ void report_at_end() noexcept {
             text.flush();
         }
     }
-}
-
-void start(const Below& below, settings::Settings& settings, int report, const char* lines) noexcept {
-    state.below = below;
-    state.settings = &settings;
-    state.report = report;
-    state.lines_folder = lines;
-    if (table == nullptr) {
-        // 8 MiB of addresses; memory only for the part that descriptors reach.
-        table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
-    }
-    struct sysinfo machine {};
-    std::uint64_t share = settings.limits.memory;
-    if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
-        const std::uint64_t available =
-            (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
-        share = std::max<std::uint64_t>(available / 100 * settings.limits.node_share, 16U << 20U);
-    }
-    state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
-    read_limits();
-    start_places();
 }
 
 }  // namespace sonde::buffer

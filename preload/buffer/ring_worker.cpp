@@ -3,7 +3,9 @@
 // of each file. The order of writes is that of the ordinary crew, because a file has one under way at a time.
 //
 // What the ring refuses is tried by the ordinary call, which goes through the next library in line; its error counts.
-#include "buffer/crew.hpp"
+#include "buffer/ring_worker.hpp"
+
+#include "buffer/state.hpp"
 #include "system/clock.hpp"
 #include "system/ring.hpp"
 
@@ -78,7 +80,7 @@ void finish_job(unsigned number) noexcept {
 
 /// As much of the file's work as there is place for. With its lock held.
 void begin_some(File& file) noexcept {
-    while (worker.may_begin() && file.mode.load(std::memory_order_relaxed) == Mode::Active && !file.gate) {
+    while (worker.may_begin() && file.mode.load(std::memory_order_relaxed) == Mode::Active && !file.turns.gate) {
         const unsigned number = worker.free[worker.free_count - 1];
         Job& job = worker.slots[number].job;
         job = Job{};

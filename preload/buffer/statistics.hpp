@@ -32,7 +32,6 @@ struct Statistics {
     std::uint64_t behind_started = 0;
     std::uint64_t given_up = 0;  ///< times all was flushed and dropped because a call had to see the file as it is
     std::uint64_t dormant = 0;   ///< calls that went straight through because buffering did not pay
-    std::uint64_t late = 0;      ///< writes after the library had ended
 };
 
 }  // namespace sonde::buffer

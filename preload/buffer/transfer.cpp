@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving data between the program, the pages and storage.
-#include "buffer/inside.hpp"
+
+#include "buffer/transfer.hpp"
 
 #include <algorithm>
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+#include "buffer/workers.hpp"
 
 namespace sonde::buffer {
 
@@ -13,8 +21,8 @@ namespace {
 ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at) noexcept {
     std::size_t done = 0;
     int error = 0;
-    ++file.in_flight;
-    const int fd = file.reader;
+    ++file.turns.in_flight;
+    const int fd = file.ends.reader;
     Outside outside(file, &file.statistics.wait_ns);
     while (done < bytes) {
         const ssize_t got = state.below.pread(fd, to + done, bytes - done, at + static_cast<std::int64_t>(done));
@@ -29,7 +37,7 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
         std::memset(to + done, 0, bytes - done);  // a hole that the program made by writing further on
     }
     outside.end();
-    --file.in_flight;
+    --file.turns.in_flight;
     ++file.statistics.read.below;
     file.statistics.read.below_bytes += done;
     file.statistics.read.below_ns += outside.spent_ns;
@@ -39,9 +47,9 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
 
 /// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
 void drop_range(File& file, std::int64_t at, std::size_t bytes) noexcept {
-    const std::int64_t last = (at + static_cast<std::int64_t>(bytes) - 1) / file.page_size;
-    for (std::int64_t index = at / file.page_size; index <= last;) {
-        Page* page = file.pages > 0 ? find_page(file, index) : nullptr;
+    const std::int64_t last = (at + static_cast<std::int64_t>(bytes) - 1) / file.held.page_size;
+    for (std::int64_t index = at / file.held.page_size; index <= last;) {
+        Page* page = file.held.count > 0 ? find_page(file, index) : nullptr;
         if (page != nullptr && (page->busy == Busy::Loading || page->busy == Busy::Writing)) {
             wait_for_change(file);
             continue;
@@ -60,9 +68,9 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     if (before != 0) {
         return before;
     }
-    ++file.in_flight;
-    const int fd = file.writer;
-    const bool appends = file.appends;
+    ++file.turns.in_flight;
+    const int fd = file.ends.writer;
+    const bool appends = file.appended.all;
     ssize_t got = 0;
     Outside outside(file, &file.statistics.wait_ns);
     do {
@@ -71,7 +79,7 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     got = got < 0 ? -errno : got;
     const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
     outside.end();
-    --file.in_flight;
+    --file.turns.in_flight;
     ++file.statistics.write.below;
     if (appends && got > 0) {
         note_landed(file, static_cast<std::uint64_t>(got), size);
@@ -91,10 +99,10 @@ std::size_t straight_run(File& file, std::int64_t at, std::size_t bytes, bool pa
     std::size_t run = 0;
     while (run < bytes) {
         const std::int64_t place = at + static_cast<std::int64_t>(run);
-        const auto inside = static_cast<std::size_t>(place % file.page_size);
-        const std::size_t part = std::min<std::size_t>(file.page_size - inside, bytes - run);
-        const bool whole = part == file.page_size;
-        if ((pages_pay && !whole) || (file.pages > 0 && find_page(file, place / file.page_size) != nullptr)) {
+        const auto inside = static_cast<std::size_t>(place % file.held.page_size);
+        const std::size_t part = std::min<std::size_t>(file.held.page_size - inside, bytes - run);
+        const bool whole = part == file.held.page_size;
+        if ((pages_pay && !whole) || (file.held.count > 0 && find_page(file, place / file.held.page_size) != nullptr)) {
             break;
         }
         run += part;
@@ -109,14 +117,14 @@ Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std
     if (!move.local) {
         return {begin, end};
     }
-    if (move.reach >= file.page_size) {
-        return {0, file.page_size};
+    if (move.reach >= file.held.page_size) {
+        return {0, file.held.page_size};
     }
     const auto reach = static_cast<std::uint32_t>(move.reach);
     if (move.backward) {
         return {end > reach && end - reach < begin ? end - reach : end > reach ? begin : 0, end};
     }
-    return {begin, std::max(end, std::min(file.page_size, begin + std::min(reach, file.page_size - begin)))};
+    return {begin, std::max(end, std::min(file.held.page_size, begin + std::min(reach, file.held.page_size - begin)))};
 }
 
 }  // namespace
@@ -126,9 +134,9 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
     bool pay = move.local;
     while (done < bytes) {
         const std::int64_t place = at + static_cast<std::int64_t>(done);
-        const std::int64_t index = place / file.page_size;
-        const auto begin = static_cast<std::uint32_t>(place % file.page_size);
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.page_size - begin, bytes - done));
+        const std::int64_t index = place / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
@@ -200,9 +208,10 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     }
     used_ahead(file, page);
     touch(file, page);
-    file.size = std::max(file.size, page.index * file.page_size + begin + part);
-    const bool complete = page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.page_size;
-    if (!page.full && (begin + part == file.page_size || complete)) {  // the stream goes on elsewhere
+    file.size = std::max(file.size, page.index * file.held.page_size + begin + part);
+    const bool complete =
+        page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.held.page_size;
+    if (!page.full && (begin + part == file.held.page_size || complete)) {  // the stream goes on elsewhere
         page.full = true;
         if (file.rule->preflush > 0) {
             hand_to_workers(file);
@@ -211,9 +220,9 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
 }
 
 bool write_pays(File& file, const Move& move, std::int64_t at) noexcept {
-    const std::int64_t index = at / file.page_size;
+    const std::int64_t index = at / file.held.page_size;
     return move.local || (!move.straight && at == file.size) ||
-           (!move.straight && file.pages > 0 && find_page(file, index - 1) != nullptr) ||
+           (!move.straight && file.held.count > 0 && find_page(file, index - 1) != nullptr) ||
            (!move.straight && worth_a_guess(file, index));
 }
 
@@ -224,9 +233,9 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
     std::size_t done = 0;
     while (done < bytes) {
         const std::int64_t place = at + static_cast<std::int64_t>(done);
-        const std::int64_t index = place / file.page_size;
-        const auto begin = static_cast<std::uint32_t>(place % file.page_size);
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.page_size - begin, bytes - done));
+        const std::int64_t index = place / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
@@ -258,7 +267,7 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
         if (page->busy == Busy::Queued) {
             page->busy = Busy::No;  // what would be read is being replaced
             page->ahead = false;
-            --file.queued;
+            --file.held.queued;
         }
         int error = 0;
         if (!room_in(file, *page, error)) {

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of our own that read ahead, write behind, and see to it that nothing stays here for long. They start with
 // the first work there is, and block every signal: the program's handlers run in the program's threads.
-#include "buffer/crew.hpp"
+#include "buffer/workers.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/node_locks.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/ring_worker.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
 #include "system/clock.hpp"
 #include "system/oldest_libc.hpp"
 
@@ -58,7 +65,7 @@ bool walk_over_files() noexcept {
         yield_to_others(file);
         heed_growth(file);
         if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != crew.number &&
-            (file.dirty_first != nullptr || file.queued > 0)) {
+            (file.dirty.first != nullptr || file.held.queued > 0)) {
             hand_to_workers(file);
         }
         active |= file.mode.load(std::memory_order_relaxed) == Mode::Active;
@@ -98,7 +105,7 @@ void* work(void*) noexcept {
         }
         file->lock.lock();
         file->on_list_of = 0;
-        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->gate && work_once(*file)) {
+        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->turns.gate && work_once(*file)) {
         }
         file->lock.unlock();
     }
@@ -164,24 +171,24 @@ void hand_to_workers(File& file) noexcept {
 }
 
 bool begin_next(File& file, Job& job) noexcept {
-    Page* first = file.dirty_first;
-    if (first != nullptr && !file.writing && first->busy == Busy::No) {
+    Page* first = file.dirty.first;
+    if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
         const std::uint64_t now = system::now_ns();
         const std::uint64_t age_ns = static_cast<std::uint64_t>(state.settings->limits.age_ms) * 1'000'000 / 2;
-        const bool behind = file.dirty_pages > 1 && file.dirty_pages + 1 >= file.page_limit;
-        if ((first->full || behind || now - first->dirty_since_ns > age_ns) && now >= file.retry_after_ns) {
+        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.held.limit;
+        if ((first->full || behind || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
             ++file.statistics.behind_started;
             job.begin_write(file);
             return true;
         }
     }
-    for (Page* page = file.newest; page != nullptr && file.queued > 0; page = page->older) {
+    for (Page* page = file.held.newest; page != nullptr && file.held.queued > 0; page = page->older) {
         if (page->busy == Busy::Queued) {
             if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
                 return true;
             }
             page->busy = Busy::No;
-            --file.queued;
+            --file.held.queued;
         }
     }
     return false;

@@ -74,7 +74,7 @@ TEST_CASE("appending, reading and truncating leave what they leave on a plain fi
                     REQUIRE(close_buffered(fd[1]) == 0);
                     fd[1] = open_buffered(path, O_WRONLY | O_APPEND);
                 }
-                REQUIRE_FALSE(file_of(fd[0]).grew);
+                REQUIRE_FALSE(file_of(fd[0]).appended.grew);
             }
             for (const int one : fd) {
                 REQUIRE(close_buffered(one) == 0);

@@ -90,9 +90,9 @@ TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known
         }
         CHECK_FALSE(file.watching);
         CHECK(file.choice.pays);
-        CHECK(file.page_size == 1U << 20U);
-        CHECK(file.page_limit == 4);
-        CHECK(file.prefetch == 0);
+        CHECK(file.held.page_size == 1U << 20U);
+        CHECK(file.held.limit == 4);
+        CHECK(file.held.prefetch == 0);
         CHECK(file.statistics.write.asked == 1000);
         CHECK(file.statistics.write.below < (opening == 0 ? 205 : 5));
         CHECK(close_buffered(fd) == 0);
@@ -114,14 +114,14 @@ TEST_CASE("scattered calls stay with the kernel, and a stream that follows them 
     }
     CHECK(file.mode.load() == buffer::Mode::Asleep);
     CHECK_FALSE(file.choice.pays);
-    CHECK(file.pages == 0);
+    CHECK(file.held.count == 0);
     CHECK(file.statistics.read.below == 200);
     for (int i = 0; i < 6000; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
     CHECK(file.mode.load() == buffer::Mode::Active);
     CHECK(file.choice.pays);
-    CHECK(file.prefetch == 2);
+    CHECK(file.held.prefetch == 2);
     CHECK(file.statistics.read.hits > 2000);
     CHECK(close_buffered(fd) == 0);
 }

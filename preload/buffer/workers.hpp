@@ -4,9 +4,14 @@
 #pragma once
 
 #include "buffer/below.hpp"
-#include "buffer/inside.hpp"
+#include "system/lock.hpp"
 
 namespace sonde::buffer {
+
+void hand_to_workers(File& file) noexcept;
+void workers_after_fork() noexcept;
+/// One piece of work for this file; true when there is more. For the workers and for tests without threads.
+bool work_once(File& file) noexcept;
 
 struct Crew {
     system::Lock lock;
@@ -39,13 +44,5 @@ bool walk_over_files() noexcept;
 void note_walk(bool active) noexcept;
 /// With the lock of the file held: begins what is to be done next; false when there is nothing.
 bool begin_next(File& file, Job& job) noexcept;
-
-// ring_worker.cpp
-/// 0 or a negative errno; 0 too when it is open. With the lock of the crew held.
-int open_ring() noexcept;
-void* work_with_ring(void*) noexcept;
-/// Wakes the thread that waits for the ring.
-void wake_ring() noexcept;
-void ring_after_fork() noexcept;
 
 }  // namespace sonde::buffer

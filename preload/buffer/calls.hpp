@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading, writing and seeking through the buffer.
+#pragma once
+
+#include "buffer/passing.hpp"
+#include "buffer/table.hpp"
+
+#include <pthread.h>
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct Vector {
+    char* data;
+    std::size_t bytes;
+};
+/// Result of an operation that the buffer may leave to the kernel.
+struct Answer {
+    bool done;      ///< false: make the real call with pass()
+    File* passing;  ///< counted as on its way to the kernel
+    ssize_t value;  ///< >= 0, or a negative errno
+};
+inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
+/// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
+inline Place* go_past(int fd) noexcept {
+    const Description* description = table[fd].load(std::memory_order_acquire);
+    return description != nullptr ? go_past(description->file.load(std::memory_order_acquire)) : nullptr;
+}
+Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
+Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
+Answer seek(int fd, std::int64_t offset, int whence) noexcept;
+/// Makes the real call of an answer that was not done. No cancellation in between: the file counts who is on the way.
+template <class Real>
+auto pass(const Answer& answer, Real real) noexcept(false) {
+    if (answer.passing == nullptr) {
+        return real();
+    }
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    const auto result = real();
+    answer.passing->passing.fetch_sub(1, std::memory_order_seq_cst);
+    pthread_setcancelstate(cancel, nullptr);
+    return result;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a descriptor: opened, duplicated, closed.
+#pragma once
+
+#include <sys/types.h>
+
+namespace sonde::buffer {
+
+/// `fd` has just been opened with `flags` as `path`. Adopts it when a rule covers it, or when its file is known
+/// already. With a `reason` its file is not buffered as long as the descriptor is open.
+void adopt(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
+int detach(int fd) noexcept;
+/// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is let go for good.
+void duplicated(int fd, int made) noexcept;
+/// Buffering of this file ends for good; the reason is for the report.
+void let_go(int fd, const char* reason) noexcept;
+void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept;
+/// The program locks a part of the file for its process.
+void note_lock(int fd) noexcept;
+/// fcntl(F_SETFL) is about to change the flags.
+void flags_change(int fd, int flags) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else on this node uses a file.
+#pragma once
+
+#include "buffer/file.hpp"
+
+namespace sonde::buffer {
+
+/// True when this process may buffer the file: no other one on this node writes it, or, if we write, uses it at all.
+bool claim(const File& file, bool writes) noexcept;
+void disclaim(const File& file) noexcept;
+/// Another process has come since, and one of us writes.
+bool visited(const File& file) noexcept;
+void node_locks_after_fork() noexcept;
+/// Lets go of a file that another process uses.
+void yield_to_others(File& file) noexcept;
+
+}  // namespace sonde::buffer

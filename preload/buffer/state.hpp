@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the buffer of a process has once: its settings, its files, its memory. And the descriptors of our own.
+#pragma once
+
+#include "buffer/buffer.hpp"
+#include "system/memory.hpp"
+
+namespace sonde::buffer {
+
+struct State {
+    Below below;
+    settings::Settings* settings = nullptr;
+    int report = -1;
+    const char* lines_folder = nullptr;
+    int lines = -1;  ///< opened with the first line
+    long lines_pid = 0;
+    bool reported = false;
+    system::Lock files_lock;  ///< the table of files; taken before, never after, the lock of a file
+    static constexpr std::uint32_t file_buckets = 1024;
+    File* files[file_buckets] = {};
+    std::atomic<std::uint32_t> files_known{0};
+    system::Slab<File> file_slab;
+    system::Slab<Description> description_slab;
+    system::Slab<Page> page_slab;
+    std::atomic<std::uint64_t> memory_used{0};
+    std::atomic<std::uint64_t> memory_most{0};
+    std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
+    std::atomic<bool> retired{false};
+    std::atomic<bool> ended{false};
+    int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
+    bool ring_told = false;
+    std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
+};
+extern State state;
+
+/// Our own descriptors begin here, where a program that counts on the lowest free number does not see them.
+inline constexpr int first_private = 700;
+void note_private(int fd, bool open) noexcept;
+extern std::atomic<int> highest;  ///< no descriptor above this was ever ours
+
+}  // namespace sonde::buffer

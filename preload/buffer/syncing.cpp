@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handing delayed data to the kernel when a call asks for it.
+#include "buffer/syncing.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+
+namespace sonde::buffer {
+
+int flush(int fd, bool& quiet) noexcept {
+    const system::Critical critical;
+    quiet = false;
+    Description* description = nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    if (file == nullptr) {
+        return 0;
+    }
+    int error = 0;
+    ++file->statistics.syncs;
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        flush_file(*file);
+        heed_growth(*file);
+    }
+    take_error(*file, *description, error);
+    quiet = file->rule->ignore_flush && file->mode.load(std::memory_order_relaxed) == Mode::Active;
+    file->lock.unlock();
+    return error;
+}
+
+void hand_to_kernel(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+        flush_file(*file);
+        heed_growth(*file);
+        file->lock.unlock();
+    }
+}
+
+void flush_inode(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
+    if (File* file = find_file(device, inode)) {
+        flush_file(*file);
+        heed_growth(*file);
+        file->lock.unlock();
+    }
+}
+
+void flush_all() noexcept {
+    const system::Critical critical;
+    system::Hold hold(state.files_lock);
+    for_each_file([](File& file) { flush_file(file); });
+}
+
+bool holds_dirty(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    if (file == nullptr) {
+        return false;
+    }
+    const bool dirty = file->dirty.first != nullptr || file->turns.writing;
+    file->lock.unlock();
+    return dirty;
+}
+
+bool inode_holds_dirty(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
+    File* file = find_file(device, inode);
+    if (file == nullptr) {
+        return false;
+    }
+    const bool dirty = file->dirty.first != nullptr || file->turns.writing;
+    file->lock.unlock();
+    return dirty;
+}
+
+}  // namespace sonde::buffer

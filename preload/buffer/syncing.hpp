@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handing delayed data to the kernel (not to the disk).
+#pragma once
+
+#include <sys/types.h>
+
+namespace sonde::buffer {
+
+/// fsync and its kin: hands everything to the kernel; 0 or the error to report. `quiet`: the rule says ignoreflush.
+int flush(int fd, bool& quiet) noexcept;
+/// Dirty data of one file, or of all files, to the kernel (not to the disk). Errors wait for who must be told.
+void hand_to_kernel(int fd) noexcept;
+void flush_inode(dev_t device, ino_t inode) noexcept;
+void flush_all() noexcept;
+/// True when the file of this descriptor (or inode) holds data that the kernel does not have.
+bool holds_dirty(int fd) noexcept;
+bool inode_holds_dirty(dev_t device, ino_t inode) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// From descriptors to what is known of them: read at each call of the program, without a lock.
+#pragma once
+
+#include "system/critical.hpp"
+
+#include <atomic>
+
+namespace sonde::buffer {
+
+struct Description;
+
+/// Descriptors at or above this are never buffered.
+inline constexpr int most_descriptors = 1 << 20;
+/// All slots empty until a file is adopted. Read without a lock: an empty slot means "not ours".
+extern std::atomic<Description*>* table;
+
+inline bool in_table(int fd) noexcept {
+    return static_cast<unsigned>(fd) < most_descriptors && table != nullptr &&
+           table[fd].load(std::memory_order_acquire) != nullptr;
+}
+/// The same for calls of the program, not of somebody below us.
+inline bool watched(int fd) noexcept {
+    return in_table(fd) && !system::Critical::inside();
+}
+/// True while any file is known, so that calls on paths can be quick when none is.
+bool any() noexcept;
+/// No descriptor above this was ever ours.
+int highest_descriptor() noexcept;
+
+/// A descriptor that we opened for ourselves.
+bool is_private(int fd) noexcept;
+
+}  // namespace sonde::buffer

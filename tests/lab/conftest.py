@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Records, browser and archives for tests are modules beside the folders of tests; pytest's import mode finds none.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from make_record import Pages, Scene, write_run
 
 from sonde.cli.main import main
 from sonde.launch.engine import Engine, find_engine
@@ -88,6 +94,18 @@ def fake(monkeypatch: pytest.MonkeyPatch, archive: Path, tmp_path: Path) -> Call
 
     behave()
     return behave
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Pages:
+    """Makes the report of scenes (one or several) and returns its text; the file is report.html."""
+    from sonde.report import write_report
+
+    def make(*scenes: Scene, title: str | None = None, cut: int = 0) -> str:
+        folders = [write_run(tmp_path / f"run-{at}", scene, cut) for at, scene in enumerate(scenes)]
+        return write_report(folders, tmp_path / "report.html", title).read_text(encoding="utf-8")
+
+    return make
 
 
 @pytest.fixture

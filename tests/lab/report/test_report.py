@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Pages
 from jsonschema import Draft202012Validator
-from make_record import Scene, Work, record_lines, steady, write_run
+from make_record import Pages, Scene, Work, record_lines, steady, write_run
 from scenes import CACHED, COLD, HOSTILE, SCENES
 
 from sonde.model.errors import ReportError

@@ -3,20 +3,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
+import curves
 import numpy as np
 import pytest
 
 from sonde.stats.profiles import area, band, likeness, progress
 from sonde.stats.shapes import shape_of
-
-_SPEC = importlib.util.spec_from_file_location("curves", Path(__file__).with_name("curves.py"))
-assert _SPEC is not None
-assert _SPEC.loader is not None
-curves = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(curves)
 
 TRIALS = 100
 

@@ -15,7 +15,7 @@ from sonde.dialects.io500.score import hash_of_score, score_of
 from sonde.dialects.io500.verify import verify
 from sonde.model.errors import UserError
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+DATA = Path(__file__).resolve().parents[3] / "data"
 PHASES = {phase.name: phase for phase in ALL}
 
 # Printed by IO500 isc26_v2 for a run with md-workbench: results, then scores of both modes.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIB = 1 << 20
+Pages = Callable[..., str]  # the fixture `page`
 Curve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 

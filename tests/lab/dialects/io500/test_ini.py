@@ -12,7 +12,7 @@ from sonde.dialects.io500.ini import DEFAULTS, listing, parse_ini, read_ini
 from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 DATA = ROOT / "tests" / "data" / "io500"
 
 # The file, and the hash that IO500 itself (isc26_v2) prints for it with --config-hash.

@@ -23,7 +23,7 @@ from sonde.model.lines import Other, PhaseEnd, SeriesLine
 from sonde.model.record import RecordReader, join_stages, read_record
 from sonde.model.schemas import schema_text
 
-FAKE = Path(__file__).with_name("fake_engine.py")
+FAKE = Path(__file__).parents[1] / "fake_engine.py"
 
 
 @pytest.fixture(scope="module")

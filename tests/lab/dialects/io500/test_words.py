@@ -14,7 +14,7 @@ from sonde.dialects.io500.ini import read_ini
 from sonde.dialects.io500.phases import ALL, phases_of
 from sonde.dialects.io500.words import places_of, runs, words_of
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+DATA = Path(__file__).resolve().parents[3] / "data"
 # ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
 RECORDED = [
     ("io500/short.ini", "results/io500-isc26-result.txt", "STAMP1", False),

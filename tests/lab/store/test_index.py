@@ -254,7 +254,7 @@ for number in range(40):
 
 
 def test_many_writers_and_readers_at_once(root: Path) -> None:
-    here = str(Path(__file__).parent)
+    here = str(Path(made.__file__).parent)
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(root), f"w{number}", here], stderr=subprocess.PIPE)
         for number in range(3)

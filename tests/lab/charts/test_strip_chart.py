@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+import browser
 import numpy as np
 import pytest
 
@@ -96,17 +96,6 @@ def test_a_density_is_one() -> None:
             log_density(wrong, places)
 
 
-def browser() -> Any:
-    """The browser of the tests of reports."""
-    path = Path(__file__).parents[1] / "report" / "browser.py"
-    spec = importlib.util.spec_from_file_location("browser_of_reports", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """10,000 runs in 40 series over a year, one of which fell by half in summer, as the page of `sonde trend`."""
@@ -142,10 +131,9 @@ def test_ten_thousand_runs_are_a_small_page_without_script(history_of_many: Path
 @pytest.mark.slow
 @pytest.mark.browser
 def test_ten_thousand_runs_open_within_a_second(history_of_many: Path) -> None:
-    chromium = browser()
-    if chromium.installed() is None:
+    if browser.installed() is None:
         pytest.skip("there is no Chromium here")
-    with chromium.browser() as tab:
+    with browser.browser() as tab:
         tab.open(history_of_many)  # the first page pays for starting the browser
         assert min(tab.open(history_of_many) for _ in range(3)) < 1.0
         assert tab.messages == []

@@ -18,7 +18,7 @@ from sonde.launch.preload import check_program, read_elf
 from sonde.model.errors import UserError
 from sonde.model.trace import Trace, TracedFile, is_trace, read_trace
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "schema" / "trace" / "example.ndjson"
+EXAMPLE = Path(__file__).resolve().parents[3] / "schema" / "trace" / "example.ndjson"
 
 
 def test_the_example_is_read(tmp_path: Path) -> None:

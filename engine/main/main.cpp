@@ -2,7 +2,7 @@
 // The command line of the engine: the thinnest layer.
 #include "dialects/dialect.hpp"
 #include "main/commands.hpp"
-#include "phases/run.hpp"
+#include "phases/outcome.hpp"
 #include "records/text.hpp"
 
 #include <CLI/CLI.hpp>

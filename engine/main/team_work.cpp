@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/team_work.hpp"
 
-#include "phases/run.hpp"
+#include "phases/outcome.hpp"
 
 #include <unistd.h>
 #include <cstdio>

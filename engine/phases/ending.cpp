@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/ending.hpp"
 
+#include "phases/layout.hpp"
+#include "phases/tree_removal.hpp"
 #include "records/text.hpp"
 
 #include <unistd.h>

@@ -2,8 +2,8 @@
 // How a run ends: what it made is removed, the record gets its last line, the user one sentence.
 #pragma once
 
-#include "phases/prepare.hpp"
-#include "phases/run.hpp"
+#include "phases/context.hpp"
+#include "phases/removal.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -3,7 +3,7 @@
 // that no plan, however absurd, gets past by an overflow.
 #pragma once
 
-#include "phases/layout.hpp"
+#include "phases/task_map.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>

@@ -2,7 +2,9 @@
 #include "phases/inspect.hpp"
 
 #include "phases/extent.hpp"
-#include "phases/prepare.hpp"
+#include "phases/layout.hpp"
+#include "phases/removal.hpp"
+#include "phases/target.hpp"
 #include "plan/parse.hpp"
 #include "records/environment.hpp"
 

@@ -2,7 +2,7 @@
 // What the root finds out about plan, tasks and target before anybody starts.
 #pragma once
 
-#include "phases/run.hpp"
+#include "phases/context.hpp"
 
 #include <nlohmann/json.hpp>
 

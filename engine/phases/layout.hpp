@@ -4,7 +4,7 @@
 #pragma once
 
 #include "patterns/geometry.hpp"
-#include "patterns/tree.hpp"
+#include "phases/task_map.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>
@@ -12,19 +12,6 @@
 #include <vector>
 
 namespace sonde::phases {
-
-/// The tasks of a run: process p runs tasks p * threads … p * threads + threads - 1.
-struct TaskMap {
-    int threads = 1;
-    std::vector<int> node_of_process;
-    int used = 0;  ///< only the first so many work; 0 = all
-    int all() const { return threads * static_cast<int>(node_of_process.size()); }
-    int tasks() const { return used > 0 ? used : all(); }
-    int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads)]; }
-    int nodes() const;
-    int tasks_on(int node) const;
-    int index_on_node(int task) const;
-};
 
 class Layout {
  public:
@@ -60,8 +47,5 @@ class Layout {
     plan::Files files_;
     const TaskMap* tasks_;
 };
-
-/// Whose data a task reads under a shift. A bijection except for `random`.
-int shifted(const plan::Shift& shift, int task, const TaskMap& tasks);
 
 }  // namespace sonde::phases

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "phases/dataset.hpp"
-#include "phases/layout.hpp"
+#include "phases/task_map.hpp"
 #include "phases/trees.hpp"
 
 #include <cstdint>
@@ -51,22 +51,5 @@ struct Manifest {
     /// Removes the manifest of a directory whose files stay.
     static void remove(const std::string& directory);
 };
-
-struct Removal {
-    std::uint64_t files = 0, directories = 0;
-    std::uint64_t bytes = 0;
-    std::vector<std::string> left;  ///< what could not be removed or is not ours, one sentence each
-};
-
-/// Removes the data files, directories and manifest of one run directory. Looks at what is there instead of at all that
-/// could be; what the manifest does not name stays, and its directory is named. Follows no symbolic link, so it never
-/// leaves `directory`. `dry` only counts.
-Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry);
-/// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
-std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
-/// In a directory that was there before the run: removes the trees that the run made, and nothing else.
-Removal remove_trees(const std::string& directory, const Manifest& manifest, bool dry);
-/// Removes only files of tasks first … last-1: lets many processes share the work. No directories.
-Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last, bool dry);
 
 }  // namespace sonde::phases

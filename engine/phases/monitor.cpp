@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/monitor.hpp"
 
-#include "phases/run.hpp"
+#include "phases/outcome.hpp"
 #include "records/writer.hpp"
 
 #include <fcntl.h>

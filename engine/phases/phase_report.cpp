@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said about a phase when it is over, and what later phases must remember of it.
 #include "phases/phase_run.hpp"
-#include "phases/prepare.hpp"
+#include "phases/segments.hpp"
+#include "phases/summary.hpp"
+#include "phases/tables.hpp"
 #include "phases/tree_jobs.hpp"
 #include "phases/tree_report.hpp"
 #include "phases/validity.hpp"
+#include "records/errno_name.hpp"
 #include "records/text.hpp"
 
 #include <sys/stat.h>
@@ -85,7 +88,7 @@ void PhaseRun::say_errors(const json& errors) {
             sentence = where + ": " + error.at("detail").get<std::string>();
             context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
         } else {
-            line["name"] = errno_name(code);
+            line["name"] = records::errno_name(code);
             sentence = where + ": " + error.at("what").get<std::string>() + " of " +
                        error.at("path").get<std::string>() +
                        (phase_.meta ? std::string()
@@ -93,7 +96,7 @@ void PhaseRun::say_errors(const json& errors) {
                        " failed: " +
                        (code == ENODATA ? std::string("the file ends before the data that was expected")
                                         : std::string(std::strerror(code))) +
-                       " (" + errno_name(code) + ")";
+                       " (" + records::errno_name(code) + ")";
             sentence += advice(code, phase_.data.io);
             context_.outcome.set(exit_failed, "failed", "phase " + phase_.id + ": " + sentence);
         }

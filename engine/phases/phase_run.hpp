@@ -4,8 +4,10 @@
 // phase_report.cpp what is said before and after it, read_back.cpp the verification that follows.
 #pragma once
 
+#include "phases/jobs.hpp"
 #include "phases/phase.hpp"
 #include "phases/residency.hpp"
+#include "phases/totals.hpp"
 #include "plan/parse.hpp"
 
 #include <memory>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how to remove files without being led astray: by descriptors, never through a symbolic link.
+#include "phases/removal.hpp"
+
 #include "phases/descriptor.hpp"
-#include "phases/manifest.hpp"
+#include "phases/layout.hpp"
 #include "phases/tree_removal.hpp"
 
 #include <dirent.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of rates and the lines of the record that carry it.
 #include "phases/summary.hpp"
 
 #include "records/text.hpp"

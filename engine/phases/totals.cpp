@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Totals of a node and their way over the network.
-#include "phases/summary.hpp"
+#include "phases/totals.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace sonde::phases {
 namespace {
@@ -157,6 +157,21 @@ void Totals::join(const Totals& other) {
     }
     slice_ns = std::max(slice_ns, other.slice_ns);
     rows.insert(rows.end(), other.rows.begin(), other.rows.end());
+}
+
+std::vector<SliceSum> all_slices(const Totals& totals) {
+    std::vector<SliceSum> sum(std::max(totals.lane[0].slices.size(), totals.lane[1].slices.size()));
+    for (const LaneSum& lane : totals.lane) {
+        for (std::size_t i = 0; i < lane.slices.size(); ++i) {
+            sum[i].bytes += lane.slices[i].bytes;
+            sum[i].operations += lane.slices[i].operations;
+            sum[i].active += lane.slices[i].active;
+            for (const auto& [bucket, count] : lane.slices[i].rates) {
+                sum[i].rates[bucket] += count;
+            }
+        }
+    }
+    return sum;
 }
 
 std::string Totals::pack() const {

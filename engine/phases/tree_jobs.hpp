@@ -2,7 +2,9 @@
 // Phases on trees: the part of each stream, and what happens before and after the timed part.
 #pragma once
 
-#include "phases/phase.hpp"
+#include "phases/jobs.hpp"
+#include "phases/totals.hpp"
+#include "phases/trees.hpp"
 
 #include <string>
 

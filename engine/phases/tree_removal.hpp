@@ -3,7 +3,9 @@
 #pragma once
 
 #include "phases/manifest.hpp"
+#include "phases/removal.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,5 +37,10 @@ class TreeSweep {
     bool dry_;
     Removal& removal_;
 };
+
+/// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
+std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
+/// In a directory that was there before the run: removes the trees that the run made, and nothing else.
+Removal remove_trees(const std::string& directory, const Manifest& manifest, bool dry);
 
 }  // namespace sonde::phases

@@ -3,7 +3,8 @@
 // on.
 #pragma once
 
-#include "phases/layout.hpp"
+#include "patterns/tree.hpp"
+#include "phases/task_map.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>

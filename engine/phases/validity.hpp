@@ -3,7 +3,6 @@
 // measured.
 #pragma once
 
-#include "phases/residency.hpp"
 #include "phases/summary.hpp"
 #include "plan/plan.hpp"
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "meters/stream_meter.hpp"
-#include "phases/summary.hpp"
+#include "phases/tables.hpp"
+#include "phases/totals.hpp"
 
 #include <cstdlib>
 #include <memory>

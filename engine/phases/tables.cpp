@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the record that are tables: slices in time, histograms, tasks, nodes.
-#include "phases/summary.hpp"
+#include "phases/tables.hpp"
 
 #include "records/text.hpp"
 
@@ -11,21 +10,6 @@ namespace sonde::phases {
 
 using meters::Histogram;
 using nlohmann::ordered_json;
-
-std::vector<SliceSum> all_slices(const Totals& totals) {
-    std::vector<SliceSum> sum(std::max(totals.lane[0].slices.size(), totals.lane[1].slices.size()));
-    for (const LaneSum& lane : totals.lane) {
-        for (std::size_t i = 0; i < lane.slices.size(); ++i) {
-            sum[i].bytes += lane.slices[i].bytes;
-            sum[i].operations += lane.slices[i].operations;
-            sum[i].active += lane.slices[i].active;
-            for (const auto& [bucket, count] : lane.slices[i].rates) {
-                sum[i].rates[bucket] += count;
-            }
-        }
-    }
-    return sum;
-}
 
 ordered_json series_line(const Totals& totals) {
     ordered_json line{{"scope", "all"}, {"slice_s", seconds(totals.slice_ns)}};

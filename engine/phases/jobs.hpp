@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a phase to what each stream of a process does in it: files, geometry, how far it may read.
+#pragma once
+
+#include "phases/context.hpp"
+#include "phases/layout.hpp"
+#include "workloads/data.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace sonde::phases {
+
+/// Task of a stream that only waits at the barriers, beyond tasks.used of the plan.
+constexpr int nobody = -1;
+
+/// Tasks of one process for one phase, in stream order: (task, lane).
+struct StreamPlace {
+    int task = 0, lane = 0;
+};
+std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tasks, int process);
+
+/// The job of one stream: files, geometry, how far it may read. Throws plan::PlanError with one sentence when the phase
+/// asks for more than was written.
+workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const Layout& layout);
+
+}  // namespace sonde::phases

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program can be asked to do. Each returns an exit code (phases/outcome.hpp) and prints one sentence on failure.
+// What the program can be asked to do. Each returns an exit code (phases/outcome.hpp) and prints one sentence on
+// failure.
 #pragma once
 
 #include <string>

@@ -6,11 +6,11 @@
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
-#include "phases/run.hpp"
-#include "phases/target.hpp"
 #include "plan/parse.hpp"
 #include "ranks/launcher.hpp"
 #include "records/text.hpp"
+#include "runs/run.hpp"
+#include "runs/target.hpp"
 
 #include <cstdlib>
 #include <iostream>
@@ -163,7 +163,7 @@ int run_all(Session& session, const Own& own, const std::string& command, ranks:
         int code = phases::exit_done;
         try {
             const plan::Plan plan = plan::parse_plan(word.at("plan").get<std::string>());
-            phases::check_backends(plan, false);
+            runs::check_backends(plan, false);
             const std::string suffix = number == 0 ? "" : "." + std::to_string(number);
             phases::RunOptions options{own.record.empty() || own.record == "-" ? own.record : own.record + suffix,
                                        own.run_id + suffix, command};
@@ -173,7 +173,7 @@ int run_all(Session& session, const Own& own, const std::string& command, ranks:
                     session.line(type, content);
                 };
             }
-            code = phases::execute(plan, options, team);
+            code = runs::execute(plan, options, team);
         } catch (const plan::PlanError& error) {  // found by all alike
             if (root) {
                 records::complain(error.what());

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "files/file_map.hpp"
+#include "files/segments.hpp"
+#include "files/trees.hpp"
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
-#include "phases/extent.hpp"
-#include "phases/layout.hpp"
-#include "phases/run.hpp"
-#include "phases/segments.hpp"
-#include "phases/target.hpp"
-#include "phases/trees.hpp"
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
 #include "ranks/launcher.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
+#include "runs/extent.hpp"
+#include "runs/run.hpp"
+#include "runs/target.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -30,7 +30,7 @@
 namespace sonde {
 namespace {
 
-using phases::TaskMap;
+using files::TaskMap;
 
 /// The text of a plan, not more than any plan can have: what is named may be a device that never ends.
 std::string read_all(const std::string& path) {
@@ -61,8 +61,8 @@ std::string read_all(const std::string& path) {
 int dry_run(const plan::Plan& plan) {
     const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
                         plan.tasks.used};
-    phases::check_extent(plan, tasks, records::node_memory_bytes());
-    phases::check_backends(plan, true);
+    runs::check_extent(plan, tasks, records::node_memory_bytes());
+    runs::check_backends(plan, true);
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
     for (const plan::Phase& phase : plan.phases) {
         if (phase.meta) {
@@ -70,18 +70,18 @@ int dry_run(const plan::Plan& plan) {
             const auto all = static_cast<std::uint64_t>(tasks.tasks());
             std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
                       << shape.items() * all << " item(s) in "
-                      << shape.copies() * shape.directories() * phases::branches_of(*phase.meta, tasks).size()
+                      << shape.copies() * shape.directories() * files::branches_of(*phase.meta, tasks).size()
                       << " directories\n";
             continue;
         }
-        const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
-        const phases::Layout layout(plan.target.path, phase.data.files, tasks);
-        const auto files = static_cast<std::uint64_t>(phase.files.empty() ? layout.files_per_task()
+        const std::uint64_t segments = files::segments_of(phase, tasks, records::node_memory_bytes());
+        const files::FileMap map(plan.target.path, phase.data.files, tasks);
+        const auto files = static_cast<std::uint64_t>(phase.files.empty() ? map.files_per_task()
                                                                           : static_cast<int>(phase.files.size()));
         const std::uint64_t bytes =
             segments * phase.data.access.block * files * static_cast<std::uint64_t>(tasks.tasks());
         std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
-                  << plan::format_bytes(bytes) << " in " << layout.distinct_files() << " file(s), "
+                  << plan::format_bytes(bytes) << " in " << map.distinct_files() << " file(s), "
                   << plan::format_bytes(phase.data.access.transfer) << " at a time, "
                   << plan::text(phase.data.access.order) << "\n";
     }
@@ -144,7 +144,7 @@ int run_stages(const RunArguments& arguments, int stages) {
 
 int run(RunArguments arguments) {
     plan::Plan plan = plan::parse_plan(read_all(arguments.plan));
-    phases::check_backends(plan, false);
+    runs::check_backends(plan, false);
     if (arguments.dry_run) {
         return dry_run(plan);
     }
@@ -188,7 +188,7 @@ int run(RunArguments arguments) {
     return work_together(*team, [&](int& code) {
         // All processes agree on the id: the directory is named after it.
         options.run_id = team->broadcast(options.run_id);
-        code = phases::execute(plan, options, *team);
+        code = runs::execute(plan, options, *team);
     });
 }
 
@@ -222,11 +222,11 @@ void list_items(const plan::Phase& phase, const std::string& root, const TaskMap
     const std::uint64_t items =
         plan::on_items(phase.op) ? std::min(shape.items(), phase.stop.items.value_or(shape.items())) : 0;
     for (int task = 0; task < tasks.tasks(); ++task) {
-        const int owner = phases::shifted(phase.shift, task, tasks);
+        const int owner = files::shifted(phase.shift, task, tasks);
         for (std::uint64_t k = 0; k < items; ++k) {
             const patterns::TreeShape::Place place = shape.place(k);
             std::string path = root + "/";
-            shape.append_path(path, phases::branch_of(meta, owner, tasks), place.copy, place.directory);
+            shape.append_path(path, files::branch_of(meta, owner, tasks), place.copy, place.directory);
             path += "/" + patterns::item_stem(meta, owner) + std::to_string(place.number);
             std::cout << nlohmann::ordered_json{{"phase", phase.id}, {"task", task}, {"path", records::json_text(path)}}
                       << '\n';
@@ -241,27 +241,27 @@ int command_touched(const std::string& plan_file) {
         const plan::Plan plan = plan::parse_plan(read_all(plan_file));
         const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
                             plan.tasks.used};
-        phases::check_extent(plan, tasks, records::node_memory_bytes());
+        runs::check_extent(plan, tasks, records::node_memory_bytes());
         std::ios::sync_with_stdio(false);
         for (const plan::Phase& phase : plan.phases) {
             if (phase.meta) {
                 list_items(phase, plan.target.path, tasks);
                 continue;
             }
-            const phases::Layout layout(plan.target.path, phase.data.files, tasks);
-            const std::uint64_t segments = phases::segments_of(phase, tasks, records::node_memory_bytes());
+            const files::FileMap map(plan.target.path, phase.data.files, tasks);
+            const std::uint64_t segments = files::segments_of(phase, tasks, records::node_memory_bytes());
             for (int task = 0; task < tasks.tasks(); ++task) {
-                const int owner = plan::writes(phase.op) ? task : phases::shifted(phase.shift, task, tasks);
-                const int files = phase.files.empty() ? layout.files_per_task() : static_cast<int>(phase.files.size());
+                const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, tasks);
+                const int files = phase.files.empty() ? map.files_per_task() : static_cast<int>(phase.files.size());
                 for (int n = 0; n < files; ++n) {
                     const int k = phase.files.empty() ? n : phase.files[static_cast<std::size_t>(n)];
-                    const patterns::Geometry geometry(phase.data.access, segments, layout.share(owner),
-                                                      layout.file_number(owner, k));
+                    const patterns::Geometry geometry(phase.data.access, segments, map.share(owner),
+                                                      map.file_number(owner, k));
                     for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
                         std::cout << nlohmann::ordered_json{{"phase", phase.id},
                                                             {"task", task},
-                                                            {"file", layout.file_number(owner, k)},
-                                                            {"path", records::json_text(layout.path(owner, k))},
+                                                            {"file", map.file_number(owner, k)},
+                                                            {"path", records::json_text(map.path(owner, k))},
                                                             {"offset", geometry.offset_of(i)},
                                                             {"length", geometry.transfer()}}
                                   << '\n';

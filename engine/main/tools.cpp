@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small commands: what can run here, what is this machine, what did a killed run leave.
 #include "backends/backend.hpp"
+#include "files/manifest.hpp"
+#include "files/removal.hpp"
+#include "files/tree_removal.hpp"
 #include "main/commands.hpp"
-#include "phases/manifest.hpp"
 #include "phases/outcome.hpp"
-#include "phases/removal.hpp"
-#include "phases/tree_removal.hpp"
 #include "plan/units.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -60,31 +60,31 @@ namespace {
 using nlohmann::ordered_json;
 
 /// The run made trees of its own in a directory that was there before.
-bool makes_trees(const phases::Manifest& manifest) {
+bool makes_trees(const files::Manifest& manifest) {
     return std::any_of(manifest.trees.rules.begin(), manifest.trees.rules.end(),
-                       [](const phases::TreeRule& rule) { return rule.made; });
+                       [](const files::TreeRule& rule) { return rule.made; });
 }
 
 /// Removes what a run left; in a directory that it found, only its trees.
-phases::Removal remove_what_is_left(const std::string& directory, const phases::Manifest& manifest, bool dry) {
+files::Removal remove_what_is_left(const std::string& directory, const files::Manifest& manifest, bool dry) {
     if (!manifest.found) {
-        return phases::remove_run(directory, manifest, dry);
+        return files::remove_run(directory, manifest, dry);
     }
-    phases::Removal removal = phases::remove_trees(directory, manifest, dry);
+    files::Removal removal = files::remove_trees(directory, manifest, dry);
     if (!dry && removal.left.empty()) {
-        phases::Manifest::remove(directory);
+        files::Manifest::remove(directory);
     }
     return removal;
 }
 
 /// Why a run directory must stay; empty when its run has ended and the directory is its own.
-std::string reason_to_keep(const phases::Manifest& manifest, bool elsewhere) {
+std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
-    const phases::Life life = manifest.life();
-    if (life == phases::Life::alive) {
+    const files::Life life = manifest.life();
+    if (life == files::Life::alive) {
         return who + " is still going on (process " + std::to_string(manifest.pid) + ")";
     }
-    if (life == phases::Life::elsewhere && !elsewhere) {
+    if (life == files::Life::elsewhere && !elsewhere) {
         return who + " was started on " + records::json_text(manifest.host) + " as process " +
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
@@ -100,7 +100,7 @@ std::string reason_to_keep(const phases::Manifest& manifest, bool elsewhere) {
 ordered_json clean_one(const std::string& directory, const CleanArguments& arguments, int& code) {
     ordered_json one{{"directory", records::json_text(directory)}};
     try {
-        const std::optional<phases::Manifest> manifest = phases::Manifest::load(directory);
+        const std::optional<files::Manifest> manifest = files::Manifest::load(directory);
         if (!manifest) {
             return {};
         }
@@ -110,7 +110,7 @@ ordered_json clean_one(const std::string& directory, const CleanArguments& argum
             one["kept"] = keep;
             return one;
         }
-        const phases::Removal removal = remove_what_is_left(directory, *manifest, arguments.dry_run);
+        const files::Removal removal = remove_what_is_left(directory, *manifest, arguments.dry_run);
         one["files"] = removal.files;
         one["bytes"] = removal.bytes;
         one["left"] = ordered_json::array();

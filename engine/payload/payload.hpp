@@ -40,7 +40,7 @@ constexpr std::uint64_t stamp_place_at(std::uint64_t place, std::uint64_t places
 
 /// Whose bytes: the identity of a file in a run and which write of it.
 struct Origin {
-    std::uint64_t file = 0;        ///< number of the file (phases/layout.hpp)
+    std::uint64_t file = 0;        ///< number of the file (files/file_map.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
     std::uint32_t writer = 0;      ///< task that wrote it: part of IOR's content, of no other
 };

@@ -2,10 +2,10 @@
 // What the phases of a run share: who asked for what, who takes part, where the files are, what was found out.
 #pragma once
 
+#include "files/manifest.hpp"
+#include "files/task_map.hpp"
 #include "phases/board.hpp"
-#include "phases/manifest.hpp"
 #include "phases/outcome.hpp"
-#include "phases/task_map.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
 #include "records/writer.hpp"
@@ -42,13 +42,13 @@ struct Context {
     const plan::Plan& plan;
     const RunOptions& options;
     ranks::Team& team;
-    TaskMap tasks;
+    files::TaskMap tasks;
     std::string directory;  ///< the run directory
     std::uint64_t node_memory = 0;
     Board* board = nullptr;             ///< shared by the node
     records::Writer* record = nullptr;  ///< root only
     std::vector<std::string> hosts;     ///< by node, at the root
-    Manifest manifest;
+    files::Manifest manifest;
     Outcome outcome;             ///< at the root
     bool memory_backed = false;  ///< the target is tmpfs or the like
     bool makes_files = true;

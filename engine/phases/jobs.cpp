@@ -2,8 +2,8 @@
 // From a phase of the plan to what each stream does.
 #include "phases/jobs.hpp"
 
+#include "files/segments.hpp"
 #include "payload/ior_pattern.hpp"
-#include "phases/segments.hpp"
 #include "phases/tree_jobs.hpp"
 #include "plan/parse.hpp"
 
@@ -13,7 +13,7 @@ namespace sonde::phases {
 
 using plan::Op;
 
-std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tasks, int process) {
+std::vector<StreamPlace> streams_of(const plan::Phase& phase, const files::TaskMap& tasks, int process) {
     std::vector<StreamPlace> places;
     const int all = tasks.tasks();
     for (int thread = 0; thread < tasks.threads; ++thread) {
@@ -39,7 +39,7 @@ namespace {
 struct FileSource {
     const Context& context;
     const plan::Phase& phase;
-    const Layout& layout;
+    const files::FileMap& map;
     std::vector<int> files;  ///< empty: all of them
     int owner;               ///< task whose files these are
     std::uint64_t segments;
@@ -48,25 +48,25 @@ struct FileSource {
 
     workloads::FileJob operator()(std::uint64_t n) const {
         const int k = files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)];
-        const std::uint64_t number = layout.file_number(owner, k);
-        const Dataset& data = context.manifest.data;
+        const std::uint64_t number = map.file_number(owner, k);
+        const files::Dataset& data = context.manifest.data;
         std::uint64_t count = segments;
         std::uint64_t allowed = ~0ULL;
         bool exact = false;
         bool same = false;
-        const DataState* source = writing ? nullptr : data.source(phase, k);
+        const files::DataState* source = writing ? nullptr : data.source(phase, k);
         if (source != nullptr) {
             exact = data.verifiable(*source, phase.data.access, segments, k);
-            same = same_geometry(phase.data.access, segments, source->access, source->segments);
+            same = files::same_geometry(phase.data.access, segments, source->access, source->segments);
             if (same) {
-                allowed = operations_in_file(*source, owner, k, source->operations_per_file());
+                allowed = files::operations_in_file(*source, owner, k, source->operations_per_file());
             } else {
                 count = shortened(*source, k, exact);
             }
         }
-        workloads::FileJob job{layout.path(owner, k),
+        workloads::FileJob job{map.path(owner, k),
                                number,
-                               patterns::Geometry(phase.data.access, count, layout.share(owner), number),
+                               patterns::Geometry(phase.data.access, count, map.share(owner), number),
                                0,
                                0,
                                {},
@@ -79,7 +79,7 @@ struct FileSource {
         job.size = job.geometry.end_of_file();
         const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
         // Files of several tasks are made before the phase, so that no late task empties what others have written.
-        job.create = writing && phase.op == Op::write && layout.share(owner).sharers == 1;
+        job.create = writing && phase.op == Op::write && map.share(owner).sharers == 1;
         job.truncate = fresh && job.create;
         job.exclusive = job.create && phase.open == plan::Open::exclusive;
         if (verify && payload::tells_itself(phase.data.payload.kind)) {
@@ -87,9 +87,9 @@ struct FileSource {
             job.writer = [mine = owner](std::uint64_t) { return mine; };
         } else if (verify && exact) {
             job.written = data.written(*source, phase.data.access, segments, owner, k);
-            job.writer = [&tasks = context.tasks, &where = layout, mine = owner, same, source](std::uint64_t offset) {
+            job.writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
                 // The same operations in the same order are those of one task, also where a file is dealt at random.
-                return same ? mine : writer_of(*source, where, mine, offset, tasks.tasks());
+                return same ? mine : files::writer_of(*source, where, mine, offset, tasks.tasks());
             };
         }
         return job;
@@ -97,11 +97,11 @@ struct FileSource {
 
     /// Segments of the k-th file that another geometry than the writer's may read: what is certainly there. `exact` is
     /// taken back when that is what several phases left together.
-    std::uint64_t shortened(const DataState& source, int k, bool& exact) const {
-        for (const Range& range : context.manifest.data.certain(source, layout, owner, k, context.tasks.tasks())) {
+    std::uint64_t shortened(const files::DataState& source, int k, bool& exact) const {
+        for (const files::Range& range : context.manifest.data.certain(source, map, owner, k, context.tasks.tasks())) {
             const auto fits = [&](std::uint64_t count) {
                 return phase.data.access.offset >= range.from &&
-                       patterns::Geometry(phase.data.access, count, layout.share(owner), 0).end_of_file() <= range.to;
+                       patterns::Geometry(phase.data.access, count, map.share(owner), 0).end_of_file() <= range.to;
             };
             if (fits(segments)) {
                 return segments;
@@ -125,7 +125,7 @@ struct FileSource {
 
 }  // namespace
 
-workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const Layout& layout) {
+workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const files::FileMap& map) {
     const plan::Phase& phase = context.plan.phases[index];
     workloads::StreamJob job;
     job.phase = &phase;
@@ -157,24 +157,24 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     }
     job.read_ratio = phase.data.access.read_ratio.value_or(0);
     job.generation = index + 1;
-    job.files = static_cast<std::uint64_t>(files.empty() ? layout.files_per_task() : static_cast<int>(files.size()));
+    job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
-    const int owner = job.writes ? place.task : shifted(phase.shift, place.task, context.tasks);
-    if (phase.op == Op::remove && !layout.first_of_file(owner)) {
+    const int owner = job.writes ? place.task : files::shifted(phase.shift, place.task, context.tasks);
+    if (phase.op == Op::remove && !map.first_of_file(owner)) {
         job.files = 0;  // the first task that shares it removes it
     }
     job.verify = job.reads && !job.writes &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.mpi = context.team.mpi();
-    job.name = [&layout, files, owner](std::uint64_t n, std::string& path) {
-        path = layout.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
+    job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
+        path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
     };
     job.file = FileSource{context,
                           phase,
-                          layout,
+                          map,
                           files,
                           owner,
-                          segments_of(phase, context.tasks, context.node_memory),
+                          files::segments_of(phase, context.tasks, context.node_memory),
                           job.writes && !(job.reads && phase.op == Op::mixed),
                           job.verify};
     return job;

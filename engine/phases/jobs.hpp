@@ -2,8 +2,8 @@
 // From a phase to what each stream of a process does in it: files, geometry, how far it may read.
 #pragma once
 
+#include "files/file_map.hpp"
 #include "phases/context.hpp"
-#include "phases/layout.hpp"
 #include "workloads/data.hpp"
 
 #include <cstddef>
@@ -18,10 +18,10 @@ constexpr int nobody = -1;
 struct StreamPlace {
     int task = 0, lane = 0;
 };
-std::vector<StreamPlace> streams_of(const plan::Phase& phase, const TaskMap& tasks, int process);
+std::vector<StreamPlace> streams_of(const plan::Phase& phase, const files::TaskMap& tasks, int process);
 
 /// The job of one stream: files, geometry, how far it may read. Throws plan::PlanError with one sentence when the phase
 /// asks for more than was written.
-workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const Layout& layout);
+workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPlace place, const files::FileMap& map);
 
 }  // namespace sonde::phases

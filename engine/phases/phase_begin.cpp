@@ -50,7 +50,7 @@ void PhaseRun::announce() {
         context_.record->line("phase_begin", tagged(line));
         return;
     }
-    line["files"] = layout_.distinct_files();
+    line["files"] = map_.distinct_files();
     line["transfer_bytes"] = phase_.data.access.transfer;
     line["order"] = plan::text(phase_.data.access.order);
     line["queue_depth"] = phase_.data.io.queue_depth;
@@ -77,10 +77,11 @@ void PhaseRun::announce_tree(ordered_json& line) const {
     line["order"] = orders[static_cast<int>(meta.order)];
     line["queue_depth"] = 1;
     line["labels"] = ordered_json::array();
-    line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
-                    {"scope", plan::text(meta.tree.scope)},
-                    {"directories", shape.copies() * shape.directories() * branches_of(meta, context_.tasks).size()},
-                    {"items_per_dir", meta.tree.items_per_dir}};
+    line["tree"] = {
+        {"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
+        {"scope", plan::text(meta.tree.scope)},
+        {"directories", shape.copies() * shape.directories() * files::branches_of(meta, context_.tasks).size()},
+        {"items_per_dir", meta.tree.items_per_dir}};
 }
 
 }  // namespace sonde::phases

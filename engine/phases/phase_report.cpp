@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said about a phase when it is over, and what later phases must remember of it.
+#include "files/segments.hpp"
 #include "phases/phase_run.hpp"
-#include "phases/segments.hpp"
-#include "phases/summary.hpp"
-#include "phases/tables.hpp"
 #include "phases/tree_jobs.hpp"
-#include "phases/tree_report.hpp"
-#include "phases/validity.hpp"
 #include "records/errno_name.hpp"
 #include "records/text.hpp"
+#include "results/summary.hpp"
+#include "results/tables.hpp"
+#include "results/tree_report.hpp"
+#include "results/validity.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ void PhaseRun::say_errors(const json& errors) {
     }
 }
 
-std::string PhaseRun::stop_word(const Totals& totals) const {
+std::string PhaseRun::stop_word(const results::Totals& totals) const {
     if (stop_ == ranks::NodeControl::quit_interrupt) {
         return "interrupt";
     }
@@ -126,16 +126,16 @@ std::string PhaseRun::stop_word(const Totals& totals) const {
     return phase_.stop.first_done && done < totals.planned_operations ? "first_done" : "volume";
 }
 
-void PhaseRun::say(const Totals& totals) {
-    PhaseFacts facts;
+void PhaseRun::say(const results::Totals& totals) {
+    results::PhaseFacts facts;
     facts.stopped_by = stop_word(totals);
     facts.stonewall_ns = phase_.stop.stonewall.value_or(0);
     facts.hosts = context_.hosts;
     facts.resident = residency_.known ? residency_.share() : -1;
     records::Writer& record = *context_.record;
-    ordered_json end = phase_end_line(totals, facts);
+    ordered_json end = results::phase_end_line(totals, facts);
     end["measured"] = phase_.measured;
-    if (const std::optional<Droop> droop = phase_.meta ? droop_of(totals, phase_.op) : std::nullopt) {
+    if (const std::optional<results::Droop> droop = phase_.meta ? results::droop_of(totals, phase_.op) : std::nullopt) {
         end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
     }
     if (phase_.op == plan::Op::walk) {
@@ -163,18 +163,18 @@ void PhaseRun::say(const Totals& totals) {
         }
     }
     record.line("phase_end", tagged(end));
-    record.line("series", tagged(series_line(totals)));
-    for (const ordered_json& line : histogram_lines(totals)) {
+    record.line("series", tagged(results::series_line(totals)));
+    for (const ordered_json& line : results::histogram_lines(totals)) {
         record.line("histogram", tagged(line));
     }
-    record.line("nodes", tagged(node_line(totals, facts)));
-    for (const ordered_json& line : task_lines(totals, facts)) {
+    record.line("nodes", tagged(results::node_line(totals, facts)));
+    for (const ordered_json& line : results::task_lines(totals, facts)) {
         record.line("tasks", tagged(line));
     }
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase_.measured) {
         return;
     }
-    Circumstances about;
+    results::Circumstances about;
     about.phase = &phase_;
     about.backend = phase_.data.backend;
     about.stores_data = backend_.traits.stores_data && backend_.traits.needs_files;
@@ -195,7 +195,7 @@ void PhaseRun::say(const Totals& totals) {
     if (plan::writes(phase_.op) && durable && backend_.traits.needs_files && facts.stopped_by == "volume") {
         for (int task = 0; task < std::min(16, context_.tasks.tasks()); ++task) {
             struct stat info {};
-            if (::stat(layout_.path(task, 0).c_str(), &info) == 0 && phase_.data.access.gap == 0 &&
+            if (::stat(map_.path(task, 0).c_str(), &info) == 0 && phase_.data.access.gap == 0 &&
                 phase_.data.access.order != plan::Order::stride &&
                 phase_.data.access.order != plan::Order::random_replace) {
                 about.disk_bytes += static_cast<std::uint64_t>(info.st_blocks) * 512;
@@ -210,14 +210,15 @@ void PhaseRun::say(const Totals& totals) {
             about.removed_before = context_.plan.phases[i].id;
         }
     }
-    for (const ordered_json& finding : phase_.meta ? findings_of_tree(totals, about) : std::vector<ordered_json>{}) {
+    for (const ordered_json& finding :
+         phase_.meta ? results::findings_of_tree(totals, about) : std::vector<ordered_json>{}) {
         record.line("finding", finding);
     }
-    for (const ordered_json& finding : findings_of(totals, facts, about)) {
+    for (const ordered_json& finding : results::findings_of(totals, facts, about)) {
         record.line("finding", finding);
     }
     say_notes();
-    const auto rates = rates_of(totals, facts);
+    const auto rates = results::rates_of(totals, facts);
     if (const auto rate = rates.find("transfer"); rate != rates.end()) {
         const double value = static_cast<double>(rate->second.bytes) / rate->second.seconds;
         (plan::writes(phase_.op) ? half_.write : half_.read) =
@@ -245,17 +246,17 @@ void PhaseRun::say_notes() {
 }
 
 /// What later phases must know about the data.
-void PhaseRun::remember(const Totals& totals) {
+void PhaseRun::remember(const results::Totals& totals) {
     if (phase_.meta) {
         remember_tree(phase_, index_, context_.tasks, totals, context_.manifest.trees);
     } else if (phase_.op == plan::Op::remove) {
         context_.manifest.data.forget(phase_.data.files.suffix);
     } else if (plan::writes(phase_.op)) {
-        DataState state;
+        files::DataState state;
         state.phase = phase_.id;
         state.generation = index_ + 1;
         state.access = phase_.data.access;
-        state.segments = segments_of(phase_, context_.tasks, context_.node_memory);
+        state.segments = files::segments_of(phase_, context_.tasks, context_.node_memory);
         state.suffix = phase_.data.files.suffix;
         state.files = phase_.files;
         state.exact = phase_.op != plan::Op::mixed && phase_.data.access.order != plan::Order::random_replace;
@@ -267,7 +268,7 @@ void PhaseRun::remember(const Totals& totals) {
             writing_lane = phase_.lanes[0].write ? 0 : 1;
             state.files = {phase_.lanes[static_cast<std::size_t>(writing_lane)].file};
         }
-        for (const TaskRow& row : totals.rows) {
+        for (const results::TaskRow& row : totals.rows) {
             if (row.lane != writing_lane) {
                 continue;
             }
@@ -282,7 +283,7 @@ void PhaseRun::remember(const Totals& totals) {
             : std::string());
     if (!context_.root()) {
         const json both = json::parse(text);
-        context_.manifest.data = Dataset::from_json(both.at(0));
+        context_.manifest.data = files::Dataset::from_json(both.at(0));
         context_.manifest.trees.take_states(both.at(1), context_.tasks.all());
     }
 }
@@ -332,7 +333,7 @@ bool PhaseRun::save_manifest() {
     try {
         context_.manifest.save(context_.directory);
         return true;
-    } catch (const NoSpace&) {
+    } catch (const files::NoSpace&) {
         if (context_.options.stage < 0 || context_.options.stage == stages_of(context_.plan).back()) {
             return true;
         }

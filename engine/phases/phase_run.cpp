@@ -3,9 +3,9 @@
 
 #include "phases/crew.hpp"
 #include "phases/prepare.hpp"
-#include "phases/treatments.hpp"
 #include "phases/tree_jobs.hpp"
 #include "records/text.hpp"
+#include "treatments/treatments.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -44,17 +44,17 @@ std::vector<std::string> PhaseRun::node_files() const {
         if (context_.tasks.node_of(task) != context_.team.place().node) {
             continue;
         }
-        const int owner = plan::writes(phase_.op) ? task : shifted(phase_.shift, task, context_.tasks);
+        const int owner = plan::writes(phase_.op) ? task : files::shifted(phase_.shift, task, context_.tasks);
         for (const plan::Lane& lane : phase_.lanes) {
             if (!lane.write) {
-                files.push_back(layout_.path(owner, lane.file));
+                files.push_back(map_.path(owner, lane.file));
             }
         }
         for (const int k : phase_.files) {
-            files.push_back(layout_.path(owner, k));
+            files.push_back(map_.path(owner, k));
         }
-        for (int k = 0; phase_.files.empty() && phase_.lanes.empty() && k < layout_.files_per_task(); ++k) {
-            files.push_back(layout_.path(owner, k));
+        for (int k = 0; phase_.files.empty() && phase_.lanes.empty() && k < map_.files_per_task(); ++k) {
+            files.push_back(map_.path(owner, k));
         }
     }
     std::sort(files.begin(), files.end());
@@ -104,11 +104,11 @@ bool PhaseRun::treat() {
     for (const plan::Treatment& treatment : phase_.before) {
         json mine = json::array();
         if (leader) {
-            const TreatmentResult result = apply(treatment, context_.directory, files, stopped);
+            const treatments::TreatmentResult result = treatments::apply(treatment, context_.directory, files, stopped);
             held_.push_back(result.held);
             static constexpr const char* outcomes[] = {"done", "failed", "skipped"};
             json line{{"phase", phase_.id},
-                      {"kind", name(treatment.kind)},
+                      {"kind", treatments::name(treatment.kind)},
                       {"need", treatment.required ? "required" : "best_effort"},
                       {"outcome", outcomes[static_cast<int>(result.outcome)]},
                       {"seconds", result.seconds},
@@ -133,7 +133,7 @@ bool PhaseRun::treat() {
             for (const json& line : json::parse(all)) {
                 context_.record->line("treatment", ordered_json(line));
                 if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
-                    complaint = "phase " + phase_.id + ": the required treatment " + name(treatment.kind) +
+                    complaint = "phase " + phase_.id + ": the required treatment " + treatments::name(treatment.kind) +
                                 " failed: " + line.at("text").get<std::string>();
                 }
             }
@@ -147,13 +147,13 @@ bool PhaseRun::treat() {
         }
     }
     if (leader && plan::reads(phase_.op) && backend_.traits.needs_files) {
-        residency_ = measure_residency(files);
+        residency_ = treatments::measure_residency(files);
     }
     return true;
 }
 
 bool PhaseRun::prepare() {
-    if (!agree(phase_.meta ? prepare_tree(context_, index_) : prepare_files(context_, index_, layout_), exit_failed)) {
+    if (!agree(phase_.meta ? prepare_tree(context_, index_) : prepare_files(context_, index_, map_), exit_failed)) {
         return false;
     }
     return true;
@@ -176,7 +176,7 @@ bool PhaseRun::set_up(bool verification) {
             make_walk_board();
         }
         for (std::size_t i = 0; i < places.size(); ++i) {
-            workloads::StreamJob job = job_of(context_, index_, places[i], layout_);
+            workloads::StreamJob job = job_of(context_, index_, places[i], map_);
             job.stream = static_cast<int>(i);
             jobs_.push_back(job);
         }
@@ -321,7 +321,7 @@ void PhaseRun::collect() {
         doublings = std::max(doublings, board.meter(i).slices_doublings);
     }
     doublings = static_cast<std::uint32_t>(team.maximum(doublings));
-    totals_ = Totals{};
+    totals_ = results::Totals{};
     const std::int64_t width = context_.plan.observe.slice << doublings;
     for (int i = 0; leader && i < board.streams.load(); ++i) {
         // Every node's phase time begins at the same moment of the root's clock, so offsets are already taken out.
@@ -332,7 +332,7 @@ void PhaseRun::collect() {
     }
     if (leader) {
         double own = 0;
-        for (const TaskRow& row : totals_.rows) {
+        for (const results::TaskRow& row : totals_.rows) {
             own += static_cast<double>(row.user_ns + row.system_ns) / 1e9;
         }
         other_cpu_ = std::max(0.0, other_cpu_ - own);
@@ -340,12 +340,12 @@ void PhaseRun::collect() {
     if (team.place().nodes > 1) {
         const std::string joined =
             team.reduce(leader ? totals_.pack() : std::string(), [](const std::string& a, const std::string& b) {
-                Totals sum = Totals::unpack(a);
-                sum.join(Totals::unpack(b));
+                results::Totals sum = results::Totals::unpack(a);
+                sum.join(results::Totals::unpack(b));
                 return sum.pack();
             });
         if (context_.root()) {
-            totals_ = Totals::unpack(joined);
+            totals_ = results::Totals::unpack(joined);
         }
     }
 }

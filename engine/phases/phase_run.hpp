@@ -6,9 +6,9 @@
 
 #include "phases/jobs.hpp"
 #include "phases/phase.hpp"
-#include "phases/residency.hpp"
-#include "phases/totals.hpp"
 #include "plan/parse.hpp"
+#include "results/totals.hpp"
+#include "treatments/residency.hpp"
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ class PhaseRun {
         : context_(context),
           index_(index),
           phase_(context.plan.phases[index]),
-          layout_(context.directory, phase_.data.files, context.tasks),
+          map_(context.directory, phase_.data.files, context.tasks),
           backend_(*backends::find(phase_.data.backend)),
           half_(half) {}
 
@@ -56,14 +56,14 @@ class PhaseRun {
     void collect();
     bool conclude();
     bool read_back();
-    void remember(const Totals& totals);
+    void remember(const results::Totals& totals);
     bool save_manifest();
-    void say(const Totals& totals);
+    void say(const results::Totals& totals);
     void say_notes();
     void say_errors(const nlohmann::json& errors);
     nlohmann::json gather_errors();
     bool agree(const std::string& complaint, int code);
-    std::string stop_word(const Totals& totals) const;
+    std::string stop_word(const results::Totals& totals) const;
     nlohmann::ordered_json tagged(const nlohmann::ordered_json& line) const {
         nlohmann::ordered_json whole{{"phase", phase_.id}, {"index", index_}, {"op", plan::text(phase_.op)}};
         whole.update(line);
@@ -73,15 +73,15 @@ class PhaseRun {
     Context& context_;
     std::size_t index_;
     const plan::Phase& phase_;
-    Layout layout_;
+    files::FileMap map_;
     const backends::Backend& backend_;
     HalfRates& half_;
     std::vector<std::shared_ptr<void>> held_;  ///< memory hogs, until the phase is over
-    Residency residency_;
+    treatments::Residency residency_;
     std::vector<workloads::StreamJob> jobs_;
     std::unique_ptr<payload::Base> base_;
     std::vector<std::unique_ptr<workloads::Stream>> streams_;
-    Totals totals_;
+    results::Totals totals_;
     std::uint32_t stop_ = 0;
     std::int64_t drift_ns_ = 0;
     double cpu_before_ = 0, other_cpu_ = -1;

@@ -2,6 +2,7 @@
 #include "phases/prepare.hpp"
 
 #include "backends/backend.hpp"
+#include "plan/parse.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,11 +16,11 @@ namespace {
 
 /// In a directory that others made, a link or a device could stand where a data file should: writing there would leave
 /// the target. One sentence, empty when all of this process's files are regular or absent.
-std::string check_found_files(const Context& context, const Layout& layout) {
+std::string check_found_files(const Context& context, const files::FileMap& map) {
     const int first = context.team.place().process * context.tasks.threads;
     for (int task = first; task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
-        for (int k = 0; k < layout.files_per_task(); ++k) {
-            const std::string path = layout.path(task, k);
+        for (int k = 0; k < map.files_per_task(); ++k) {
+            const std::string path = map.path(task, k);
             struct stat info {};
             if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
                 return path +
@@ -33,13 +34,13 @@ std::string check_found_files(const Context& context, const Layout& layout) {
 
 }  // namespace
 
-std::string prepare_files(const Context& context, std::size_t index, const Layout& layout) {
+std::string prepare_files(const Context& context, std::size_t index, const files::FileMap& map) {
     const plan::Phase& phase = context.plan.phases[index];
     if (!plan::writes(phase.op) || !backends::find(phase.data.backend)->traits.needs_files) {
         return {};
     }
     if (context.plan.target.use_existing) {
-        const std::string complaint = check_found_files(context, layout);
+        const std::string complaint = check_found_files(context, map);
         if (!complaint.empty()) {
             return complaint;
         }
@@ -51,17 +52,17 @@ std::string prepare_files(const Context& context, std::size_t index, const Layou
     const bool again = !context.manifest.data.states().empty() || context.plan.target.use_existing;
     for (int thread = 0; thread < context.tasks.threads; ++thread) {
         const int task = place.process * context.tasks.threads + thread;
-        if (task >= context.tasks.tasks() || !layout.first_of_file(task)) {
+        if (task >= context.tasks.tasks() || !map.first_of_file(task)) {
             continue;
         }
         std::vector<int> files = phase.files;
-        for (int k = 0; files.empty() ? k < layout.files_per_task() : k < static_cast<int>(files.size()); ++k) {
-            const std::string path = layout.path(task, files.empty() ? k : files[static_cast<std::size_t>(k)]);
+        for (int k = 0; files.empty() ? k < map.files_per_task() : k < static_cast<int>(files.size()); ++k) {
+            const std::string path = map.path(task, files.empty() ? k : files[static_cast<std::size_t>(k)]);
             // A fresh file, not a truncated one: some file systems flush a file that replaces a truncated one.
             if (again && phase.open == plan::Open::truncate && ::unlink(path.c_str()) != 0 && errno != ENOENT) {
                 return "cannot replace " + path + ": " + std::strerror(errno);
             }
-            if (layout.share(task).sharers == 1) {
+            if (map.share(task).sharers == 1) {
                 if (!again) {
                     break;  // made by its task, inside the timed open
                 }

@@ -3,8 +3,8 @@
 #include "phases/tree_jobs.hpp"
 
 #include "backends/backend.hpp"
-#include "phases/manifest.hpp"
-#include "phases/trees.hpp"
+#include "files/manifest.hpp"
+#include "files/trees.hpp"
 #include "plan/parse.hpp"
 
 #include <sys/stat.h>
@@ -25,12 +25,12 @@ TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t i
     const plan::Meta& meta = *phase.meta;
     TreePart part;
     part.owner = owner;
-    part.branch = branch_of(meta, owner, context.tasks);
+    part.branch = files::branch_of(meta, owner, context.tasks);
     part.stem = patterns::item_stem(meta, owner);
     part.items = job.shape.items();
     if (phase.op == Op::create) {
         part.generation = index + 1;
-    } else if (const TreeState* state = context.manifest.trees.find(meta)) {
+    } else if (const files::TreeState* state = context.manifest.trees.find(meta)) {
         if (!state->whole) {
             throw plan::PlanError("plan: phase \"" + phase.id + "\" needs the items of phase \"" + state->phase +
                                   "\", but a phase between them was stopped among them: give that one no stop rule, or "
@@ -64,7 +64,7 @@ void add_items(const Context& context, const plan::Phase& phase, std::size_t ind
         }
         return;
     }
-    job.parts.push_back(part_of(context, phase, index, shifted(phase.shift, task, context.tasks), job));
+    job.parts.push_back(part_of(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
 }
 
 /// Directories: those of shared trees are made and removed by the first task that shares them, and listed by all.
@@ -78,7 +78,7 @@ void add_directories(const Context& context, const plan::Phase& phase, int task,
         if (meta.by_first && task > 0) {
             return;
         }
-        job.branches = branches_of(meta, context.tasks);
+        job.branches = files::branches_of(meta, context.tasks);
         job.first = meta.by_first ? 0 : static_cast<std::uint64_t>(task);
         job.every = meta.by_first ? 1 : static_cast<std::uint64_t>(all);
         return;
@@ -89,7 +89,7 @@ void add_directories(const Context& context, const plan::Phase& phase, int task,
     if (mine) {
         plan::Meta own = meta;
         own.tree.home_shift = 0;
-        job.branches = {branch_of(own, task, context.tasks)};
+        job.branches = {files::branch_of(own, task, context.tasks)};
     }
 }
 
@@ -99,7 +99,7 @@ std::string complaint_about_links(const Context& context, const plan::Meta& meta
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
         const std::string top = context.directory + "/" + shape.top(copy);
         std::vector<std::string> places{top};
-        for (const std::string& branch : branches_of(meta, context.tasks)) {
+        for (const std::string& branch : files::branches_of(meta, context.tasks)) {
             places.push_back(top + "/" + patterns::TreeShape::name(branch, 0));
         }
         for (const std::string& place : places) {
@@ -173,7 +173,7 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
         tree->node = context.tasks.node_of(place.task);
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(place.task);
-        tree->own_file = manifest_name;
+        tree->own_file = files::manifest_name;
         if (const auto& find = phase.meta->find) {
             tree->search.emplace(*find,
                                  find->newer_than_file.empty() ? find->newer_than_ns : modified_ns(context, *find));
@@ -208,7 +208,7 @@ std::string prepare_tree(const Context& context, std::size_t index) {
             continue;
         }
         // A plan without mktree: the tree is there, as nobody asked how long it takes.
-        for (const std::string& branch : branches_of(*phase.meta, context.tasks)) {
+        for (const std::string& branch : files::branches_of(*phase.meta, context.tasks)) {
             for (std::uint64_t d = 0; complaint.empty() && d < shape.directories() && !context.stopped(); ++d) {
                 std::string path = context.directory + "/";
                 shape.append_path(path, branch, copy, d);
@@ -231,8 +231,8 @@ void finish_tree(const Context& context, std::size_t index) {
     }
 }
 
-void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& tasks, const Totals& totals,
-                   Forest& forest) {
+void remember_tree(const plan::Phase& phase, std::size_t index, const files::TaskMap& tasks,
+                   const results::Totals& totals, files::Forest& forest) {
     const plan::Meta& meta = *phase.meta;
     if (phase.op == Op::rmtree) {
         forest.forget(meta);
@@ -240,7 +240,7 @@ void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& t
     }
     const bool whole = totals.planned_operations == totals.file_operations;
     if (phase.op == Op::create) {
-        TreeState state;
+        files::TreeState state;
         state.top = meta.tree.top;
         state.objects = meta.objects;
         state.phase = phase.id;
@@ -254,7 +254,7 @@ void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& t
             std::fill_n(state.items.begin(), tasks.tasks(),
                         std::min(shape.items(), phase.stop.items.value_or(shape.items())));
         } else {
-            for (const TaskRow& row : totals.rows) {
+            for (const results::TaskRow& row : totals.rows) {
                 state.items[static_cast<std::size_t>(row.task)] = row.next_operation;
             }
         }
@@ -262,7 +262,7 @@ void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& t
         forest.states.push_back(state);
         return;
     }
-    TreeState* state = forest.find(meta);
+    files::TreeState* state = forest.find(meta);
     if (state == nullptr) {
         return;
     }

@@ -2,9 +2,9 @@
 // Phases on trees: the part of each stream, and what happens before and after the timed part.
 #pragma once
 
+#include "files/trees.hpp"
 #include "phases/jobs.hpp"
-#include "phases/totals.hpp"
-#include "phases/trees.hpp"
+#include "results/totals.hpp"
 
 #include <string>
 
@@ -22,7 +22,7 @@ std::string prepare_tree(const Context& context, std::size_t index);
 void finish_tree(const Context& context, std::size_t index);
 
 /// What later phases must know about the items.
-void remember_tree(const plan::Phase& phase, std::size_t index, const TaskMap& tasks, const Totals& totals,
-                   Forest& forest);
+void remember_tree(const plan::Phase& phase, std::size_t index, const files::TaskMap& tasks,
+                   const results::Totals& totals, files::Forest& forest);
 
 }  // namespace sonde::phases

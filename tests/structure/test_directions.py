@@ -24,8 +24,15 @@ ENGINE: dict[str, set[str]] = {
     "records": {"plan", "meters"},
     "backends": {"plan", "meters", "ranks"},
     "workloads": {"plan", "patterns", "payload", "backends", "meters", "ranks"},
-    "phases": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"},
-    "main": {"plan", "dialects", "backends", "meters", "ranks", "records", "phases"},
+    "files": {"plan", "patterns", "records", "workloads"},
+    "treatments": {"plan", "records"},
+    "results": {"plan", "meters", "records"},
+    "phases": {
+        *("plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"),
+        *("files", "results", "treatments"),
+    },
+    "runs": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "files", "phases"},
+    "main": {"plan", "dialects", "backends", "meters", "patterns", "ranks", "records", "files", "phases", "runs"},
 }
 # Where the general rule above would allow more than is meant: (from, to) -> the headers that may cross.
 NARROW = {
@@ -33,6 +40,9 @@ NARROW = {
     ("backends", "ranks"): {"ranks/mpi_module.hpp"},
     ("backends", "meters"): {"meters/clock.hpp"},
     ("ranks", "meters"): {"meters/clock.hpp"},
+    ("files", "workloads"): {"workloads/data.hpp"},
+    ("runs", "phases"): {"phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/phase.hpp"},
+    ("main", "phases"): {"phases/outcome.hpp"},
 }
 MPI_FILES = re.compile(r"engine/(ranks/|backends/mpi)")
 

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/dataset.hpp"
+
+#include <algorithm>
+
+namespace sonde::files {
+
+using nlohmann::json;
+
+bool DataState::has(int k) const {
+    return files.empty() || std::find(files.begin(), files.end(), k) != files.end();
+}
+
+bool DataState::covers(const DataState& other) const {
+    return suffix == other.suffix &&
+           (files.empty() || (!other.files.empty() &&
+                              std::all_of(other.files.begin(), other.files.end(), [this](int k) { return has(k); })));
+}
+
+void Dataset::add(DataState state) {
+    if (state.fresh) {
+        std::erase_if(states_, [&state](const DataState& older) { return state.covers(older); });
+    }
+    states_.push_back(std::move(state));
+}
+
+void Dataset::forget(const std::string& suffix) {
+    std::erase_if(states_, [&suffix](const DataState& state) { return state.suffix == suffix; });
+}
+
+const DataState* Dataset::source(const plan::Phase& phase, int k) const {
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        if (state->extends && state->has(k) && state->suffix == phase.data.files.suffix &&
+            (phase.data_of.empty() || state->phase == phase.data_of)) {
+            return &*state;
+        }
+    }
+    return nullptr;
+}
+
+bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b) {
+    const auto key = [](const plan::Access& x, std::uint64_t segments) {
+        const bool random = x.order == plan::Order::random_permute || x.order == plan::Order::random_replace;
+        return std::tuple(x.transfer, x.block, segments, x.order, random ? x.scope : plan::Scope::task, x.stride, x.gap,
+                          x.offset, random ? x.seed : 0, x.within.value_or(0));
+    };
+    return key(a, segments_a) == key(b, segments_b);
+}
+
+std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file) {
+    std::uint64_t place = static_cast<std::uint64_t>(k);
+    if (!state.files.empty()) {
+        const auto found = std::find(state.files.begin(), state.files.end(), k);
+        if (found == state.files.end()) {
+            return 0;
+        }
+        place = static_cast<std::uint64_t>(found - state.files.begin());
+    }
+    const std::uint64_t done = state.operations.at(static_cast<std::size_t>(task));
+    const std::uint64_t before = place * per_file;
+    return done <= before ? 0 : std::min(per_file, done - before);
+}
+
+bool Dataset::verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const {
+    const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
+    const bool same = same_geometry(access, segments, source.access, source.segments);
+    return std::all_of(first, states_.end(), [&](const DataState& s) {
+        if (!s.has(k) || s.suffix != source.suffix) {
+            return true;
+        }
+        if (!s.exact || !same_geometry(s.access, s.segments, source.access, source.segments)) {
+            return false;
+        }
+        // Other operations than the writer's find one generation only in a file that is completely new.
+        bool whole = true;
+        for (std::size_t task = 0; task < s.operations.size(); ++task) {
+            const std::uint64_t count = s.operations_per_file();
+            whole = whole && operations_in_file(s, static_cast<int>(task), k, count) == count;
+        }
+        return same || whole || &s == &source;
+    });
+}
+
+std::vector<workloads::Written> Dataset::written(const DataState& source, const plan::Access& access,
+                                                 std::uint64_t segments, int task, int k) const {
+    std::vector<workloads::Written> list;
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        if (!state->has(k) || state->suffix != source.suffix) {
+            continue;
+        }
+        const std::uint64_t per_file = state->operations_per_file();
+        const bool same = same_geometry(access, segments, state->access, state->segments);
+        const std::uint64_t count = operations_in_file(*state, task, k, per_file);
+        // Another geometry reads only what has one generation.
+        list.push_back({state->generation, same ? count : ~0ULL});
+        if (!same || count == per_file || state->fresh) {
+            break;
+        }
+    }
+    return list;
+}
+
+std::vector<Range> Dataset::certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const {
+    std::vector<Range> ranges;
+    bool begun = false;
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        begun = begun || &*state == &source;
+        if (!begun || !state->extends || !state->has(k) || state->suffix != source.suffix) {
+            continue;
+        }
+        if (const std::optional<Range> range = certain_range(*state, map, task, k, tasks)) {
+            ranges.push_back(*range);
+        }
+        if (state->fresh) {
+            break;
+        }
+    }
+    return ranges;
+}
+
+int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks) {
+    const plan::Access& a = state.access;
+    const std::uint64_t sharers = map.share(task).sharers;
+    const bool random = a.order == plan::Order::random_permute || a.order == plan::Order::random_replace;
+    if (sharers == 1) {
+        return task;
+    }
+    if ((random && a.scope == plan::Scope::file) || offset < a.offset) {
+        return -1;
+    }
+    const std::uint64_t pitch = a.order == plan::Order::stride ? a.stride : a.block + a.gap;
+    const std::uint64_t index = (offset - a.offset) / pitch % sharers;
+    for (int other = 0; other < tasks; ++other) {
+        if (map.file_number(other, 0) == map.file_number(task, 0) && map.share(other).index == index) {
+            return other;
+        }
+    }
+    return -1;
+}
+
+std::optional<Range> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks) {
+    const plan::Access& a = state.access;
+    const std::uint64_t slots = a.block / a.transfer;
+    const std::uint64_t per_file = state.operations_per_file();
+    const patterns::Share share = map.share(task);
+    bool complete = true;
+    std::uint64_t least = per_file;
+    const bool alone = share.sharers == 1;
+    for (int other = alone ? task : 0; other < (alone ? task + 1 : tasks); ++other) {
+        if (map.file_number(other, k) == map.file_number(task, k)) {
+            const std::uint64_t count = operations_in_file(state, other, k, per_file);
+            complete = complete && count == per_file;
+            least = std::min(least, count);
+        }
+    }
+    const bool one_block = share.sharers * state.segments == 1;
+    const bool holes = a.order == plan::Order::random_replace ||
+                       (a.order == plan::Order::stride ? a.stride > a.transfer && per_file * share.sharers > 1
+                                                       : a.gap > 0 && !one_block);
+    if (holes || (!complete && a.order != plan::Order::sequential)) {
+        return std::nullopt;
+    }
+    if (complete) {
+        return Range{a.offset, patterns::Geometry(a, state.segments, share, 0).end_of_file()};
+    }
+    return Range{a.offset, a.offset + (alone ? least * a.transfer : least / slots * share.sharers * a.block)};
+}
+
+json Dataset::to_json() const {
+    json list = json::array();
+    for (const DataState& s : states_) {
+        list.push_back(
+            {{"phase", s.phase},
+             {"generation", s.generation},
+             {"access",
+              {s.access.transfer, s.access.block, static_cast<int>(s.access.order), static_cast<int>(s.access.scope),
+               s.access.stride, s.access.gap, s.access.offset, s.access.seed}},
+             {"segments", s.segments},
+             {"suffix", s.suffix},
+             {"files", s.files},
+             {"operations", s.operations},
+             {"exact", s.exact},
+             {"extends", s.extends},
+             {"fresh", s.fresh}});
+    }
+    return list;
+}
+
+Dataset Dataset::from_json(const json& list) {
+    Dataset dataset;
+    for (const json& item : list) {
+        DataState s;
+        s.phase = item.at("phase");
+        s.generation = item.at("generation");
+        const json& a = item.at("access");
+        s.access.transfer = a.at(0);
+        s.access.block = a.at(1);
+        s.access.order = static_cast<plan::Order>(a.at(2).get<int>());
+        s.access.scope = static_cast<plan::Scope>(a.at(3).get<int>());
+        s.access.stride = a.at(4);
+        s.access.gap = a.at(5);
+        s.access.offset = a.at(6);
+        s.access.seed = a.at(7);
+        s.segments = item.at("segments");
+        s.suffix = item.value("suffix", "");
+        s.files = item.at("files").get<std::vector<int>>();
+        s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
+        s.exact = item.at("exact");
+        s.extends = item.at("extends");
+        s.fresh = item.at("fresh");
+        dataset.add(std::move(s));
+    }
+    return dataset;
+}
+
+}  // namespace sonde::files

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/file_map.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+namespace sonde::files {
+
+using plan::Directories;
+using plan::Mapping;
+
+namespace {
+
+std::string numbered(const char* format, std::uint64_t number) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), format, static_cast<unsigned long long>(number));
+    return text.data();
+}
+
+/// The number that follows `mark` at the start of `text`, which moves on behind it.
+std::optional<std::uint64_t> take_number(std::string_view& text, std::string_view mark) {
+    std::uint64_t number = 0;
+    if (!text.starts_with(mark)) {
+        return std::nullopt;
+    }
+    text.remove_prefix(mark.size());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) {
+        return std::nullopt;
+    }
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return number;
+}
+
+}  // namespace
+
+FileMap::FileMap(std::string root, const plan::Files& files, const TaskMap& tasks)
+    : root_(std::move(root)), files_(files), tasks_(&tasks) {
+}
+
+std::uint64_t FileMap::file_number(int task, int k) const {
+    switch (files_.mapping) {
+        case Mapping::shared:
+            return 0;
+        case Mapping::per_task:
+            return static_cast<std::uint64_t>(task);
+        case Mapping::per_node:
+            return static_cast<std::uint64_t>(tasks_->node_of(task));
+        case Mapping::per_group:
+            return static_cast<std::uint64_t>(task / files_.group_size);
+        case Mapping::many:
+            return static_cast<std::uint64_t>(task) * static_cast<std::uint64_t>(files_.count) +
+                   static_cast<std::uint64_t>(k);
+    }
+    return 0;
+}
+
+int FileMap::first_task_on(int node) const {
+    const auto& nodes = tasks_->node_of_process;
+    return tasks_->threads * static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
+
+std::string FileMap::folder(int task) const {
+    switch (files_.directories) {
+        case Directories::one:
+            break;
+        case Directories::per_task:
+            return numbered("t%08llu", static_cast<std::uint64_t>(task));
+        case Directories::per_node:
+            return numbered("n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
+    }
+    return {};
+}
+
+std::string FileMap::folder_of_file(int task) const {
+    // Of the first task that shares the file: all must find the same one.
+    switch (files_.mapping) {
+        case Mapping::shared:
+            return {};
+        case Mapping::per_node:
+            return folder(first_task_on(tasks_->node_of(task)));
+        case Mapping::per_group:
+            return folder(task / files_.group_size * files_.group_size);
+        case Mapping::per_task:
+        case Mapping::many:
+            break;
+    }
+    return folder(task);
+}
+
+std::string FileMap::file_name(int task, int k) const {
+    const std::uint64_t number = file_number(task, k);
+    switch (files_.mapping) {
+        case Mapping::shared:
+            break;
+        case Mapping::per_task:
+            return files_.name + numbered(".t%08llu", number);
+        case Mapping::per_node:
+            return files_.name + numbered(".n%06llu", number);
+        case Mapping::per_group:
+            return files_.name + numbered(".g%08llu", number);
+        case Mapping::many:
+            return files_.name + numbered(".t%08llu", static_cast<std::uint64_t>(task)) +
+                   numbered(".%08llu", static_cast<std::uint64_t>(k));
+    }
+    return files_.name;
+}
+
+/// As IOR names them: directory/task/name.00000000.suffix; the file of a group has its number.
+std::string FileMap::path_in_place(int task) const {
+    const bool own = files_.mapping != Mapping::shared;
+    const std::uint64_t number = file_number(task, 0);
+    std::string path = files_.paths[own ? number % files_.paths.size() : 0];
+    if (files_.directories == Directories::per_task) {
+        const std::size_t slash = path.rfind('/');
+        const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
+        path.insert(at, std::to_string(task) + "/");
+    }
+    return path + (own ? numbered(".%08llu", number) : std::string()) + files_.suffix;
+}
+
+std::string FileMap::path(int task, int k) const {
+    if (files_.in_place()) {
+        return path_in_place(task);
+    }
+    const std::string folder = folder_of_file(task);
+    return root_ + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
+}
+
+bool FileMap::makes_file(const std::string& folder, const std::string& name) const {
+    if (!name.starts_with(files_.name)) {
+        return false;
+    }
+    // The numbers in the name say which task and file it would be; then the name must be exactly theirs.
+    std::string_view rest = std::string_view(name).substr(files_.name.size());
+    const auto all = static_cast<std::uint64_t>(tasks_->tasks());
+    std::uint64_t task = 0;
+    std::uint64_t k = 0;
+    switch (files_.mapping) {
+        case Mapping::shared:
+            break;
+        case Mapping::per_task:
+            task = take_number(rest, ".t").value_or(all);
+            break;
+        case Mapping::per_node: {
+            const std::uint64_t node = take_number(rest, ".n").value_or(all);
+            task = node < all ? static_cast<std::uint64_t>(first_task_on(static_cast<int>(node))) : all;
+            break;
+        }
+        case Mapping::per_group: {
+            const std::uint64_t group = take_number(rest, ".g").value_or(all);
+            task = group < all ? group * static_cast<std::uint64_t>(files_.group_size) : all;
+            break;
+        }
+        case Mapping::many:
+            task = take_number(rest, ".t").value_or(all);
+            k = take_number(rest, ".").value_or(static_cast<std::uint64_t>(files_.count));
+            break;
+    }
+    return task < all && k < static_cast<std::uint64_t>(files_per_task()) &&
+           file_name(static_cast<int>(task), static_cast<int>(k)) == name &&
+           folder_of_file(static_cast<int>(task)) == folder;
+}
+
+bool FileMap::makes_folder(const std::string& name) const {
+    if (files_.directories == Directories::one) {
+        return false;
+    }
+    std::string_view rest = name;
+    const auto all = static_cast<std::uint64_t>(tasks_->tasks());
+    const bool by_task = files_.directories == Directories::per_task;
+    const std::uint64_t number = take_number(rest, by_task ? "t" : "n").value_or(all);
+    if (number >= all) {
+        return false;
+    }
+    const int task = by_task ? static_cast<int>(number) : first_task_on(static_cast<int>(number));
+    return task < tasks_->tasks() && folder(task) == name;
+}
+
+patterns::Share FileMap::share(int task) const {
+    const int all = tasks_->tasks();
+    switch (files_.mapping) {
+        case Mapping::shared:
+            return {static_cast<std::uint64_t>(all), static_cast<std::uint64_t>(task)};
+        case Mapping::per_node:
+            return {static_cast<std::uint64_t>(tasks_->tasks_on(tasks_->node_of(task))),
+                    static_cast<std::uint64_t>(tasks_->index_on_node(task))};
+        case Mapping::per_group: {
+            const int first = task / files_.group_size * files_.group_size;
+            return {static_cast<std::uint64_t>(std::min(files_.group_size, all - first)),
+                    static_cast<std::uint64_t>(task - first)};
+        }
+        case Mapping::per_task:
+        case Mapping::many:
+            break;
+    }
+    return {1, 0};
+}
+
+bool FileMap::first_of_file(int task) const {
+    return share(task).index == 0;
+}
+
+std::uint64_t FileMap::distinct_files() const {
+    const auto tasks = static_cast<std::uint64_t>(tasks_->tasks());
+    switch (files_.mapping) {
+        case Mapping::shared:
+            return 1;
+        case Mapping::per_task:
+            return tasks;
+        case Mapping::per_node:
+            return static_cast<std::uint64_t>(tasks_->nodes());
+        case Mapping::per_group:
+            return (tasks + static_cast<std::uint64_t>(files_.group_size) - 1) /
+                   static_cast<std::uint64_t>(files_.group_size);
+        case Mapping::many:
+            return tasks * static_cast<std::uint64_t>(files_.count);
+    }
+    return 0;
+}
+
+std::vector<std::string> FileMap::directories() const {
+    std::vector<std::string> list;
+    if (files_.directories == Directories::one) {
+        return list;
+    }
+    for (int task = 0; task < tasks_->tasks(); ++task) {
+        if (files_.in_place()) {
+            const std::string file = path_in_place(task);
+            list.push_back(file.substr(0, file.rfind('/')));
+        } else if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
+            list.push_back(root_ + "/" + folder(task));
+        }
+    }
+    return list;
+}
+
+}  // namespace sonde::files

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files a plan has, what they are called, and which tasks share them. Names are computed, never stored, so a
+// million files cost nothing.
+#pragma once
+
+#include "files/task_map.hpp"
+#include "patterns/geometry.hpp"
+#include "plan/plan.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::files {
+
+class FileMap {
+ public:
+    /// `root` = the run directory.
+    FileMap(std::string root, const plan::Files& files, const TaskMap& tasks);
+
+    int files_per_task() const { return files_.mapping == plan::Mapping::many ? files_.count : 1; }
+    /// Number of the k-th file of a task: unique in the run, the identity used by the payload.
+    std::uint64_t file_number(int task, int k) const;
+    std::string path(int task, int k) const;
+    /// The parts of path(): the directory below the root, empty when the file lies in the root, and the name in it.
+    std::string folder_of_file(int task) const;
+    std::string file_name(int task, int k) const;
+    /// True when a plan with these files makes a file of that name in that folder; false for every other name.
+    bool makes_file(const std::string& folder, const std::string& name) const;
+    /// True when it makes a directory of that name below the root.
+    bool makes_folder(const std::string& name) const;
+    patterns::Share share(int task) const;  ///< of a task in its files
+    std::uint64_t distinct_files() const;
+    /// The lowest task that uses the same files: it creates what is shared.
+    bool first_of_file(int task) const;
+    /// Directories below the root that must exist, parents first.
+    std::vector<std::string> directories() const;
+    const std::string& root() const { return root_; }
+    const plan::Files& files() const { return files_; }
+
+ private:
+    std::string folder(int task) const;
+    std::string path_in_place(int task) const;
+    int first_task_on(int node) const;
+
+    std::string root_;
+    plan::Files files_;
+    const TaskMap* tasks_;
+};
+
+}  // namespace sonde::files

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifest: a file in the run directory that says what the run makes there, written before anything is made. With
+// it a later phase in another process knows the data, and `clean` removes what a killed run left, and nothing else.
+#pragma once
+
+#include "files/dataset.hpp"
+#include "files/task_map.hpp"
+#include "files/trees.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sonde::files {
+
+/// The manifest could not be written because the file system, a quota or a size limit is full. what() is one sentence.
+struct NoSpace : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+constexpr const char* manifest_name = ".sonde-manifest.json";
+
+/// Whether a run still goes on, as far as can be told from here.
+enum class Life { alive, ended, elsewhere };
+
+struct Manifest {
+    std::string run;
+    std::string host, boot;  ///< where the root process runs or ran; boot = kernel boot id
+    std::string pid_space;   ///< number of its pid namespace: in another one, `pid` says nothing
+    int pid = 0;
+    std::uint64_t process_start = 0;  ///< clock ticks since boot: tells a living process from a reused pid
+    plan::Files files;
+    TaskMap tasks;
+    std::uint64_t period = 0;   ///< of the payload base
+    std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
+    bool found = false;         ///< the directory was there before (target.use_existing): nothing in it is ours
+    Dataset data;
+    bool has_data = true;  ///< false: the plan has no data files
+    Forest trees;
+
+    /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws NoSpace or another
+    /// std::runtime_error with one sentence; then the one before it still stands.
+    void save(const std::string& directory) const;
+    /// Empty when there is none; throws when there is one that cannot be read or that no run can have written.
+    static std::optional<Manifest> load(const std::string& directory);
+    /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
+    Life life() const;
+    void stamp_this_process();
+    /// Removes the manifest of a directory whose files stay.
+    static void remove(const std::string& directory);
+};
+
+}  // namespace sonde::files

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/task_map.hpp"
+
+#include "patterns/permutation.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+namespace sonde::files {
+
+int TaskMap::nodes() const {
+    return node_of_process.empty() ? 1 : 1 + *std::max_element(node_of_process.begin(), node_of_process.end());
+}
+
+int TaskMap::tasks_on(int node) const {
+    int count = 0;
+    for (int task = 0; used > 0 && task < used; ++task) {
+        count += node_of(task) == node ? 1 : 0;
+    }
+    return used > 0 ? count
+                    : threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.end(), node));
+}
+
+int TaskMap::index_on_node(int task) const {
+    const auto process = static_cast<std::ptrdiff_t>(task / threads);
+    const int node = node_of(task);
+    return threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.begin() + process, node)) +
+           task % threads;
+}
+
+namespace {
+
+/// The tasks are lined up node by node, however the launcher dealt them, and counted on by as many as the fullest node
+/// has, `n` times: the same place `n` nodes further when all nodes are alike, and another task for each in any case.
+int shifted_by_nodes(int n, int task, const TaskMap& tasks) {
+    std::vector<int> on(static_cast<std::size_t>(tasks.nodes()));
+    for (const int node : tasks.node_of_process) {
+        on[static_cast<std::size_t>(node)] += tasks.threads;
+    }
+    const auto all = static_cast<std::int64_t>(tasks.tasks());
+    const auto mine = on.begin() + tasks.node_of(task);
+    std::int64_t place = std::accumulate(on.begin(), mine, std::int64_t{0}) + tasks.index_on_node(task);
+    place += static_cast<std::int64_t>(n) * *std::max_element(on.begin(), on.end());
+    place = ((place % all) + all) % all;
+    int node = 0;
+    for (; place >= on[static_cast<std::size_t>(node)]; ++node) {
+        place -= on[static_cast<std::size_t>(node)];
+    }
+    auto process = tasks.node_of_process.begin();
+    for (std::int64_t left = place / tasks.threads; *process != node || left-- > 0;) {
+        ++process;
+    }
+    return tasks.threads * static_cast<int>(process - tasks.node_of_process.begin()) +
+           static_cast<int>(place % tasks.threads);
+}
+
+}  // namespace
+
+int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
+    const auto all = static_cast<std::int64_t>(tasks.tasks());
+    const auto wrap = [all](std::int64_t n) { return static_cast<int>(((n % all) + all) % all); };
+    switch (shift.by) {
+        case plan::ShiftBy::none:
+            return task;
+        case plan::ShiftBy::tasks:
+            return wrap(static_cast<std::int64_t>(task) + shift.n);
+        case plan::ShiftBy::nodes:
+            return shifted_by_nodes(shift.n, task, tasks);
+        case plan::ShiftBy::random:
+            return static_cast<int>(
+                patterns::scale(patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),
+                                static_cast<std::uint64_t>(all)));
+        case plan::ShiftBy::list:
+            return shift.owners.at(static_cast<std::size_t>(task));
+        case plan::ShiftBy::permute:
+            return static_cast<int>(
+                patterns::Permutation(static_cast<std::uint64_t>(all), shift.seed)(static_cast<std::uint64_t>(task)));
+    }
+    return task;
+}
+
+}  // namespace sonde::files

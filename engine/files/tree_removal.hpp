@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes trees by their rule: looks at what is there and takes what a rule names, by descriptors, through no link.
+#pragma once
+
+#include "files/manifest.hpp"
+#include "files/removal.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::files {
+
+class TreeSweep {
+ public:
+    TreeSweep(const Manifest& manifest, bool dry, Removal& removal);
+
+    /// True when a tree of the run lies in a directory of this name.
+    bool makes(const std::string& name) const;
+    /// Removes the directory `name` of the directory open as `parent`, with the trees in it. True when it is gone.
+    bool top(int parent, const std::string& path, const std::string& name);
+
+ private:
+    using Namings = std::vector<const TreeNaming*>;
+
+    bool inside_top(int descriptor, const std::string& path, const Namings& namings);
+    bool tree(int descriptor, const std::string& path, const Namings& namings, const std::string& branch,
+              std::uint64_t directory);
+    bool entry(int descriptor, const std::string& path, const std::string& name, const Namings& namings,
+               const std::string& branch, std::uint64_t directory, bool& foreign);
+    bool file(int descriptor, const std::string& path, const std::string& name);
+    template <class Inside>
+    bool remove_directory(int parent, const std::string& path, const std::string& name, Inside inside);
+    void leave(const std::string& sentence) { removal_.left.push_back(sentence); }
+
+    std::vector<TreeNaming> namings_;
+    bool dry_;
+    Removal& removal_;
+};
+
+/// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
+std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
+/// In a directory that was there before the run: removes the trees that the run made, and nothing else.
+Removal remove_trees(const std::string& directory, const Manifest& manifest, bool dry);
+
+}  // namespace sonde::files

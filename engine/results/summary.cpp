@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/summary.hpp"
+
+#include "records/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sonde::results {
+namespace {
+
+using meters::Histogram;
+using meters::Interval;
+using nlohmann::ordered_json;
+
+/// Bytes and operations moved from `from` to `to` (ns), partial slices in proportion.
+RateValue window(const std::vector<SliceSum>& slices, std::int64_t width, std::int64_t from, std::int64_t to) {
+    double bytes = 0;
+    double operations = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        const auto start = static_cast<std::int64_t>(i) * width;
+        const std::int64_t inside = std::min(to, start + width) - std::max(from, start);
+        if (inside > 0) {
+            const double share = static_cast<double>(inside) / static_cast<double>(width);
+            bytes += share * static_cast<double>(slices[i].bytes);
+            operations += share * static_cast<double>(slices[i].operations);
+        }
+    }
+    return {static_cast<std::uint64_t>(std::llround(bytes)), static_cast<std::uint64_t>(std::llround(operations)),
+            seconds(to - from)};
+}
+
+/// Bytes and operations moved until `to` (ns), the moment when the first task had finished. The slice that holds it is
+/// divided as the tasks' own mean rates would fill it: the finished ones have moved nothing in its second part.
+RateValue moved_until(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
+    const std::int64_t start = to / totals.slice_ns * totals.slice_ns;
+    RateValue sum = window(slices, totals.slice_ns, 0, start);
+    const auto last = static_cast<std::size_t>(to / totals.slice_ns);
+    double before = 0;
+    double all = 0;
+    for (const TaskRow& row : totals.rows) {
+        const std::int64_t busy = row.transfer_end_ns - row.transfer_start_ns;
+        if (busy <= 0) {
+            continue;
+        }
+        const auto inside = [&row, start](std::int64_t end) {
+            const std::int64_t both = std::min(end, row.transfer_end_ns) - std::max(start, row.transfer_start_ns);
+            return static_cast<double>(std::max<std::int64_t>(0, both));
+        };
+        const double rate = static_cast<double>(row.bytes + 1) / static_cast<double>(busy);
+        before += rate * inside(to);
+        all += rate * inside(start + totals.slice_ns);
+    }
+    if (last < slices.size() && all > 0) {
+        const double share = before / all;
+        sum.bytes += static_cast<std::uint64_t>(std::llround(share * static_cast<double>(slices[last].bytes)));
+        sum.operations +=
+            static_cast<std::uint64_t>(std::llround(share * static_cast<double>(slices[last].operations)));
+    }
+    return sum;
+}
+
+Interval whole(const Totals& totals) {
+    Interval all;
+    for (const Interval& part : totals.part) {
+        if (part.first_start_ns >= 0 || part.last_end_ns >= 0) {
+            const bool first = all.first_start_ns < 0 && all.last_end_ns < 0;
+            all.first_start_ns = first ? part.first_start_ns : std::min(all.first_start_ns, part.first_start_ns);
+            all.last_end_ns = first ? part.last_end_ns : std::max(all.last_end_ns, part.last_end_ns);
+        }
+    }
+    return all;
+}
+
+double length(const Interval& interval) {
+    return seconds(interval.last_end_ns - interval.first_start_ns);
+}
+
+ordered_json rate_json(const RateValue& rate) {
+    return {{"bytes", rate.bytes},
+            {"ops", rate.operations},
+            {"seconds", rate.seconds},
+            {"bytes_per_s", static_cast<double>(rate.bytes) / rate.seconds},
+            {"ops_per_s", static_cast<double>(rate.operations) / rate.seconds}};
+}
+
+ordered_json latency_json(const Histogram& h) {
+    const std::uint64_t count = h.count();
+    return {{"count", count},
+            {"min_ns", h.min_ns},
+            {"mean_ns", static_cast<double>(h.sum_ns) / static_cast<double>(count)},
+            {"p50_ns", h.quantile(0.50)},
+            {"p90_ns", h.quantile(0.90)},
+            {"p95_ns", h.quantile(0.95)},
+            {"p99_ns", h.quantile(0.99)},
+            {"p999_ns", h.quantile(0.999)},
+            {"max_ns", h.max_ns}};
+}
+
+ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
+    std::vector<const TaskRow*> rows;
+    for (const TaskRow& row : totals.rows) {
+        rows.push_back(&row);
+    }
+    const auto busy = [](const TaskRow* row) { return row->end_ns - row->start_ns; };
+    const auto rate = [&busy](const TaskRow* row) {
+        return busy(row) > 0 ? static_cast<double>(row->bytes) / seconds(busy(row)) : 0.0;
+    };
+    const double sum = std::accumulate(rows.begin(), rows.end(), 0.0,
+                                       [&](double s, const TaskRow* r) { return s + seconds(busy(r)); });
+    const auto longest = std::max_element(rows.begin(), rows.end(), [&](auto a, auto b) { return busy(a) < busy(b); });
+    ordered_json out;
+    if (sum > 0) {
+        out["max_over_mean"] = seconds(busy(*longest)) / (sum / static_cast<double>(rows.size()));
+    }
+    std::vector<std::int64_t> ends;
+    for (const TaskRow* row : rows) {
+        ends.push_back(row->end_ns);
+    }
+    std::sort(ends.begin(), ends.end());
+    const Interval all = whole(totals);
+    if (all.last_end_ns > all.first_start_ns && !ends.empty()) {
+        const std::int64_t half = ends[(ends.size() - 1) / 2];
+        out["tail_share"] = seconds(all.last_end_ns - half) / length(all);
+    }
+    std::sort(rows.begin(), rows.end(), [&](auto a, auto b) { return rate(a) < rate(b); });
+    out["slowest"] = ordered_json::array();
+    for (std::size_t i = 0; i < rows.size() && i < 5; ++i) {
+        const std::string host = static_cast<std::size_t>(rows[i]->node) < facts.hosts.size()
+                                     ? facts.hosts[static_cast<std::size_t>(rows[i]->node)]
+                                     : "";
+        out["slowest"].push_back({{"task", rows[i]->task},
+                                  {"node", rows[i]->node},
+                                  {"host", records::json_text(host)},
+                                  {"bytes_per_s", rate(rows[i])},
+                                  {"seconds", seconds(busy(rows[i]))}});
+    }
+    return out;
+}
+
+ordered_json lanes_json(const Totals& totals) {
+    std::array<std::int64_t, 2> start{0, 0};
+    std::array<std::int64_t, 2> end{INT64_MAX, INT64_MAX};
+    for (const TaskRow& row : totals.rows) {
+        const auto lane = static_cast<std::size_t>(row.lane);
+        start[lane] = std::max(start[lane], row.transfer_start_ns);
+        end[lane] = std::min(end[lane], row.transfer_end_ns);
+    }
+    const std::int64_t from = std::max(start[0], start[1]);
+    const std::int64_t to = std::min(end[0], end[1]);
+    ordered_json out = ordered_json::array();
+    for (const LaneSum& lane : totals.lane) {
+        ordered_json one{{"bytes", lane.bytes}};
+        if (to > from && to != INT64_MAX) {
+            const RateValue rate = window(lane.slices, totals.slice_ns, from, to);
+            one["overlap_s"] = rate.seconds;
+            one["overlap_bytes"] = rate.bytes;
+            one["bytes_per_s"] = static_cast<double>(rate.bytes) / rate.seconds;
+        }
+        out.push_back(one);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts) {
+    std::map<std::string, RateValue> rates;
+    const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
+    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    const auto put = [&rates](const char* name, const RateValue& value) {
+        if (value.seconds > 0) {
+            rates[name] = value;
+        }
+    };
+    const Interval all = whole(totals);
+    const Interval& transfer = totals.part[meters::part_transfer];
+    put("total", {bytes, operations, length(all)});
+    put("transfer", {bytes, operations, length(transfer)});
+    if (facts.stonewall_ns > 0) {
+        put("stonewall", {totals.stonewall_bytes, totals.stonewall_operations,
+                          seconds(std::min(facts.stonewall_ns, std::max<std::int64_t>(transfer.last_end_ns, 0)) -
+                                  all.first_start_ns)});
+    }
+    std::int64_t last_start = 0;
+    std::int64_t first_end = INT64_MAX;
+    double own = 0;
+    double own_operations = 0;
+    for (const TaskRow& row : totals.rows) {
+        last_start = std::max(last_start, row.transfer_start_ns);
+        first_end = std::min(first_end, row.transfer_end_ns);
+        if (row.end_ns > row.start_ns) {
+            own += static_cast<double>(row.bytes) / seconds(row.end_ns - row.start_ns);
+            own_operations += static_cast<double>(row.operations) / seconds(row.end_ns - row.start_ns);
+        }
+    }
+    const std::vector<SliceSum> slices = all_slices(totals);
+    if (totals.slice_ns > 0 && first_end != INT64_MAX) {
+        // Whole slices only: from the first one in which all tasks move to the last one in which all still do.
+        const std::int64_t from = (last_start + totals.slice_ns - 1) / totals.slice_ns * totals.slice_ns;
+        const std::int64_t to = first_end / totals.slice_ns * totals.slice_ns;
+        if (to - from >= 3 * totals.slice_ns) {
+            put("steady", window(slices, totals.slice_ns, from, to));
+        }
+        if (first_end > all.first_start_ns) {
+            RateValue first = moved_until(totals, slices, first_end);
+            first.seconds = seconds(first_end - all.first_start_ns);
+            put("first_done", first);
+        }
+    }
+    if (own_operations > 0) {
+        // Rates of tasks add up; stated over one second, because each task has its own interval.
+        put("task_sum", {static_cast<std::uint64_t>(std::llround(own)),
+                         static_cast<std::uint64_t>(std::llround(own_operations)), 1.0});
+    }
+    return rates;
+}
+
+ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
+    ordered_json line;
+    line["stopped_by"] = facts.stopped_by;
+    const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
+    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    line["bytes"] = {{"moved", bytes}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
+    line["ops"] = {{"done", operations},
+                   {"read", totals.operations[0]},
+                   {"written", totals.operations[1]},
+                   {"short", totals.short_operations},
+                   {"failed", totals.failed}};
+    if (totals.entries > 0) {
+        line["entries"] = totals.entries;
+    }
+    if (totals.planned_operations > 0) {
+        line["bytes"]["planned"] = totals.planned_bytes;
+        line["ops"]["planned"] = totals.planned_operations;
+    }
+    const std::map<std::string, RateValue> rates = rates_of(totals, facts);
+    ordered_json wall;
+    ordered_json spent;
+    wall["elapsed"] = std::max(0.0, length(whole(totals)));
+    constexpr const char* part_names[meters::parts] = {"open", "transfer", "fsync", "close"};
+    std::uint64_t user = 0;
+    std::uint64_t system = 0;
+    for (const TaskRow& row : totals.rows) {
+        user += row.user_ns;
+        system += row.system_ns;
+    }
+    for (unsigned i = 0; i < meters::parts; ++i) {
+        if (totals.part[i].first_start_ns >= 0) {
+            wall[part_names[i]] = length(totals.part[i]);
+            spent[part_names[i]] = seconds(totals.part[i].sum_ns);
+        }
+    }
+    if (totals.checked_bytes > 0) {
+        wall["verify"] = seconds(totals.verify_ns);
+    }
+    line["seconds"] = wall;
+    line["task_seconds"] = spent;
+    if (totals.checked_bytes > 0) {
+        line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatches}};
+    }
+    line["rates"] = ordered_json::object();
+    for (const char* name : {"total", "transfer", "stonewall", "steady", "task_sum", "first_done"}) {
+        if (const auto rate = rates.find(name); rate != rates.end()) {
+            line["rates"][name] = rate_json(rate->second);
+        }
+    }
+    if (rates.contains("stonewall") && rates.contains("total") && rates.at("stonewall").bytes > 0) {
+        const auto per_second = [&](const char* name) {
+            return static_cast<double>(rates.at(name).bytes) / rates.at(name).seconds;
+        };
+        line["wearout_ratio"] = per_second("total") / per_second("stonewall");
+    }
+    line["latency"] = ordered_json::object();
+    for (unsigned i = 0; i < meters::kinds; ++i) {
+        if (totals.histogram[i].count() > 0) {
+            line["latency"][kind_names[i]] = latency_json(totals.histogram[i]);
+        }
+    }
+    line["cpu"] = {{"user_s", seconds(user)}, {"system_s", seconds(system)}};
+    if (system > 0) {
+        line["cpu"]["bytes_per_system_s"] = static_cast<double>(bytes) / seconds(system);
+    }
+    if (user > 0) {
+        line["cpu"]["bytes_per_user_s"] = static_cast<double>(bytes) / seconds(user);
+    }
+    line["imbalance"] = imbalance_json(totals, facts);
+    if (facts.resident >= 0) {
+        line["resident"] = facts.resident;
+    }
+    if (!totals.lane[1].slices.empty()) {
+        line["lanes"] = lanes_json(totals);
+    }
+    return line;
+}
+
+}  // namespace sonde::results

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/tables.hpp"
+
+#include "records/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sonde::results {
+
+using meters::Histogram;
+using nlohmann::ordered_json;
+
+ordered_json series_line(const Totals& totals) {
+    ordered_json line{{"scope", "all"}, {"slice_s", seconds(totals.slice_ns)}};
+    ordered_json bytes = ordered_json::array();
+    ordered_json operations = ordered_json::array();
+    ordered_json active = ordered_json::array();
+    std::array<ordered_json, 5> band;
+    constexpr std::array<const char*, 5> names{"min", "p25", "p50", "p75", "max"};
+    constexpr std::array<double, 5> shares{0.0, 0.25, 0.5, 0.75, 1.0};
+    band.fill(ordered_json::array());
+    for (const SliceSum& slice : all_slices(totals)) {
+        bytes.push_back(slice.bytes);
+        operations.push_back(slice.operations);
+        active.push_back(slice.active);
+        std::uint64_t count = 0;
+        for (const auto& [bucket, n] : slice.rates) {
+            count += n;
+        }
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (count == 0) {
+                band[i].push_back(nullptr);
+                continue;
+            }
+            const auto rank = std::max<std::uint64_t>(
+                1, static_cast<std::uint64_t>(std::ceil(shares[i] * static_cast<double>(count))));
+            std::uint64_t seen = 0;
+            for (const auto& [bucket, n] : slice.rates) {
+                seen += n;
+                if (seen >= rank) {
+                    const double middle =
+                        static_cast<double>(Histogram::low(bucket) + Histogram::low(bucket + 1) - 1) / 2;
+                    band[i].push_back(middle / seconds(totals.slice_ns));
+                    break;
+                }
+            }
+        }
+    }
+    line["bytes"] = bytes;
+    line["ops"] = operations;
+    line["active"] = active;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        line["task_rate"][names[i]] = band[i];
+    }
+    return line;
+}
+
+std::vector<ordered_json> histogram_lines(const Totals& totals) {
+    std::vector<ordered_json> lines;
+    for (unsigned i = 0; i < meters::kinds; ++i) {
+        const Histogram& h = totals.histogram[i];
+        if (h.count() == 0) {
+            continue;
+        }
+        ordered_json buckets = ordered_json::array();
+        for (const Histogram::Bucket& bucket : h.filled()) {
+            buckets.push_back({bucket.low_ns, bucket.high_ns, bucket.count});
+        }
+        lines.push_back({{"kind", kind_names[i]},
+                         {"count", h.count()},
+                         {"min_ns", h.min_ns},
+                         {"max_ns", h.max_ns},
+                         {"sum_ns", h.sum_ns},
+                         {"overflow", h.overflow},
+                         {"buckets", buckets}});
+    }
+    return lines;
+}
+
+std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts) {
+    std::vector<TaskRow> rows = totals.rows;
+    std::sort(rows.begin(), rows.end(),
+              [](const TaskRow& a, const TaskRow& b) { return a.task != b.task ? a.task < b.task : a.lane < b.lane; });
+    constexpr std::size_t chunk = 1024;
+    std::vector<ordered_json> lines;
+    for (std::size_t first = 0; first < rows.size(); first += chunk) {
+        ordered_json line{{"first_task", rows[first].task},
+                          {"columns",
+                           {"task", "node", "lane", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
+                            "fsync_s", "close_s", "user_s", "system_s", "bytes_per_s"}},
+                          {"rows", ordered_json::array()}};
+        if (facts.stonewall_ns > 0) {
+            line["columns"].push_back("stonewall_bytes");
+            line["columns"].push_back("stonewall_ops");
+        }
+        for (std::size_t i = first; i < std::min(rows.size(), first + chunk); ++i) {
+            const TaskRow& r = rows[i];
+            const double busy = seconds(r.end_ns - r.start_ns);
+            ordered_json rate = busy > 0 ? ordered_json(static_cast<double>(r.bytes) / busy) : ordered_json(nullptr);
+            line["rows"].push_back({r.task, r.node, r.lane, r.bytes, r.operations, seconds(r.start_ns),
+                                    seconds(r.end_ns), seconds(r.open_ns), seconds(r.transfer_ns), seconds(r.fsync_ns),
+                                    seconds(r.close_ns), seconds(r.user_ns), seconds(r.system_ns), rate});
+            if (facts.stonewall_ns > 0) {
+                line["rows"].back().push_back(r.stonewall_bytes);
+                line["rows"].back().push_back(r.stonewall_operations);
+            }
+        }
+        lines.push_back(line);
+    }
+    return lines;
+}
+
+ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
+    struct Sum {
+        std::uint64_t bytes = 0, operations = 0, user = 0, system = 0;
+        std::int64_t start = INT64_MAX, end = 0;
+        int tasks = 0;
+    };
+    std::map<int, Sum> nodes;
+    for (const TaskRow& row : totals.rows) {
+        Sum& sum = nodes[row.node];
+        sum.bytes += row.bytes;
+        sum.operations += row.operations;
+        sum.user += row.user_ns;
+        sum.system += row.system_ns;
+        sum.start = std::min(sum.start, row.start_ns);
+        sum.end = std::max(sum.end, row.end_ns);
+        ++sum.tasks;
+    }
+    ordered_json line{
+        {"columns", {"node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s", "user_s", "system_s"}},
+        {"rows", ordered_json::array()}};
+    for (const auto& [node, sum] : nodes) {
+        const std::string host =
+            static_cast<std::size_t>(node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(node)] : "";
+        const double busy = seconds(sum.end - sum.start);
+        line["rows"].push_back({node, records::json_text(host), sum.tasks, sum.bytes, sum.operations, busy,
+                                busy > 0 ? ordered_json(static_cast<double>(sum.bytes) / busy) : ordered_json(nullptr),
+                                seconds(sum.user), seconds(sum.system)});
+    }
+    return line;
+}
+
+}  // namespace sonde::results

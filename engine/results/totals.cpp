@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/totals.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace sonde::results {
+namespace {
+
+using meters::Histogram;
+using meters::Interval;
+using nlohmann::json;
+
+void widen(Interval& into, const Interval& from, std::int64_t offset) {
+    if (from.first_start_ns < 0) {
+        return;
+    }
+    const std::int64_t start = from.first_start_ns + offset;
+    const std::int64_t end = from.last_end_ns + offset;
+    const bool first = into.last_end_ns < 0 && into.first_start_ns < 0;
+    into.first_start_ns = first ? start : std::min(into.first_start_ns, start);
+    into.last_end_ns = first ? end : std::max(into.last_end_ns, end);
+    into.sum_ns += from.sum_ns;
+}
+
+TaskRow row_of(const meters::StreamMeter& meter, int node, std::int64_t offset) {
+    TaskRow row;
+    row.task = meter.task;
+    row.lane = meter.lane;
+    row.node = node;
+    row.bytes = meter.bytes[0] + meter.bytes[1];
+    row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
+    Interval whole;
+    for (const Interval& part : meter.part) {
+        widen(whole, part, offset);
+    }
+    row.start_ns = std::max<std::int64_t>(0, whole.first_start_ns);
+    row.end_ns = std::max<std::int64_t>(row.start_ns, whole.last_end_ns);
+    row.open_ns = meter.part[meters::part_open].sum_ns;
+    row.transfer_ns = meter.part[meters::part_transfer].sum_ns;
+    row.fsync_ns = meter.part[meters::part_fsync].sum_ns;
+    row.close_ns = meter.part[meters::part_close].sum_ns;
+    row.transfer_start_ns = std::max<std::int64_t>(0, meter.part[meters::part_transfer].first_start_ns + offset);
+    row.transfer_end_ns = std::max<std::int64_t>(0, meter.part[meters::part_transfer].last_end_ns + offset);
+    row.user_ns = meter.user_ns;
+    row.system_ns = meter.system_ns;
+    row.next_operation = meter.next_operation;
+    row.stonewall_bytes = meter.stonewall_bytes;
+    row.stonewall_operations = meter.stonewall_operations;
+    return row;
+}
+
+void join_lane(LaneSum& into, const LaneSum& from) {
+    into.bytes += from.bytes;
+    into.slices.resize(std::max(into.slices.size(), from.slices.size()));
+    for (std::size_t i = 0; i < from.slices.size(); ++i) {
+        SliceSum& slice = into.slices[i];
+        slice.bytes += from.slices[i].bytes;
+        slice.operations += from.slices[i].operations;
+        slice.active += from.slices[i].active;
+        for (const auto& [bucket, count] : from.slices[i].rates) {
+            slice.rates[bucket] += count;
+        }
+    }
+}
+
+}  // namespace
+
+void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
+                 std::uint32_t doublings, std::int64_t offset_ns) {
+    planned_bytes += meter.planned_bytes;
+    planned_operations += meter.planned_operations;
+    for (unsigned i = 0; i < 2; ++i) {
+        bytes[i] += meter.bytes[i];
+        operations[i] += meter.operations[i];
+    }
+    short_operations += meter.short_operations;
+    failed += meter.failed;
+    checked_bytes += meter.checked_bytes;
+    mismatches += meter.mismatches;
+    walls += meter.wall_passed ? 1U : 0U;
+    file_operations += meter.file_operations;
+    entries += meter.entries;
+    directories += meter.directories;
+    looked_at += meter.looked_at;
+    matched += meter.matched;
+    verify_ns = std::max(verify_ns, meter.verify_ns);
+    stonewall_bytes += meter.stonewall_bytes;
+    stonewall_operations += meter.stonewall_operations;
+    for (unsigned i = 0; i < meters::parts; ++i) {
+        widen(part[i], meter.part[i], offset_ns);
+    }
+    for (unsigned i = 0; i < meters::kinds; ++i) {
+        histogram[i].merge(meter.histogram[i]);
+    }
+    slice_ns = slice_width;
+    const TaskRow row = row_of(meter, node, offset_ns);
+    rows.push_back(row);
+
+    std::span<std::uint64_t> moved(meter.slice_bytes(), static_cast<std::size_t>(max_slices));
+    std::span<std::uint64_t> calls(meter.slice_operations(max_slices), static_cast<std::size_t>(max_slices));
+    std::uint32_t used = meter.slices_used;
+    for (std::uint32_t have = meter.slices_doublings; have < doublings; ++have) {
+        meters::Slices::halve(moved);
+        meters::Slices::halve(calls);
+        used = (used + 1) / 2;
+    }
+    LaneSum& sum = lane[static_cast<std::size_t>(meter.lane)];
+    sum.bytes += row.bytes;
+    // A stream is active in a slice that its transfer touches; its rate counts in slices that it fills.
+    const auto last =
+        static_cast<std::size_t>(row.transfer_end_ns > 0 ? (row.transfer_end_ns - 1) / slice_width + 1 : 0);
+    sum.slices.resize(std::max({sum.slices.size(), static_cast<std::size_t>(used),
+                                std::min<std::size_t>(last, static_cast<std::size_t>(max_slices))}));
+    for (std::size_t i = 0; i < sum.slices.size(); ++i) {
+        const auto from = static_cast<std::int64_t>(i) * slice_width;
+        const std::int64_t to = from + slice_width;
+        SliceSum& slice = sum.slices[i];
+        const std::uint64_t here = i < used ? moved[i] : 0;
+        slice.bytes += here;
+        slice.operations += i < used ? calls[i] : 0;
+        if (row.transfer_start_ns < to && row.transfer_end_ns > from) {
+            ++slice.active;
+        }
+        if (row.transfer_start_ns <= from && row.transfer_end_ns >= to) {
+            ++slice.rates[static_cast<std::uint32_t>(Histogram::bucket_of(here))];
+        }
+    }
+}
+
+void Totals::join(const Totals& other) {
+    planned_bytes += other.planned_bytes;
+    planned_operations += other.planned_operations;
+    for (unsigned i = 0; i < 2; ++i) {
+        bytes[i] += other.bytes[i];
+        operations[i] += other.operations[i];
+        join_lane(lane[i], other.lane[i]);
+    }
+    short_operations += other.short_operations;
+    failed += other.failed;
+    checked_bytes += other.checked_bytes;
+    mismatches += other.mismatches;
+    walls += other.walls;
+    file_operations += other.file_operations;
+    entries += other.entries;
+    directories += other.directories;
+    looked_at += other.looked_at;
+    matched += other.matched;
+    verify_ns = std::max(verify_ns, other.verify_ns);
+    stonewall_bytes += other.stonewall_bytes;
+    stonewall_operations += other.stonewall_operations;
+    for (unsigned i = 0; i < meters::parts; ++i) {
+        widen(part[i], other.part[i], 0);
+    }
+    for (unsigned i = 0; i < meters::kinds; ++i) {
+        histogram[i].merge(other.histogram[i]);
+    }
+    slice_ns = std::max(slice_ns, other.slice_ns);
+    rows.insert(rows.end(), other.rows.begin(), other.rows.end());
+}
+
+std::vector<SliceSum> all_slices(const Totals& totals) {
+    std::vector<SliceSum> sum(std::max(totals.lane[0].slices.size(), totals.lane[1].slices.size()));
+    for (const LaneSum& lane : totals.lane) {
+        for (std::size_t i = 0; i < lane.slices.size(); ++i) {
+            sum[i].bytes += lane.slices[i].bytes;
+            sum[i].operations += lane.slices[i].operations;
+            sum[i].active += lane.slices[i].active;
+            for (const auto& [bucket, count] : lane.slices[i].rates) {
+                sum[i].rates[bucket] += count;
+            }
+        }
+    }
+    return sum;
+}
+
+std::string Totals::pack() const {
+    json out;
+    out["n"] = {planned_bytes,
+                planned_operations,
+                bytes[0],
+                bytes[1],
+                operations[0],
+                operations[1],
+                short_operations,
+                failed,
+                checked_bytes,
+                mismatches,
+                stonewall_bytes,
+                stonewall_operations,
+                walls,
+                file_operations,
+                entries,
+                directories,
+                looked_at,
+                matched};
+    out["v"] = verify_ns;
+    out["s"] = slice_ns;
+    for (const Interval& interval : part) {
+        out["p"].push_back({interval.first_start_ns, interval.last_end_ns, interval.sum_ns});
+    }
+    for (const Histogram& h : histogram) {
+        json counts = json::array();
+        for (std::size_t i = 0; i < Histogram::buckets; ++i) {
+            if (h.counts[i] != 0) {
+                counts.push_back({i, h.counts[i]});
+            }
+        }
+        out["h"].push_back({h.sum_ns, h.min_ns, h.max_ns, h.overflow, counts});
+    }
+    for (const LaneSum& sum : lane) {
+        json slices = json::array();
+        for (const SliceSum& slice : sum.slices) {
+            json rates = json::array();
+            for (const auto& [bucket, count] : slice.rates) {
+                rates.push_back({bucket, count});
+            }
+            slices.push_back({slice.bytes, slice.operations, slice.active, rates});
+        }
+        out["l"].push_back({sum.bytes, slices});
+    }
+    out["r"] = json::array();
+    for (const TaskRow& r : rows) {
+        out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
+                            r.transfer_ns, r.fsync_ns, r.close_ns, r.transfer_start_ns, r.transfer_end_ns, r.user_ns,
+                            r.system_ns, r.next_operation, r.stonewall_bytes, r.stonewall_operations});
+    }
+    const std::vector<std::uint8_t> packed = json::to_cbor(out);
+    return {packed.begin(), packed.end()};
+}
+
+Totals Totals::unpack(const std::string& text) {
+    const json in = json::from_cbor(text.begin(), text.end());
+    Totals totals;
+    const auto n = in.at("n").get<std::vector<std::uint64_t>>();
+    totals.planned_bytes = n.at(0);
+    totals.planned_operations = n.at(1);
+    totals.bytes = {n.at(2), n.at(3)};
+    totals.operations = {n.at(4), n.at(5)};
+    totals.short_operations = n.at(6);
+    totals.failed = n.at(7);
+    totals.checked_bytes = n.at(8);
+    totals.mismatches = n.at(9);
+    totals.stonewall_bytes = n.at(10);
+    totals.stonewall_operations = n.at(11);
+    totals.walls = n.at(12);
+    totals.file_operations = n.at(13);
+    totals.entries = n.at(14);
+    totals.directories = n.at(15);
+    totals.looked_at = n.at(16);
+    totals.matched = n.at(17);
+    totals.verify_ns = in.at("v");
+    totals.slice_ns = in.at("s");
+    for (unsigned i = 0; i < meters::parts; ++i) {
+        const json& p = in.at("p").at(i);
+        totals.part[i] = {p.at(0), p.at(1), p.at(2)};
+    }
+    for (unsigned i = 0; i < meters::kinds; ++i) {
+        const json& h = in.at("h").at(i);
+        Histogram& into = totals.histogram[i];
+        into.sum_ns = h.at(0);
+        into.min_ns = h.at(1);
+        into.max_ns = h.at(2);
+        into.overflow = h.at(3);
+        for (const json& pair : h.at(4)) {
+            into.counts[pair.at(0).get<std::size_t>()] = pair.at(1);
+        }
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+        const json& l = in.at("l").at(i);
+        totals.lane[i].bytes = l.at(0);
+        for (const json& s : l.at(1)) {
+            SliceSum slice{s.at(0), s.at(1), s.at(2), {}};
+            for (const json& rate : s.at(3)) {
+                slice.rates[rate.at(0)] = rate.at(1);
+            }
+            totals.lane[i].slices.push_back(std::move(slice));
+        }
+    }
+    for (const json& r : in.at("r")) {
+        totals.rows.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4), r.at(5), r.at(6), r.at(7), r.at(8), r.at(9),
+                               r.at(10), r.at(11), r.at(12), r.at(13), r.at(14), r.at(15), r.at(16), r.at(17)});
+    }
+    return totals;
+}
+
+}  // namespace sonde::results

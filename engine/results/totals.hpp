@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the meters of streams have counted in a phase: totals of a node, joined over nodes. Pure arithmetic.
+#pragma once
+
+#include "meters/stream_meter.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sonde::results {
+
+/// What one stream contributes to the table of tasks. Times in ns since the start of the phase (root's clock).
+struct TaskRow {
+    int task = 0, lane = 0, node = 0;
+    std::uint64_t bytes = 0, operations = 0;
+    std::int64_t start_ns = 0, end_ns = 0;                                  ///< first open (or transfer) to last close
+    std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< spent in each
+    std::int64_t transfer_start_ns = 0, transfer_end_ns = 0;
+    std::uint64_t user_ns = 0, system_ns = 0;
+    std::uint64_t next_operation = 0;                             ///< operations done of the first pass: coverage
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< done until the deadline
+};
+
+/// One slice over all streams of a lane.
+struct SliceSum {
+    std::uint64_t bytes = 0, operations = 0;
+    int active = 0;
+    std::map<std::uint32_t, std::uint32_t>
+        rates;  ///< bucket of bytes (Histogram::bucket_of) -> streams active all through
+};
+
+struct LaneSum {
+    std::uint64_t bytes = 0;
+    std::vector<SliceSum> slices;
+};
+
+/// Everything about one phase on some nodes. Joining is associative.
+struct Totals {
+    std::uint64_t planned_bytes = 0, planned_operations = 0;
+    std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
+    std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
+    std::uint64_t file_operations = 0;                          ///< on names
+    std::uint64_t entries = 0;                                  ///< readdir, walk: names found
+    std::uint64_t directories = 0, looked_at = 0, matched = 0;  ///< walk: of these
+    std::uint64_t walls = 0;                                    ///< streams that the deadline stopped
+    std::int64_t verify_ns = 0;                                 ///< longest of one stream
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
+    std::array<meters::Interval, meters::parts> part;
+    std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
+    std::int64_t slice_ns = 0;
+    std::array<LaneSum, 2> lane;
+    std::vector<TaskRow> rows;
+
+    /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.
+    void add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_ns, std::uint32_t doublings,
+             std::int64_t offset_ns);
+    void join(const Totals& other);
+    std::string pack() const;
+    static Totals unpack(const std::string& text);
+};
+
+/// Both lanes added up, slice by slice.
+std::vector<SliceSum> all_slices(const Totals& totals);
+
+inline double seconds(std::int64_t ns) {
+    return static_cast<double>(ns) / 1e9;
+}
+inline double seconds(std::uint64_t ns) {
+    return static_cast<double>(ns) / 1e9;
+}
+
+/// Kinds of operations as the record names them.
+inline constexpr const char* kind_names[meters::kinds] = {"read",    "write",  "open",   "fsync", "close",
+                                                          "stat",    "remove", "create", "mkdir", "open_close",
+                                                          "readdir", "rename", "rmdir"};
+
+}  // namespace sonde::results

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/tree_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace sonde::results {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::uint64_t enough_operations = 1000;
+constexpr std::size_t enough_slices = 20;
+
+template <class... Values>
+std::string worded(const char* format, Values... values) {
+    std::array<char, 512> text{};
+    std::snprintf(text.data(), text.size(), format, values...);
+    return text.data();
+}
+
+/// Seconds from the start of the phase until `share` of all operations were done; inside a slice they come evenly.
+double time_of_share(const std::vector<SliceSum>& slices, double slice_s, double wanted) {
+    double seen = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        const auto here = static_cast<double>(slices[i].operations);
+        if (here > 0 && seen + here >= wanted) {
+            return (static_cast<double>(i) + (wanted - seen) / here) * slice_s;
+        }
+        seen += here;
+    }
+    return static_cast<double>(slices.size()) * slice_s;
+}
+
+ordered_json finding(const Circumstances& about, const char* id, const char* severity, const std::string& text,
+                     const std::string& advice, ordered_json evidence) {
+    return {{"id", id},     {"phase", about.phase->id}, {"severity", severity},
+            {"text", text}, {"advice", advice},         {"evidence", std::move(evidence)}};
+}
+
+struct Cost {
+    double seconds = 0;   ///< of the transfer, summed over tasks
+    double system_s = 0;  ///< CPU time in the kernel
+    std::uint64_t operations = 0;
+    double system_us() const { return system_s * 1e6 / static_cast<double>(operations); }
+};
+
+Cost cost_of(const Totals& totals) {
+    Cost cost;
+    cost.operations = totals.file_operations;
+    for (const TaskRow& row : totals.rows) {
+        cost.system_s += static_cast<double>(row.system_ns) / 1e9;
+        cost.seconds += static_cast<double>(row.transfer_ns) / 1e9;
+    }
+    return cost;
+}
+
+/// ext4 does not use again the inodes that were deleted in the last minutes: it passes over them one by one, in the
+/// bitmap of each group, for every new file. That costs hundreds of microseconds of CPU time a create where a few are
+/// usual, and says nothing about the storage.
+void judge_recent_deletes(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
+    constexpr double suspicious_us = 50;  // a create takes 5 to 15 us of system time on ext4 of today's machines
+    const Cost cost = cost_of(totals);
+    if (about.phase->op != plan::Op::create || !about.stores_data || about.file_system != "ext4" ||
+        cost.operations < enough_operations || cost.system_us() < suspicious_us || cost.system_s < 0.2 * cost.seconds ||
+        about.phase->meta->fsync) {
+        return;
+    }
+    const std::string since = about.removed_before.empty() ? std::string("as after a mass delete in the last minutes")
+                                                           : "after phase " + about.removed_before + " removed files";
+    findings.push_back(finding(
+        about, "recent_deletes", "warning",
+        worded("each create took %.0f us of CPU time in the kernel, ", cost.system_us()) + since +
+            ": ext4 passes over recently deleted inodes one by one, so this rate is not that of a file system at rest",
+        "wait five minutes after a mass delete, or make the file system anew; repetitions that delete and create again "
+        "are not independent",
+        {{"system_us_per_create", cost.system_us()},
+         {"system_s", cost.system_s},
+         {"task_seconds", cost.seconds},
+         {"removed_before", about.removed_before}}));
+}
+
+void judge_droop(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
+    const std::optional<Droop> droop = droop_of(totals, about.phase->op);
+    if (!droop || droop->ratio() > 0.7 || totals.file_operations < 10 * enough_operations) {
+        return;
+    }
+    findings.push_back(
+        finding(about, "droop", "warning",
+                worded("the rate fell from %.0f/s for the first tenth of the items to %.0f/s for the last",
+                       droop->first, droop->last),
+                "look at the series: do more items in a directory slow it down, or a cache or journal that is full?",
+                {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}}));
+}
+
+/// Names that this node has just made are in its memory.
+void judge_names(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
+    const plan::Op op = about.phase->op;
+    const bool looks = op == plan::Op::stat_items || op == plan::Op::open_close || op == plan::Op::readdir ||
+                       op == plan::Op::walk || op == plan::Op::read_items;
+    const bool dropped = std::any_of(about.phase->before.begin(), about.phase->before.end(), [](const auto& t) {
+        return t.kind == plan::Treatment::Kind::drop_page_cache || t.kind == plan::Treatment::Kind::remount;
+    });
+    if (!looks || !about.stores_data || about.memory_backed || dropped || about.nodes > 1 ||
+        totals.file_operations == 0) {
+        return;
+    }
+    findings.push_back(finding(
+        about, "names_cached", "info", "names and attributes that this node made may have come from its memory",
+        "drop the caches before (treatment drop_page_cache), or shift to another node", ordered_json::object()));
+}
+
+}  // namespace
+
+std::optional<Droop> droop_of(const Totals& totals, plan::Op op) {
+    const std::vector<SliceSum>& slices = totals.lane[0].slices;
+    const bool changes = op == plan::Op::create || op == plan::Op::remove_items;
+    if (!changes || totals.file_operations < enough_operations || slices.size() < enough_slices) {
+        return std::nullopt;
+    }
+    std::uint64_t all = 0;
+    for (const SliceSum& slice : slices) {
+        all += slice.operations;
+    }
+    const meters::Interval& transfer = totals.part[meters::part_transfer];
+    const double slice_s = static_cast<double>(totals.slice_ns) / 1e9;
+    const double tenth = static_cast<double>(all) / 10;
+    const double begin = static_cast<double>(transfer.first_start_ns) / 1e9;
+    const double end = static_cast<double>(transfer.last_end_ns) / 1e9;
+    const double first = time_of_share(slices, slice_s, tenth) - begin;
+    const double last = end - time_of_share(slices, slice_s, 9 * tenth);
+    if (first <= 0 || last <= 0) {
+        return std::nullopt;
+    }
+    return Droop{tenth / first, tenth / last};
+}
+
+std::vector<ordered_json> findings_of_tree(const Totals& totals, const Circumstances& about) {
+    std::vector<ordered_json> findings;
+    judge_recent_deletes(findings, totals, about);
+    judge_droop(findings, totals, about);
+    judge_names(findings, totals, about);
+    return findings;
+}
+
+}  // namespace sonde::results

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/validity.hpp"
+
+#include "plan/parse.hpp"
+#include "plan/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace sonde::results {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string number(const char* format, double value) {
+    std::array<char, 256> text{};
+    std::snprintf(text.data(), text.size(), format, value);
+    return text.data();
+}
+
+class Findings {
+ public:
+    explicit Findings(const std::string& phase) : phase_(phase) {}
+    void add(const char* id, const char* severity, const std::string& text, const std::string& advice,
+             ordered_json evidence) {
+        list_.push_back({{"id", id},
+                         {"phase", phase_},
+                         {"severity", severity},
+                         {"text", text},
+                         {"advice", advice},
+                         {"evidence", std::move(evidence)}});
+    }
+    std::vector<ordered_json> sorted() {
+        const auto rank = [](const ordered_json& f) {
+            return f.at("severity") == "invalid" ? 0 : f.at("severity") == "warning" ? 1 : 2;
+        };
+        std::stable_sort(list_.begin(), list_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+        return std::move(list_);
+    }
+
+ private:
+    std::string phase_;
+    std::vector<ordered_json> list_;
+};
+
+double elapsed(const Totals& totals) {
+    double longest = 0;
+    for (const meters::Interval& part : totals.part) {
+        longest = std::max(longest, static_cast<double>(part.last_end_ns) / 1e9);
+    }
+    return longest;
+}
+
+void judge_cache(Findings& findings, const Totals& totals, const Circumstances& about) {
+    const plan::Phase& phase = *about.phase;
+    if (!about.stores_data) {
+        return;
+    }
+    if (about.memory_backed) {
+        findings.add("memory_backed", "info",
+                     "the target lives in memory: these are rates of memory copies, not of storage",
+                     "name a directory on the storage under test", ordered_json::object());
+        return;
+    }
+    if (phase.data.io.direct || phase.meta) {
+        return;
+    }
+    const double allowed = phase.valid.max_resident.value_or(0.01);
+    if (plan::reads(phase.op)) {
+        if (about.resident_known && about.resident > allowed) {
+            findings.add(
+                "cache_suspect", "warning",
+                number("%.0f %% of the data was in this node's page cache before the phase: not a storage number",
+                       100 * about.resident),
+                "drop the cache before (treatment drop_page_cache), read with io.direct, or use more data than memory",
+                {{"resident", about.resident}, {"allowed", allowed}});
+        } else if (!about.resident_known) {
+            findings.add("cache_unknown", "info",
+                         "the page cache could not be asked: part of the data may have come from it",
+                         "read with io.direct, or use more data than memory", ordered_json::object());
+        }
+    }
+    std::uint64_t first_pass = 0;
+    for (const TaskRow& row : totals.rows) {
+        first_pass += row.next_operation * phase.data.access.transfer;
+    }
+    const std::uint64_t memory = about.node_memory * static_cast<std::uint64_t>(about.nodes);
+    if (plan::reads(phase.op) && first_pass > 0 && totals.bytes[0] > first_pass + first_pass / 10 &&
+        first_pass < memory) {
+        findings.add(
+            "cache_suspect", "warning",
+            number("the pattern was repeated %.1f times, and after the first time the data came from page cache: "
+                   "not a storage number",
+                   static_cast<double>(totals.bytes[0] + totals.bytes[1]) / static_cast<double>(first_pass)),
+            "use more data than memory, a shorter stop.time, or read with io.direct",
+            {{"first_pass_bytes", first_pass}, {"read_bytes", totals.bytes[0]}, {"memory_bytes", memory}});
+    }
+    const bool durable = phase.data.io.fsync != plan::Fsync::none || phase.data.io.sync != plan::Sync::none;
+    const std::uint64_t written = totals.bytes[1];
+    if (written > 0 && !durable && static_cast<double>(written) < 1.5 * static_cast<double>(memory)) {
+        findings.add("cache_suspect", "warning",
+                     "the data was written without fsync and fits in memory: it need not have reached storage when the "
+                     "clock stopped",
+                     "set io.fsync = \"end\" (or end_timed_separately), io.direct, or write more than 1.5 x memory",
+                     {{"written_bytes", written}, {"memory_bytes", memory}});
+    }
+}
+
+void judge_duration(Findings& findings, const Totals& totals, const Circumstances& about, const PhaseFacts& facts) {
+    const double seconds = elapsed(totals);
+    const double wanted = about.phase->valid.min_time ? static_cast<double>(*about.phase->valid.min_time) / 1e9 : 1.0;
+    if (seconds < wanted) {
+        findings.add("too_short", about.phase->valid.min_time ? "warning" : "info",
+                     number("the phase took %.3f s", seconds) +
+                         number(", less than %.3g s: start and end weigh in the rate", wanted),
+                     "give it more volume, or stop.time", {{"elapsed_s", seconds}, {"wanted_s", wanted}});
+    }
+    const std::uint64_t done = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    if (totals.planned_operations > done && facts.stopped_by != "time") {
+        findings.add("coverage", "info",
+                     number("%.1f %% of the planned operations were done",
+                            100.0 * static_cast<double>(done) / static_cast<double>(totals.planned_operations)) +
+                         " (stopped by " + facts.stopped_by + ")",
+                     "rates use what was done; allow more time for the whole volume",
+                     {{"done_ops", done}, {"planned_ops", totals.planned_operations}});
+    }
+}
+
+void judge_clock(Findings& findings, const Totals& totals, const Circumstances& about) {
+    const double seconds = elapsed(totals);
+    const double drift = static_cast<double>(std::abs(about.clock_drift_ns)) / 1e9;
+    if (seconds > 0.01 && drift > 1e-3 * seconds) {
+        findings.add("clock", "invalid",
+                     number("the time-stamp counter and CLOCK_MONOTONIC differ by %.3g s over the phase", drift),
+                     "set SONDE_CLOCK=monotonic and report the machine", {{"drift_s", drift}, {"elapsed_s", seconds}});
+    }
+    const double error = static_cast<double>(about.clock_error_ns) / 1e9;
+    if (seconds > 0 && error > 0.01 * seconds) {
+        findings.add("clock_alignment", "warning",
+                     number("clocks of the nodes are aligned to %.3g s only, more than 1 % of the phase", error),
+                     "make the phase longer", {{"error_s", error}, {"elapsed_s", seconds}});
+    }
+}
+
+void judge_tasks(Findings& findings, const Totals& totals, const Circumstances& about) {
+    std::int64_t latest_start = 0;
+    std::int64_t longest = 0;
+    double sum = 0;
+    double cpu = 0;
+    const TaskRow* slowest = nullptr;
+    for (const TaskRow& row : totals.rows) {
+        latest_start = std::max(latest_start, row.start_ns);
+        sum += static_cast<double>(row.end_ns - row.start_ns);
+        cpu += static_cast<double>(row.user_ns + row.system_ns);
+        if (row.end_ns - row.start_ns > longest) {
+            longest = row.end_ns - row.start_ns;
+            slowest = &row;
+        }
+    }
+    const double mean = totals.rows.empty() ? 0 : sum / static_cast<double>(totals.rows.size());
+    const double seconds = elapsed(totals);
+    if (slowest != nullptr && totals.rows.size() > 1 && seconds > 0.1 && static_cast<double>(longest) > 1.5 * mean) {
+        findings.add(
+            "imbalance", "warning",
+            "task " + std::to_string(slowest->task) + " on node " + std::to_string(slowest->node) +
+                number(" took %.2f times the mean of all tasks", static_cast<double>(longest) / mean) +
+                ": the total rate shows the slowest",
+            "compare the steady rate, and look at the table of tasks",
+            {{"task", slowest->task}, {"node", slowest->node}, {"max_over_mean", static_cast<double>(longest) / mean}});
+    }
+    if (seconds > 0.1 && static_cast<double>(latest_start) / 1e9 > 0.05 * seconds) {
+        findings.add("late_start", "info",
+                     number("the last task began %.3f s after the first", static_cast<double>(latest_start) / 1e9),
+                     "more tasks than cores? make the phase longer, or use fewer tasks",
+                     {{"latest_start_s", static_cast<double>(latest_start) / 1e9},
+                      {"cpus", about.cpus},
+                      {"tasks_per_node", about.tasks_per_node}});
+    }
+    const double cores_used = seconds > 0 ? cpu / 1e9 / seconds : 0;
+    const double cores_there = std::min<double>(about.cpus * about.nodes, static_cast<double>(totals.rows.size()));
+    if (seconds > 0.1 && cores_used > 0.9 * cores_there && about.stores_data) {
+        findings.add(
+            "cpu_bound", "info",
+            number("the tasks used %.0f %% of the cores they could use: the CPU, not the storage, set the rate",
+                   100 * cores_used / cores_there),
+            "use more nodes or tasks to find the storage's limit",
+            {{"cores_used", cores_used}, {"cores", cores_there}});
+    }
+    if (about.other_cpu_s > 0.25 * seconds && seconds > 0.5) {
+        findings.add(
+            "noisy_node", "warning",
+            number("other processes used %.1f cores of this node during the phase", about.other_cpu_s / seconds),
+            "repeat on a quiet node", {{"other_cpu_s", about.other_cpu_s}, {"elapsed_s", seconds}});
+    }
+}
+
+void judge_data(Findings& findings, const Totals& totals, const Circumstances& about) {
+    const plan::Payload& payload = about.phase->data.payload;
+    if (about.file_bytes > 0 && static_cast<double>(about.disk_bytes) < 0.9 * static_cast<double>(about.file_bytes) &&
+        payload.compressible <= 0 && payload.duplicates <= 0 && payload.kind != plan::PayloadKind::zero) {
+        findings.add("fewer_blocks", "warning",
+                     number("only %.0f %% of the written bytes occupy blocks: the file system compresses, deduplicates "
+                            "or has not allocated yet",
+                            100.0 * static_cast<double>(about.disk_bytes) / static_cast<double>(about.file_bytes)),
+                     "compare with payload.kind = \"random\"",
+                     {{"disk_bytes", about.disk_bytes}, {"file_bytes", about.file_bytes}});
+    }
+    if (totals.short_operations > 0) {
+        findings.add("short_operations", "info",
+                     std::to_string(totals.short_operations) + " calls moved less than asked and were continued",
+                     "latencies of these operations include the continuation", {{"count", totals.short_operations}});
+    }
+    if (about.verify_asked && totals.checked_bytes < totals.bytes[0]) {
+        findings.add(
+            "not_verified", "warning",
+            number("%.0f %% of the data was not verified: which version of each block is right cannot be known "
+                   "after the phases before",
+                   100.0 - 100.0 * static_cast<double>(totals.checked_bytes) / static_cast<double>(totals.bytes[0])),
+            "verify before mixed, duplex or differently laid out writes",
+            {{"checked_bytes", totals.checked_bytes}, {"read_bytes", totals.bytes[0]}});
+    }
+    if (about.phase->data.io.queue_depth > 1 && totals.checked_bytes > 0) {
+        findings.add("verify_disturbs", "info",
+                     "comparing while other operations are in flight makes their latencies uncertain",
+                     "use verify = \"readback\" for exact latencies", ordered_json::object());
+    }
+}
+
+}  // namespace
+
+std::vector<ordered_json> findings_of(const Totals& totals, const PhaseFacts& facts, const Circumstances& about) {
+    Findings findings(about.phase->id);
+    judge_cache(findings, totals, about);
+    judge_duration(findings, totals, about, facts);
+    judge_clock(findings, totals, about);
+    judge_tasks(findings, totals, about);
+    judge_data(findings, totals, about);
+    return findings.sorted();
+}
+
+}  // namespace sonde::results

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a number can be trusted: findings about one phase, each with its evidence. Pure functions of what was
+// measured.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "results/summary.hpp"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace sonde::results {
+
+/// What is known about a phase besides its totals.
+struct Circumstances {
+    const plan::Phase* phase = nullptr;
+    std::string backend;
+    bool stores_data = true;
+    bool memory_backed = false;
+    int tasks = 1;
+    int tasks_per_node = 1;
+    int cpus = 1;  ///< of the root's node
+    std::uint64_t node_memory = 0;
+    int nodes = 1;
+    double resident = -1;  ///< before a read; < 0 = unknown
+    bool resident_known = false;
+    std::int64_t clock_drift_ns = 0;               ///< counter against CLOCK_MONOTONIC over the phase
+    std::int64_t clock_error_ns = 0;               ///< of the alignment between nodes
+    std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not looked at
+    double other_cpu_s = -1;                       ///< CPU seconds that others used on the root's node; < 0 = unknown
+    bool verify_asked = false;
+    std::string file_system;     ///< type, as in /proc/mounts
+    std::string removed_before;  ///< trees: phase of this run that removed items before this one; empty = none
+};
+
+/// Findings in the form of the record's `finding` line, most severe first.
+std::vector<nlohmann::ordered_json> findings_of(const Totals& totals, const PhaseFacts& facts,
+                                                const Circumstances& about);
+
+}  // namespace sonde::results

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/extent.hpp"
+
+#include "backends/backend.hpp"
+#include "files/file_map.hpp"
+#include "files/segments.hpp"
+#include "meters/stream_meter.hpp"
+#include "patterns/tree.hpp"
+#include "payload/payload.hpp"
+#include "plan/parse.hpp"
+#include "plan/units.hpp"
+#include "plan/wide.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace sonde::runs {
+namespace {
+
+constexpr uint128 largest_file = uint128{1} << 62U;
+
+/// Which of each task's files a phase uses; empty = all.
+std::vector<int> files_used(const plan::Phase& phase) {
+    if (phase.op != plan::Op::duplex) {
+        return phase.files;
+    }
+    std::vector<int> written;
+    for (const plan::Lane& lane : phase.lanes) {
+        if (lane.write) {
+            written.push_back(lane.file);
+        }
+    }
+    return written;
+}
+
+uint128 bytes_of_file(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    return static_cast<uint128>(files::segments_of(phase, tasks, node_memory)) * phase.data.access.block;
+}
+
+void check_offsets(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    const std::uint64_t segments = files::segments_of(phase, tasks, node_memory);
+    if (!plan::fits_in_file(phase.data, segments, static_cast<std::uint64_t>(tasks.tasks()))) {
+        throw plan::PlanError("plan: phase \"" + phase.id +
+                              "\" reaches beyond the largest file (4 EiB): check volume, " +
+                              "stride, gap and offset, and the number of tasks");
+    }
+}
+
+void check_total(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    const std::vector<int> used = files_used(phase);
+    const auto per_task = static_cast<std::uint64_t>(phase.data.files.mapping != plan::Mapping::many ? 1
+                                                     : used.empty() ? phase.data.files.count
+                                                                    : static_cast<int>(used.size()));
+    const uint128 files = static_cast<uint128>(tasks.tasks()) * per_task;
+    if (bytes_of_file(phase, tasks, node_memory) > largest_file / files) {
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" would " + (plan::writes(phase.op) ? "write" : "read") +
+                              " more than 4 EiB: check block, segments, volume and files.count");
+    }
+}
+
+/// Buffers and meters are allocated before the phase: better refused than left to the kernel's choice of a victim.
+void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files::TaskMap& tasks,
+                  std::uint64_t node_memory) {
+    const plan::Access& a = phase.data.access;
+    const std::uint64_t image =
+        payload::Image::memory_for(payload::period_for(phase.data.payload, a.transfer), a.transfer);
+    const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
+    const uint128 of_task = slot * static_cast<unsigned>(phase.data.io.queue_depth) +
+                            meters::StreamMeter::bytes_for(plan.observe.max_slices);
+    int most = 1;
+    for (int node = 0; node < tasks.nodes(); ++node) {
+        most = std::max(most, tasks.tasks_on(node));
+    }
+    const uint128 all = of_task * static_cast<unsigned>(most);
+    if (all > static_cast<uint128>(node_memory) / 10 * 9) {
+        const auto shown = static_cast<std::uint64_t>(std::min<uint128>(all, UINT64_MAX));
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" needs " + plan::format_bytes(shown) +
+                              " of buffers and meters on a node that has " + plan::format_bytes(node_memory) +
+                              ": use a smaller transfer, queue_depth or observe.max_slices, or fewer tasks");
+    }
+}
+
+/// Items and bytes of trees that are there at once at most: what phases make less what phases remove.
+Footprint footprint_of_trees(const plan::Plan& plan, const files::TaskMap& tasks) {
+    std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
+    Footprint most;
+    for (const plan::Phase& phase : plan.phases) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (!phase.meta || backend == nullptr || !backend->traits.needs_files) {
+            continue;
+        }
+        const plan::Meta& meta = *phase.meta;
+        const std::pair key{meta.tree.top, meta.objects};
+        if (phase.op == plan::Op::create) {
+            const auto all = static_cast<std::uint64_t>(tasks.tasks());
+            const patterns::TreeShape shape(meta.tree);
+            const uint128 of_task = std::min(shape.items(), phase.stop.items.value_or(shape.items()));
+            // What comes before a stonewall is not known; then the number of items is only a limit that is never met.
+            const uint128 items = phase.stop.stonewall ? 0 : of_task * (meta.shared_single ? 1 : all);
+            live[key] = {items * meta.write, items};
+        } else if (phase.op == plan::Op::remove_items) {
+            live.erase(key);
+        }
+        uint128 bytes = 0;
+        uint128 items = 0;
+        for (const auto& [name, sum] : live) {
+            bytes += sum.first;
+            items += sum.second;
+        }
+        most.bytes = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(bytes, most.bytes), UINT64_MAX));
+        most.files = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(items, most.files), UINT64_MAX));
+    }
+    return most;
+}
+
+bool on_target(const plan::Phase& phase) {
+    const backends::Backend* backend = backends::find(phase.data.backend);
+    // Where a deadline ends a phase, the volume only has to be more than can be done until then.
+    if (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations)) {
+        return false;
+    }
+    return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;
+}
+
+}  // namespace
+
+void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    for (const plan::Phase& phase : plan.phases) {
+        check_total(phase, tasks, node_memory);
+        check_offsets(phase, tasks, node_memory);
+        check_memory(plan, phase, tasks, node_memory);
+    }
+}
+
+Footprint footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    // Phases that write the same files need the space of the largest; those that write others add to it.
+    uint128 every = 0;
+    std::map<int, uint128> single;
+    const auto take = [](uint128& known, uint128 bytes) { known = std::max(known, bytes); };
+    for (const plan::Phase& phase : plan.phases) {
+        if (!on_target(phase)) {
+            continue;
+        }
+        const uint128 bytes = bytes_of_file(phase, tasks, node_memory);
+        const std::vector<int> used = files_used(phase);
+        if (used.empty()) {
+            take(every, bytes);
+        }
+        for (const int k : used) {
+            take(single[k], bytes);
+        }
+    }
+    const auto per_task =
+        static_cast<std::uint64_t>(plan.data.files.mapping == plan::Mapping::many ? plan.data.files.count : 1);
+    uint128 of_task = every * (per_task - std::min<std::uint64_t>(per_task, single.size()));
+    for (const auto& [k, bytes] : single) {
+        of_task += std::max(every, bytes);
+    }
+    const auto all = static_cast<std::uint64_t>(tasks.tasks());
+    const Footprint trees = footprint_of_trees(plan, tasks);
+    const uint128 bytes = of_task * all + trees.bytes;
+    return {static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
+            (plan.has_data ? all * per_task : 0) + trees.files};
+}
+
+}  // namespace sonde::runs

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/inspect.hpp"
+
+#include "files/file_map.hpp"
+#include "files/removal.hpp"
+#include "plan/parse.hpp"
+#include "records/environment.hpp"
+#include "runs/extent.hpp"
+#include "runs/target.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::runs {
+namespace {
+
+using nlohmann::json;
+
+void make_directories(const files::FileMap& map) {
+    for (const std::string& directory : map.directories()) {
+        if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+            throw EnvironmentError("cannot make " + directory + ": " + std::strerror(errno));
+        }
+    }
+}
+
+/// The plan's trees, and those of earlier runs in the same directory. A tree whose place is taken already is not ours,
+/// unless an earlier run has left it.
+std::vector<files::TreeRule> rules_at(const std::string& directory, const plan::Plan& plan) {
+    std::vector<files::TreeRule> rules = files::rules_of(plan);
+    const std::optional<files::Manifest> before = files::Manifest::load(directory);
+    const std::vector<files::TreeRule> earlier = before ? before->trees.rules : std::vector<files::TreeRule>{};
+    for (files::TreeRule& rule : rules) {
+        const patterns::TreeShape shape(rule.tree);
+        for (std::uint64_t copy = 0; rule.fresh && copy < shape.copies(); ++copy) {
+            struct stat info {};
+            rule.fresh = ::lstat((directory + "/" + shape.top(copy)).c_str(), &info) != 0;
+        }
+        const auto left = std::find_if(earlier.begin(), earlier.end(),
+                                       [&rule](const files::TreeRule& one) { return one.tree.top == rule.tree.top; });
+        rule.made = rule.fresh || (left != earlier.end() && left->made);
+    }
+    for (const files::TreeRule& rule : earlier) {
+        if (std::find(rules.begin(), rules.end(), rule) == rules.end()) {
+            rules.push_back(rule);
+            rules.back().fresh = false;
+        }
+    }
+    return rules;
+}
+
+void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
+    if (plan.tasks.used > tasks.all()) {
+        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
+                              std::to_string(tasks.all()) + " tasks");
+    }
+    for (const plan::Phase& phase : plan.phases) {
+        if (phase.shift.by == plan::ShiftBy::list &&
+            phase.shift.owners.size() != static_cast<std::size_t>(tasks.tasks())) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" names " +
+                                  std::to_string(phase.shift.owners.size()) + " shift.owners, but there are " +
+                                  std::to_string(tasks.tasks()) + " tasks");
+        }
+    }
+}
+
+/// Takes over what an earlier stage has left in the run directory, and says where that is.
+std::string continue_stage(phases::Context& context) {
+    const std::string name =
+        context.plan.target.directory.empty() ? "sonde-" + context.options.run_id : context.plan.target.directory;
+    const std::string directory = context.plan.target.path + "/" + name;
+    const std::optional<files::Manifest> found = files::Manifest::load(directory);
+    if (!found) {
+        throw EnvironmentError("stage " + std::to_string(context.options.stage) +
+                               " continues an earlier stage, but there is no manifest in " + directory);
+    }
+    if (found->tasks.threads != context.tasks.threads ||
+        found->tasks.node_of_process.size() != context.tasks.node_of_process.size()) {
+        throw EnvironmentError("stage " + std::to_string(context.options.stage) +
+                               " must have as many tasks as the stage before (" + std::to_string(found->tasks.tasks()) +
+                               ")");
+    }
+    context.manifest.data = found->data;
+    context.manifest.trees = found->trees;
+    context.manifest.found = found->found;
+    files::Manifest here;
+    here.stamp_this_process();
+    if (here.host == found->host && here.boot == found->boot) {
+        context.manifest.epoch_ns = found->epoch_ns;
+    }
+    return directory;
+}
+
+}  // namespace
+
+json inspect(phases::Context& context, int first_stage) {
+    const plan::Plan& plan = context.plan;
+    const phases::RunOptions& options = context.options;
+    const files::TaskMap& tasks = context.tasks;
+    files::Manifest& manifest = context.manifest;
+    check_tasks(plan, tasks);
+    check_extent(plan, tasks, context.node_memory);
+    json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
+    if (facts.at("files").get<bool>()) {
+        check_directory(plan.target.path);
+    }
+    check_backends(plan, true);
+    if (!facts.at("files").get<bool>()) {
+        return facts;
+    }
+    const records::FileSystem fs = records::describe_file_system(plan.target.path);
+    facts["memory_backed"] = fs.memory_backed;
+    facts["file_system"] = fs.type;
+    if (first_stage > 0) {
+        facts["directory"] = continue_stage(context);
+    } else {
+        const Footprint need = footprint(plan, tasks, context.node_memory);
+        check_target(plan, need.bytes, need.files);
+        if (plan.data.files.in_place()) {
+            make_directories(files::FileMap(plan.target.path, plan.data.files, tasks));
+            return facts;
+        }
+        const RunDirectory made = make_run_directory(plan, options.run_id);
+        facts["directory"] = made.path;
+        manifest.found = made.found;
+        manifest.trees.rules = rules_at(made.path, plan);
+    }
+    manifest.has_data = plan.has_data;
+    manifest.run = options.run_id;
+    manifest.files = plan.data.files;
+    manifest.tasks = tasks;
+    manifest.stamp_this_process();
+    try {
+        manifest.save(facts.at("directory"));
+        make_directories(files::FileMap(facts.at("directory"), plan.data.files, tasks));
+    } catch (...) {
+        if (!manifest.found) {
+            files::remove_run(facts.at("directory"), manifest, false);
+        }
+        throw;
+    }
+    return facts;
+}
+
+}  // namespace sonde::runs

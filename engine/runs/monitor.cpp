@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/monitor.hpp"
+
+#include "phases/outcome.hpp"
+#include "records/writer.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <csignal>
+
+namespace sonde::runs {
+namespace {
+
+struct Sample {
+    int phase = -1;
+    std::int64_t at_ns = 0;
+    std::uint64_t bytes = 0, operations = 0;
+};
+
+void write_progress(records::Writer& record, phases::Board& board, ranks::Team& team,
+                    const std::vector<std::string>& ids, Sample& last) {
+    Sample now;
+    now.phase = board.phase.load();
+    if (now.phase < 0) {
+        last = now;
+        return;
+    }
+    const std::int64_t start = board.start_ns.load();
+    now.at_ns = meters::Clock::monotonic_ns() - start;
+    if (start == 0 || now.at_ns <= 0) {
+        return;
+    }
+    int active = 0;
+    for (int i = 0; i < board.streams.load(); ++i) {
+        const meters::StreamMeter::Live& live = board.meter(i).live;
+        now.bytes += live.bytes.load(std::memory_order_relaxed);
+        now.operations += live.operations.load(std::memory_order_relaxed);
+        active += live.active.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+    }
+    const ranks::Team::Remote remote = team.remote_progress();
+    now.bytes += remote.bytes;
+    now.operations += remote.operations;
+    const bool same = last.phase == now.phase;
+    const double interval = static_cast<double>(now.at_ns - (same ? last.at_ns : 0)) / 1e9;
+    const std::uint64_t bytes_before = same ? last.bytes : 0;
+    const std::uint64_t operations_before = same ? last.operations : 0;
+    nlohmann::ordered_json line{{"phase", ids.at(static_cast<std::size_t>(now.phase))},
+                                {"phase_s", static_cast<double>(now.at_ns) / 1e9},
+                                {"bytes", now.bytes},
+                                {"ops", now.operations},
+                                {"active", active},
+                                {"nodes_seen", 1 + remote.nodes}};
+    if (interval > 0 && now.bytes >= bytes_before) {
+        line["bytes_per_s"] = static_cast<double>(now.bytes - bytes_before) / interval;
+        line["ops_per_s"] = static_cast<double>(now.operations - operations_before) / interval;
+    }
+    const std::uint64_t planned =
+        board.planned_operations.load() * static_cast<std::uint64_t>(std::max(1, team.place().nodes));
+    const std::int64_t limit = board.time_limit_ns.load();
+    double share = planned > 0 ? static_cast<double>(now.operations) / static_cast<double>(planned) : 0.0;
+    share = limit > 0 ? std::max(share, static_cast<double>(now.at_ns) / static_cast<double>(limit)) : share;
+    if (planned > 0 || limit > 0) {
+        line["percent"] = std::min(100.0, 100.0 * share);
+    }
+    record.line("progress", line);
+    last = now;
+}
+
+[[noreturn]] void watch(phases::Board& board, ranks::Team& team, const std::string& path, std::int64_t epoch_ns,
+                        std::int64_t interval_ns, const std::vector<std::string>& ids, int pipe) {
+    // Ctrl-C and the launcher's signals are for the tasks; the monitor ends when they do.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) {
+        std::signal(number, SIG_IGN);
+    }
+    Sample last;
+    try {
+        records::Writer record(path, epoch_ns);
+        record.take_turns(&board.turns, records::Writer::Role::monitor);
+        const std::int64_t pause_ms = std::clamp<std::int64_t>(interval_ns / 1'000'000, 1, 3'600'000);
+        for (;;) {
+            pollfd wait{pipe, POLLIN, 0};
+            const int ready = ::poll(&wait, 1, interval_ns <= 0 ? -1 : static_cast<int>(pause_ms));
+            if (ready > 0) {
+                break;  // the other end is closed: the engine has ended, in good order or not
+            }
+            if (interval_ns > 0) {
+                write_progress(record, board, team, ids, last);
+            }
+        }
+        if (board.finished.load() == 0) {
+            record.take_turns(nullptr, records::Writer::Role::monitor);
+            record.mend();
+            const bool ending = team.control().stop.load() == ranks::NodeControl::quit_interrupt;
+            record.line(
+                "end",
+                {{"status", "lost"},
+                 {"exit_code", ending ? phases::exit_interrupted : phases::exit_failed},
+                 {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch_ns) / 1e9},
+                 {"text", std::string(ending ? "the engine was ended at once while it was stopping"
+                                             : "the engine was killed before it could finish") +
+                              ": finished phases are above, and `sonde clean` removes what it left on the target"}});
+        }
+    } catch (const std::exception&) {
+        _exit(1);  // the engine itself says what is wrong with the record
+    }
+    _exit(0);
+}
+
+}  // namespace
+
+Monitor::Monitor(phases::Board& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
+                 std::int64_t interval_ns, const std::vector<std::string>& phase_ids) {
+    int ends[2];
+    if (record.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ends[1]);
+        watch(board, team, record, epoch_ns, interval_ns, phase_ids, ends[0]);
+    }
+    ::close(ends[0]);
+    if (child < 0) {
+        ::close(ends[1]);
+        return;  // a run without progress lines is still a run
+    }
+    pid_ = child;
+    pipe_ = ends[1];
+}
+
+Monitor::~Monitor() {
+    if (pid_ < 0) {
+        return;
+    }
+    ::close(pipe_);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace sonde::runs

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/target.hpp"
+
+#include "backends/backend.hpp"
+#include "files/manifest.hpp"
+#include "plan/units.hpp"
+#include "records/environment.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+namespace sonde::runs {
+namespace {
+
+void check_traits(const std::string& where, const plan::Phase& phase, const backends::Backend& backend) {
+    const auto refuse = [&](const std::string& complaint) { throw plan::PlanError("plan: " + where + complaint); };
+    const std::string name(backend.name);
+    if (phase.data.io.queue_depth > 1 && !backend.traits.queue) {
+        refuse(".io.queue_depth is " + std::to_string(phase.data.io.queue_depth) + ", but backend \"" + name +
+               "\" does one operation at a time: use backend = \"io_uring\", or more tasks");
+    }
+    if (phase.data.io.direct && !backend.traits.direct) {
+        refuse(".io.direct does not go with backend \"" + name + "\": use posix or io_uring");
+    }
+    if (phase.data.io.collective && !backend.traits.collective) {
+        refuse(".io.collective does not go with backend \"" + name + "\"");
+    }
+    if (phase.data.io.collective && phase.data.io.queue_depth > 1) {
+        refuse(".io.collective needs queue_depth = 1");
+    }
+    if (phase.meta && !backend.traits.names) {
+        refuse(".backend \"" + name + "\" has no operations on names: use posix");
+    }
+    if (phase.op == plan::Op::walk && !backend.traits.stores_data) {
+        refuse(".op = \"walk\" finds what is there, but backend \"" + name + "\" keeps nothing: use posix");
+    }
+    if (phase.data.verify != plan::Verify::none && !backend.traits.stores_data) {
+        refuse(".verify is impossible: backend \"" + name + "\" keeps no data");
+    }
+}
+
+std::string available_backends() {
+    std::string names;
+    for (const backends::Backend* backend : backends::list()) {
+        names += (names.empty() ? "" : ", ") + std::string(backend->name);
+    }
+    return names;
+}
+
+}  // namespace
+
+void check_backends(const plan::Plan& plan, bool check_machine) {
+    for (const plan::Phase& phase : plan.phases) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (backend == nullptr) {
+            throw plan::PlanError("plan: " + phase.data_at + ".backend is \"" + phase.data.backend +
+                                  "\", but there are only " + available_backends());
+        }
+        check_traits(phase.data_at, phase, *backend);
+        if (!check_machine) {
+            continue;
+        }
+        if (const backends::Answer answer = backend->usable(plan.target.path); !answer.yes) {
+            throw EnvironmentError("backend \"" + std::string(backend->name) + "\" cannot run here: " + answer.why);
+        }
+    }
+}
+
+bool needs_files(const plan::Plan& plan) {
+    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        return backend != nullptr && backend->traits.needs_files;
+    });
+}
+
+void check_directory(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) {
+        throw plan::PlanError("target " + path + ": " + std::strerror(errno) +
+                              (errno == ENOENT ? "; name an existing directory on the file system under test" : ""));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        throw plan::PlanError("target " + path + " is not a directory" +
+                              (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices"
+                                                     : ": name one on the file system under test"));
+    }
+}
+
+void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
+    const std::string& path = plan.target.path;
+    const records::FileSystem fs = records::describe_file_system(path);
+    if (fs.read_only) {
+        throw EnvironmentError("target " + path + " is on a read-only file system");
+    }
+    const bool changes = std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        return plan::writes(phase.op) || phase.op == plan::Op::remove;
+    });
+    if (::access(path.c_str(), (changes || !plan.data.files.in_place() ? W_OK : 0) | X_OK) != 0) {
+        throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
+    }
+    if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {
+        throw EnvironmentError("target " + path + " has " + plan::format_bytes(fs.available_bytes) +
+                               " free, but the plan needs " + plan::format_bytes(bytes) + " and leaves " +
+                               plan::format_bytes(plan.target.min_free) +
+                               " untouched (target.min_free): make the volume smaller");
+    }
+    if (fs.inodes_total > 0 && files > fs.inodes_free) {
+        throw EnvironmentError("target " + path + " has " + std::to_string(fs.inodes_free) +
+                               " free inodes, but the plan makes " + std::to_string(files) + " files");
+    }
+    for (const plan::Phase& phase : plan.phases) {
+        const std::uint64_t align = fs.direct_offset_align;
+        const plan::Access& a = phase.data.access;
+        if (phase.data.io.direct && align > 0 &&
+            (a.transfer % align != 0 || a.offset % align != 0 || a.gap % align != 0 || a.stride % align != 0)) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" uses direct I/O, and " + fs.type + " on " + path +
+                                  " wants transfer, offset, gap and stride in multiples of " + std::to_string(align) +
+                                  " B");
+        }
+    }
+}
+
+RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_id) {
+    const std::string name = plan.target.directory.empty() ? "sonde-" + run_id : plan.target.directory;
+    const std::string path = (plan.target.path == "/" ? "" : plan.target.path) + "/" + name;
+    if (::mkdir(path.c_str(), 0777) == 0) {
+        return {path, false};
+    }
+    if (errno != EEXIST) {
+        throw EnvironmentError("cannot make the run directory " + path + ": " + std::strerror(errno));
+    }
+    if (!plan.target.use_existing) {
+        throw EnvironmentError(path + " already exists: choose another target.directory, run `sonde clean " +
+                               plan.target.path + "` if a killed run left it, or set target.use_existing");
+    }
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        throw EnvironmentError(path + " is not a directory" +
+                               (S_ISLNK(info.st_mode) ? " but a link, which may lead away from the target" : "") +
+                               ": choose another target.directory");
+    }
+    const std::optional<files::Manifest> before = files::Manifest::load(path);
+    if (before && before->life() == files::Life::alive) {
+        throw EnvironmentError(path + " is in use by the run " + before->run + " (process " +
+                               std::to_string(before->pid) + "): wait for it or choose another target.directory");
+    }
+    // What an earlier run made and kept remains removable by `clean`.
+    return {path, !before || before->found};
+}
+
+}  // namespace sonde::runs

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows posix_spawn, process groups and pipes.
+#include "treatments/child_command.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+extern char** environ;
+
+namespace sonde::treatments {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int poll_ms = 50;
+constexpr std::chrono::seconds grace{2};  ///< between SIGTERM and SIGKILL
+
+/// The engine may block or ignore signals; its children start with the defaults.
+void reset_signals(posix_spawnattr_t& attributes) {
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+/// 0 or errno; the child's standard error goes to `errors`.
+int spawn(const std::vector<std::string>& arguments, int errors, pid_t& child) {
+    std::vector<char*> words;
+    words.reserve(arguments.size() + 1);
+    for (const std::string& argument : arguments) {
+        words.push_back(const_cast<char*>(argument.c_str()));
+    }
+    words.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+    reset_signals(attributes);
+    const int failed = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+/// Takes what has arrived; keeps the first line and drops the rest. False at the end of the stream.
+bool take(int errors, std::string& line, bool& complete) {
+    constexpr std::size_t longest = 400;
+    std::array<char, 4096> piece{};
+    for (;;) {
+        const ssize_t got = ::read(errors, piece.data(), piece.size());
+        if (got <= 0) {
+            return got < 0 && (errno == EAGAIN || errno == EINTR);
+        }
+        for (const char c : std::string_view(piece.data(), static_cast<std::size_t>(got))) {
+            complete = complete || (c == '\n' && !line.empty());
+            if (!complete && c != '\n' && line.size() < longest) {
+                line += c;
+            }
+        }
+    }
+}
+
+/// Waits for the child, reading along, so that a talkative one does not block on a full pipe.
+int wait_for(pid_t child, int errors, bool (*stop)(), CommandResult& result) {
+    int status = 0;
+    bool complete = false;
+    bool open = true;
+    Clock::time_point killed_at{};
+    for (;;) {
+        const pid_t ended = ::waitpid(child, &status, WNOHANG);
+        if (ended == child) {
+            break;
+        }
+        if (ended < 0 && errno != EINTR) {
+            result.start_error = errno;  // somebody else took its status: nothing can be said about it
+            break;
+        }
+        if (!result.stopped && stop != nullptr && stop()) {
+            result.stopped = true;
+            killed_at = Clock::now();
+            ::kill(-child, SIGTERM);
+        }
+        if (result.stopped && Clock::now() - killed_at > grace) {
+            ::kill(-child, SIGKILL);
+        }
+        pollfd wanted{.fd = open ? errors : -1, .events = POLLIN, .revents = 0};
+        ::poll(&wanted, 1, poll_ms);
+        open = open && take(errors, result.first_line, complete);
+    }
+    take(errors, result.first_line, complete);
+    return status;
+}
+
+}  // namespace
+
+std::string CommandResult::reason() const {
+    std::string text;
+    if (start_error != 0) {
+        text = std::string("it could not be started (") + std::strerror(start_error) + ")";
+    } else if (stopped) {
+        text = "it was stopped";
+    } else if (signal != 0) {
+        text = "signal " + std::to_string(signal);
+    } else {
+        text = "exit code " + std::to_string(exit_code);
+    }
+    return first_line.empty() ? text : text + ": " + first_line;
+}
+
+CommandResult run_program(const std::vector<std::string>& arguments, bool (*stop)()) {
+    CommandResult result;
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        result.start_error = errno;
+        return result;
+    }
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pid_t child = -1;
+    result.start_error = spawn(arguments, ends[1], child);
+    ::close(ends[1]);
+    if (result.start_error == 0) {
+        const int status = wait_for(child, ends[0], stop, result);
+        if (WIFSIGNALED(status)) {
+            result.signal = WTERMSIG(status);
+        } else {
+            result.exit_code = WEXITSTATUS(status);
+        }
+        if (result.stopped) {
+            ::kill(-child, SIGKILL);  // what the shell left behind
+        }
+    }
+    ::close(ends[0]);
+    return result;
+}
+
+CommandResult run_shell(const std::string& command, bool (*stop)()) {
+    return run_program({"/bin/sh", "-c", command}, stop);
+}
+
+}  // namespace sonde::treatments

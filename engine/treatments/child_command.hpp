@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands of the user's that run before a phase.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sonde::treatments {
+
+struct CommandResult {
+    int start_error = 0;     ///< errno when it could not be started
+    bool stopped = false;    ///< killed because `stop` asked for it
+    int exit_code = 0;       ///< when it ended by itself
+    int signal = 0;          ///< when a signal ended it
+    std::string first_line;  ///< of what it wrote to standard error
+    bool ok() const { return start_error == 0 && !stopped && exit_code == 0 && signal == 0; }
+    /// "exit code 3: cannot open …" for a sentence.
+    std::string reason() const;
+};
+
+/// Runs a program with standard input and output at /dev/null, in a process group of its own, and waits. When `stop`
+/// (may be null) says so, the whole group gets SIGTERM and, two seconds later, SIGKILL.
+CommandResult run_program(const std::vector<std::string>& arguments, bool (*stop)());
+
+/// The same with `/bin/sh -c command`.
+CommandResult run_shell(const std::string& command, bool (*stop)());
+
+}  // namespace sonde::treatments

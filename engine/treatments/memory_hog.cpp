@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows anonymous memory, its locking and what is left of it.
+#include "treatments/memory_hog.hpp"
+
+#include "records/cgroup.hpp"
+#include "records/environment.hpp"
+#include "records/system_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::treatments {
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1ULL << 20U;
+
+/// What could still be taken without driving others out: of the node and of our control group.
+std::uint64_t available_bytes() {
+    const std::string text = records::read_system_file("/proc/meminfo");
+    std::uint64_t bytes = records::bytes_in(text, "MemAvailable").value_or(0);
+    const records::CgroupLimits limits = records::cgroup_limits();
+    if (limits.memory_bytes) {
+        const std::uint64_t used = limits.memory_used_bytes.value_or(0);
+        const std::uint64_t firm = used - std::min(used, limits.memory_cache_bytes.value_or(0));
+        bytes = std::min(bytes, *limits.memory_bytes - std::min(firm, *limits.memory_bytes));
+    }
+    return bytes;
+}
+
+/// Every page gets content of its own: equal pages could be merged or compressed away.
+void touch(std::byte* base, std::uint64_t bytes) {
+    static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    for (std::uint64_t at = 0; at < bytes; at += page) {
+        const auto mark = reinterpret_cast<std::uintptr_t>(base + at) * 0x9E3779B97F4A7C15ULL;
+        std::memcpy(base + at, &mark, sizeof mark);
+    }
+}
+
+std::string gibibytes(std::uint64_t bytes) {
+    const std::uint64_t hundredths = bytes * 100 / (1ULL << 30U);
+    const std::string fraction = std::to_string(hundredths % 100);
+    return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
+}
+
+}  // namespace
+
+HeldMemory hold_memory(double fraction, bool (*stop)()) {
+    const std::uint64_t memory = records::node_memory_bytes();
+    const std::uint64_t reserve = std::min(std::max(256 * mebibyte, memory / 50), memory / 4);
+    HeldMemory result;
+    // Whole MiB, so that every piece can be locked.
+    result.wanted = static_cast<std::uint64_t>(static_cast<double>(memory) * fraction) / mebibyte * mebibyte;
+    if (result.wanted == 0) {
+        return result;
+    }
+    void* base =
+        ::mmap(nullptr, result.wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        result.trouble = std::string("the kernel gave no address space (") + std::strerror(errno) + ")";
+        return result;
+    }
+    const std::uint64_t length = result.wanted;
+    result.held = std::shared_ptr<void>(base, [length](void* memory_base) { ::munmap(memory_base, length); });
+    result.locked = true;
+    constexpr std::uint64_t step = 32 * mebibyte;
+    while (result.bytes < result.wanted) {
+        const std::uint64_t piece = std::min(step, result.wanted - result.bytes);
+        if (stop != nullptr && stop()) {
+            result.stopped = true;
+            break;
+        }
+        if (available_bytes() < reserve + piece) {
+            result.trouble = "more would leave less than " + gibibytes(reserve) + " to everything else";
+            break;
+        }
+        auto* place = static_cast<std::byte*>(base) + result.bytes;
+        touch(place, piece);
+        result.locked = result.locked && ::mlock(place, piece) == 0;
+        result.bytes += piece;
+    }
+    return result;
+}
+
+}  // namespace sonde::treatments

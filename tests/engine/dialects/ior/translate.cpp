@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// From IOR's words to settings, and from settings to a plan: pure functions.
+#include "dialects/ior/translate.hpp"
+#include "dialects/dialect.hpp"
+#include "dialects/ior/results.hpp"
+#include "dialects/ior/words.hpp"
+#include "plan/parse.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+using namespace sonde;
+using namespace sonde::dialects::ior;
+using nlohmann::ordered_json;
+
+namespace {
+
+Settings settings_of(const std::string& line) {
+    std::istringstream in(line);
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) {
+        words.push_back(word);
+    }
+    std::vector<Settings> tests = read_words(words);
+    REQUIRE(tests.size() == 1);
+    check(tests.front(), false);
+    return tests.front();
+}
+
+/// The plan, read by the engine's own parser, so that every member is one that it knows.
+plan::Plan plan_of(const std::string& line, const Crowd& crowd = {}) {
+    const Settings settings = settings_of(line);
+    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump());
+}
+
+std::string ids(const plan::Plan& plan) {
+    std::string all;
+    for (const plan::Phase& phase : plan.phases) {
+        all += (all.empty() ? "" : " ") + phase.id;
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("a value may follow its option in any of the three ways, and flags may stand together") {
+    for (const char* line : {"-t 4k -b 1m -wkF", "-t=4k -b=1m -w -k -F=1", "-t4k -b1m -w -kF"}) {
+        CAPTURE(line);
+        const Settings s = settings_of(line);
+        CHECK(s.transfer == 4096);
+        CHECK(s.block == 1 << 20);
+        CHECK(s.write);
+        CHECK(s.keep);
+        CHECK(s.file_per_process);
+        CHECK(!s.read);
+        CHECK(!s.multiple_files);
+    }
+}
+
+TEST_CASE("sizes are powers of 1024 whatever the case of the letter") {
+    CHECK(size_of("8", "x") == 8);
+    CHECK(size_of("3k", "x") == 3 << 10);
+    CHECK(size_of(" 3 M ", "x") == 3 << 20);
+    CHECK(size_of("-2G", "x") == -(std::int64_t{2} << 30U));
+    CHECK(size_of("1t", "x") == std::int64_t{1} << 40U);
+    CHECK(size_of("7p", "x") == std::int64_t{7} << 50U);
+    for (const char* wrong : {"", "k", "1.5k", "4kb", "4 4", "0x10", "9000000p"}) {
+        CAPTURE(wrong);
+        CHECK_THROWS_AS(size_of(wrong, "x"), plan::PlanError);
+    }
+}
+
+TEST_CASE("directives have any case, several stand in a row, and what follows # is a comment") {
+    Settings s;
+    apply_directives(s, " BLOCKSIZE = 16k, transfersize=4K ,fileperproc=1 # keepFile=1", "here");
+    CHECK(s.block == 16384);
+    CHECK(s.transfer == 4096);
+    CHECK(s.file_per_process);
+    CHECK(!s.keep);
+    apply_directives(s, "useO_DIRECT=1", "here");
+    CHECK(s.direct);
+    apply_directives(s, "--posix.odirect=0", "here");
+    CHECK(!s.direct);
+}
+
+TEST_CASE("write and read when nothing is said, and only what is said otherwise") {
+    CHECK(ids(plan_of("-o f")) == "write-0 read-0 remove-0");
+    CHECK(ids(plan_of("-o f -k")) == "write-0 read-0");
+    CHECK(ids(plan_of("-o f -r")) == "read-0 remove-0");
+    CHECK(ids(plan_of("-o f -W -k")) == "check-0");
+    CHECK(ids(plan_of("-o f -w -R -W -k -i 2")) == "write-0 check-0 read-0 write-1 check-1 read-1");
+    CHECK(ids(plan_of("-o f -a DUMMY")) == "write-0 read-0");
+    CHECK(ids(plan_of("-o f -w -k -z -b 1m -t 4k --randomPrefill=64k")) == "prefill-0 write-0");
+}
+
+TEST_CASE("the plan has IOR's geometry, content and files") {
+    const plan::Plan plan =
+        plan_of("-o /data/f -F -u -m -i 2 -t 10000 -b 1000000 -s 3 -G 5 -l offset -e -g -D 7 -O stoneWallingWearOut=1");
+    CHECK(plan.target.path == "/data");
+    CHECK(plan.target.use_existing);
+    const plan::Phase& write = plan.phases[3];
+    CHECK(write.id == "write-1");
+    CHECK(write.data.files.mapping == plan::Mapping::per_task);
+    CHECK(write.data.files.directories == plan::Directories::per_task);
+    CHECK(write.data.files.paths == std::vector<std::string>{"/data/f"});
+    CHECK(write.data.files.suffix == ".1");
+    CHECK(write.data.access.transfer == 10000);
+    CHECK(write.data.access.block == 1'000'000);
+    CHECK(write.data.access.segments == 3);
+    CHECK(write.data.payload.kind == plan::PayloadKind::ior_offset);
+    CHECK(write.data.payload.seed == 5);
+    CHECK(write.data.io.fsync == plan::Fsync::end);
+    CHECK(write.barrier == plan::Barrier::intra);
+    CHECK(write.stop.stonewall == 7'000'000'000);
+    CHECK(write.stop.wearout);
+    CHECK(write.open == plan::Open::truncate);
+}
+
+TEST_CASE("without -G the content is that of the time, for random packets that of nothing") {
+    CHECK(plan_of("-o f").data.payload.seed == 1000);
+    CHECK(plan_of("-o f -l r").data.payload.seed == 0);
+    CHECK(plan_of("-o f -G -1").data.payload.seed == 0xffffffffU);
+}
+
+TEST_CASE("-C reads as many tasks on as a node has, and the check of a write one node further") {
+    const Crowd blocks{8, 2, 4, true};
+    CHECK(plan_of("-o f -w -W -r -C", blocks).phases[2].shift.n == 4);
+    CHECK(plan_of("-o f -w -W -r -C", blocks).phases[1].shift.by == plan::ShiftBy::none);  // two nodes on: home again
+    CHECK(plan_of("-o f -r -C -Q 2", blocks).phases[0].shift.by == plan::ShiftBy::none);
+    const Crowd cyclic{8, 2, 4, false};
+    CHECK(plan_of("-o f -r -C", cyclic).phases[0].shift.n == 1);
+    CHECK(plan_of("-o f -r -C -Q 3", cyclic).phases[0].shift.n == 3);
+    CHECK(plan_of("-o f -r -C", {4, 1, 4, true}).phases[0].shift.by == plan::ShiftBy::none);
+}
+
+TEST_CASE("-Z -Z is a permutation, -Z keeps away from the own node, and both are the same for the same seed") {
+    const Crowd crowd{12, 3, 4, true};
+    const auto owners = [&crowd](const char* line, int repetition) {
+        return shuffled_owners(settings_of(line), crowd, repetition);
+    };
+    const std::vector<int> shuffled = owners("-o f -r -Z -Z -X 7", 0);
+    CHECK(std::set<int>(shuffled.begin(), shuffled.end()).size() == 12);
+    CHECK(shuffled == owners("-o f -r -ZZ -X 7", 1));
+    CHECK(shuffled != owners("-o f -r -Z -Z -X 8", 0));
+    CHECK(owners("-o f -r -Z -Z -X -7", 0) == shuffled);
+    CHECK(owners("-o f -r -Z -Z -X -7", 1) == owners("-o f -r -Z -Z -X 8", 0));
+    for (int seed = 0; seed < 20; ++seed) {
+        const std::vector<int> random = owners(("-o f -r -Z -X " + std::to_string(seed)).c_str(), 0);
+        for (int task = 0; task < 12; ++task) {
+            const int offset = (random[static_cast<std::size_t>(task)] - task + 12) % 12;
+            CHECK(offset >= 4);
+        }
+    }
+}
+
+TEST_CASE("-N leaves the other tasks waiting; more than there are is all of them") {
+    CHECK(plan_of("-o f -N 3", {4, 1, 4, true}).tasks.used == 3);
+    CHECK(plan_of("-o f -N 9", {4, 1, 4, true}).tasks.used == 0);
+}
+
+TEST_CASE("IOR's deviation is that of the population") {
+    const Spread spread = spread_of({2, 4, 4, 4, 5, 5, 7, 9});
+    CHECK(spread.mean == doctest::Approx(5));
+    CHECK(spread.deviation == doctest::Approx(2));
+    CHECK(spread.least == 2);
+    CHECK(spread.most == 9);
+    CHECK(spread_of({}).mean == 0);
+}
+
+TEST_CASE("whatever the words are, they come to a plan that the engine reads, or to one sentence") {
+    const std::vector<std::string> pieces{"-a",
+                                          "POSIX",
+                                          "MPIIO",
+                                          "DUMMY",
+                                          "-b",
+                                          "1m",
+                                          "-t",
+                                          "4k",
+                                          "-s",
+                                          "3",
+                                          "-i",
+                                          "2",
+                                          "-F",
+                                          "-C",
+                                          "-Z",
+                                          "-z",
+                                          "-zz",
+                                          "-Q",
+                                          "2",
+                                          "-D",
+                                          "1",
+                                          "-O",
+                                          "x=1",
+                                          "-o",
+                                          "d/f",
+                                          "a@b",
+                                          "-k",
+                                          "-K",
+                                          "-m",
+                                          "-u",
+                                          "-R",
+                                          "-W",
+                                          "-w",
+                                          "-r",
+                                          "-G",
+                                          "-7",
+                                          "-l",
+                                          "i",
+                                          "-N",
+                                          "-M",
+                                          "50%",
+                                          "-e",
+                                          "-Y",
+                                          "-g",
+                                          "-x",
+                                          "-T",
+                                          "9p",
+                                          "-j",
+                                          "0",
+                                          "-X",
+                                          "-3",
+                                          "--dryRun",
+                                          "-c",
+                                          "-E",
+                                          "-d",
+                                          "-A",
+                                          "-B",
+                                          "=",
+                                          "-t=",
+                                          "-=",
+                                          "--",
+                                          "-",
+                                          "",
+                                          "--a",
+                                          "-wkF",
+                                          "8",
+                                          "--posix.odirect",
+                                          "--aio.max-pending=4",
+                                          "--randomPrefill=4k",
+                                          "--random-offset-seed=5",
+                                          "-O",
+                                          "stoneWallingWearOut=1,stoneWallingWearOutIterations=3",
+                                          "memoryPerTask=1k,interIODelay=5",
+                                          "-OminTimeDuration=1",
+                                          "--mpiio.useFileView",
+                                          "--mpiio.preallocate",
+                                          "-B",
+                                          "-v",
+                                          "-vvv"};
+    std::uint64_t state = 7;
+    const auto draw = [&state](std::size_t below) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        return static_cast<std::size_t>((state >> 33U) % below);
+    };
+    int plans = 0;
+    for (int round = 0; round < 4000; ++round) {
+        std::vector<std::string> words{"-o", "d/f"};
+        for (std::size_t count = draw(9); count > 0; --count) {
+            words.push_back(pieces[draw(pieces.size())]);
+        }
+        std::string line;
+        for (const std::string& word : words) {
+            line += word + " ";
+        }
+        CAPTURE(line);
+        try {
+            for (Settings& settings : read_words(words)) {
+                check(settings, false);
+                const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
+                const Translation found = translate(settings, crowd, 0, 1000, std::nullopt);
+                const plan::Plan plan = plan::parse_plan(found.plan.dump());
+                CHECK(plan.phases.size() == found.steps.size());
+                ++plans;
+            }
+        } catch (const plan::PlanError& error) {
+            CHECK(std::string(error.what()).find('\n') == std::string::npos);
+        } catch (const dialects::Help&) {
+            FAIL("no word asks for help");
+        }
+    }
+    CHECK(plans > 500);
+}

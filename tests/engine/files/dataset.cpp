@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// What earlier phases left: how far each file is written, and which version each block has.
+#include "files/dataset.hpp"
+
+#include <doctest/doctest.h>
+
+using sonde::files::certain_range;
+using sonde::files::Dataset;
+using sonde::files::DataState;
+using sonde::files::FileMap;
+using sonde::files::operations_in_file;
+using sonde::files::Range;
+using sonde::files::same_geometry;
+using sonde::files::TaskMap;
+using sonde::files::writer_of;
+using sonde::plan::Access;
+using sonde::plan::Files;
+using sonde::plan::Mapping;
+using sonde::plan::Order;
+using sonde::plan::Scope;
+
+namespace {
+
+const TaskMap two_tasks{2, {0}};
+
+Access blocks(std::uint64_t transfer, std::uint64_t slots) {
+    Access access;
+    access.transfer = transfer;
+    access.block = transfer * slots;
+    return access;
+}
+
+/// A write of two segments of four transfers by two tasks.
+DataState state_of(const char* phase, std::uint64_t generation, std::vector<std::uint64_t> operations) {
+    DataState state;
+    state.phase = phase;
+    state.generation = generation;
+    state.access = blocks(100, 4);
+    state.segments = 2;
+    state.operations = std::move(operations);
+    return state;
+}
+
+Files files_of(Mapping mapping, int count = 1) {
+    Files files;
+    files.mapping = mapping;
+    files.count = count;
+    return files;
+}
+
+/// End of what task `task` has certainly written.
+std::uint64_t end_of(const DataState& state, const FileMap& map, int task) {
+    const std::optional<Range> range = certain_range(state, map, task, 0, 2);
+    return range ? range->to : ~0ULL;
+}
+
+}  // namespace
+
+TEST_CASE("geometry is the same when addresses and order are") {
+    const Access base = blocks(100, 4);
+    CHECK(same_geometry(base, 2, base, 2));
+    CHECK_FALSE(same_geometry(base, 2, base, 3));
+    CHECK_FALSE(same_geometry(base, 2, blocks(200, 2), 2));
+    Access other = base;
+    other.offset = 100;
+    CHECK_FALSE(same_geometry(base, 2, other, 2));
+    other = base;
+    other.order = Order::reverse;
+    CHECK_FALSE(same_geometry(base, 2, other, 2));
+    other = base;
+    other.seed = 9;
+    other.scope = Scope::file;
+    CHECK(same_geometry(base, 2, other, 2));  // seed and scope mean nothing in order
+    other.order = Order::random_permute;
+    Access random = base;
+    random.order = Order::random_permute;
+    random.seed = 9;
+    CHECK_FALSE(same_geometry(random, 2, other, 2));
+    random.scope = Scope::file;
+    CHECK(same_geometry(random, 2, other, 2));
+}
+
+TEST_CASE("operations of a task are dealt to its files in their order") {
+    DataState state = state_of("w", 1, {20, 8});
+    CHECK(operations_in_file(state, 0, 0, 8) == 8);
+    CHECK(operations_in_file(state, 0, 1, 8) == 8);
+    CHECK(operations_in_file(state, 0, 2, 8) == 4);
+    CHECK(operations_in_file(state, 0, 3, 8) == 0);
+    CHECK(operations_in_file(state, 1, 1, 8) == 0);
+    state.files = {5, 2};
+    CHECK(operations_in_file(state, 0, 5, 8) == 8);
+    CHECK(operations_in_file(state, 0, 2, 8) == 8);
+    CHECK(operations_in_file(state, 0, 0, 8) == 0);  // not one of its files
+}
+
+TEST_CASE("a complete file is written to its end, an incomplete one as far as its slowest task came") {
+    const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
+    CHECK(end_of(state_of("w", 1, {8, 3}), own, 0) == 800);
+    CHECK(end_of(state_of("w", 1, {8, 3}), own, 1) == 300);
+    const FileMap shared("/t", files_of(Mapping::shared), two_tasks);
+    CHECK(end_of(state_of("w", 1, {8, 8}), shared, 0) == 1600);
+    // Task 1 has done its first block only: [0, 800) is complete.
+    CHECK(end_of(state_of("w", 1, {8, 5}), shared, 0) == 800);
+    CHECK(end_of(state_of("w", 1, {8, 3}), shared, 0) == 0);
+}
+
+TEST_CASE("what is certainly written begins at the offset and has no holes") {
+    const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
+    DataState state = state_of("w", 1, {8, 8});
+    state.access.offset = 50;
+    const auto range = certain_range(state, own, 0, 0, 2);
+    REQUIRE(range);
+    CHECK(range->from == 50);
+    CHECK(range->to == 850);
+    state.access.offset = 0;
+    state.access.gap = 50;
+    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    state.access.gap = 0;
+    state.access.order = Order::stride;
+    state.access.stride = 150;
+    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    state.access.stride = 100;
+    CHECK(end_of(state, own, 0) == 800);  // a dense stride leaves none
+    state.access.order = Order::random_replace;
+    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    state.access.order = Order::random_permute;
+    CHECK(end_of(state, own, 0) == 800);
+    state.operations = {7, 8};
+    CHECK_FALSE(certain_range(state, own, 0, 0, 2));  // the one that is missing may be anywhere
+    DataState one_block = state_of("w", 1, {4, 4});
+    one_block.segments = 1;
+    one_block.access.gap = 50;
+    CHECK(end_of(one_block, own, 0) == 400);  // the gap is behind it
+}
+
+TEST_CASE("what older phases left counts until the files were made anew") {
+    const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
+    DataState write = state_of("write", 1, {8, 8});
+    write.fresh = true;
+    DataState random = state_of("rewrite", 2, {8, 8});
+    random.access.order = Order::random_replace;
+    Dataset data;
+    data.add(write);
+    data.add(random);
+    const auto ranges = data.certain(data.states().back(), own, 0, 0, 2);
+    REQUIRE(ranges.size() == 1);
+    CHECK(ranges[0].to == 800);
+    DataState again = state_of("again", 3, {2, 8});
+    again.fresh = true;
+    data.add(again);
+    const auto left = data.certain(data.states().back(), own, 0, 0, 2);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].to == 200);
+}
+
+TEST_CASE("the writer of a byte is the task whose block it lies in") {
+    const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
+    CHECK(writer_of(state_of("w", 1, {8, 8}), own, 1, 5000, 2) == 1);
+    const FileMap shared("/t", files_of(Mapping::shared), two_tasks);
+    DataState state = state_of("w", 1, {8, 8});
+    CHECK(writer_of(state, shared, 0, 0, 2) == 0);
+    CHECK(writer_of(state, shared, 0, 399, 2) == 0);
+    CHECK(writer_of(state, shared, 0, 400, 2) == 1);
+    CHECK(writer_of(state, shared, 1, 800, 2) == 0);
+    state.access.gap = 100;
+    state.access.offset = 10;
+    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
+    CHECK(writer_of(state, shared, 1, 1010, 2) == 0);
+    CHECK(writer_of(state, shared, 1, 9, 2) == -1);
+    state.access.order = Order::random_permute;
+    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
+    state.access.scope = Scope::file;
+    CHECK(writer_of(state, shared, 1, 510, 2) == -1);
+    state.access.order = Order::stride;
+    state.access.stride = 150;
+    CHECK(writer_of(state, shared, 0, 10 + 3 * 150, 2) == 1);
+}
+
+TEST_CASE("a block that a later phase did not reach has the version before") {
+    Dataset data;
+    data.add(state_of("write", 1, {8, 8}));
+    data.add(state_of("rewrite", 2, {3, 8}));
+    const auto first = data.written(data.states().back(), blocks(100, 4), 2, 0, 0);
+    REQUIRE(first.size() == 2);
+    CHECK(first[0].generation == 2);
+    CHECK(first[0].operations == 3);
+    CHECK(first[1].generation == 1);
+    CHECK(first[1].operations == 8);
+    const auto second = data.written(data.states().back(), blocks(100, 4), 2, 1, 0);
+    REQUIRE(second.size() == 1);
+    CHECK(second[0].generation == 2);
+}
+
+TEST_CASE("another geometry than the writer's finds the right version of each file") {
+    // Four files a task; only files 0 and 1 were rewritten. A reader of other transfers must expect generation 1 in
+    // files 2 and 3, whatever its own number of operations in a file.
+    Dataset data;
+    data.add(state_of("write", 1, {32, 32}));
+    DataState rewrite = state_of("rewrite", 2, {16, 16});
+    rewrite.files = {0, 1};
+    data.add(rewrite);
+    for (int k = 0; k < 4; ++k) {
+        const auto list = data.written(data.states().back(), blocks(50, 4), 4, 1, k);
+        CAPTURE(k);
+        REQUIRE(list.size() == 1);
+        CHECK(list[0].generation == (k < 2 ? 2 : 1));
+        CHECK(list[0].operations >= 16);
+    }
+}
+
+TEST_CASE("versions are known until somebody writes at random or in another geometry") {
+    const auto verifiable = [](const DataState& later) {
+        Dataset data;
+        data.add(state_of("write", 1, {8, 8}));
+        data.add(later);
+        return data.verifiable(data.states().front(), blocks(100, 4), 2, 0);
+    };
+    CHECK(verifiable(state_of("rewrite", 2, {8, 8})));
+    DataState mixed = state_of("mixed", 2, {8, 8});
+    mixed.exact = false;
+    CHECK_FALSE(verifiable(mixed));
+    DataState other = state_of("rewrite", 2, {8, 8});
+    other.access = blocks(50, 8);
+    CHECK_FALSE(verifiable(other));
+}
+
+TEST_CASE("a read of another geometry is verifiable where each file has one version") {
+    Dataset data;
+    data.add(state_of("write", 1, {8, 8}));
+    const Access other = blocks(50, 8);
+    CHECK(data.verifiable(data.states().front(), other, 2, 0));
+    data.add(state_of("rewrite", 2, {8, 8}));
+    CHECK(data.verifiable(data.states().front(), other, 2, 0));
+    data.add(state_of("part", 3, {8, 5}));
+    CHECK_FALSE(data.verifiable(data.states().front(), other, 2, 0));
+    CHECK(data.verifiable(data.states().front(), blocks(100, 4), 2, 0));  // operation by operation it is known
+    CHECK(data.verifiable(data.states().back(), other, 2, 0));            // reads the part that was written
+}
+
+TEST_CASE("the source of a read is the phase it names, or the newest") {
+    Dataset data;
+    sonde::plan::Phase phase;
+    CHECK(data.source(phase, 0) == nullptr);
+    data.add(state_of("a", 1, {8, 8}));
+    data.add(state_of("b", 2, {8, 8}));
+    CHECK(data.source(phase, 0)->phase == "b");
+    phase.data_of = "a";
+    CHECK(data.source(phase, 0)->phase == "a");
+    phase.data_of = "c";
+    CHECK(data.source(phase, 0) == nullptr);
+}
+
+TEST_CASE("files made anew leave nothing of what was there, whoever repeats it how often") {
+    Dataset data;
+    const auto made = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
+        DataState state = state_of("write", generation, {8, 8});
+        state.fresh = true;
+        state.suffix = suffix;
+        state.files = std::move(files);
+        return state;
+    };
+    for (std::uint64_t i = 1; i <= 1000; ++i) {
+        data.add(made(i, "", {}));
+        data.add(state_of("rewrite", i, {8, 8}));
+    }
+    CHECK(data.states().size() == 2);
+    data.add(made(2000, ".1", {}));
+    CHECK(data.states().size() == 3);  // other files
+    data.add(made(2001, "", {1, 3}));
+    CHECK(data.states().size() == 4);  // all others of the first state are still there
+    data.add(made(2002, "", {3, 1, 4}));
+    CHECK(data.states().size() == 4);
+    data.forget("");
+    REQUIRE(data.states().size() == 1);
+    CHECK(data.states()[0].suffix == ".1");
+}
+
+TEST_CASE("a dataset survives the manifest") {
+    Dataset data;
+    DataState state = state_of("a", 3, {8, 5});
+    state.access.order = Order::random_permute;
+    state.access.scope = Scope::file;
+    state.access.gap = 7;
+    state.access.offset = 9;
+    state.access.seed = 11;
+    state.suffix = ".1";
+    state.files = {1, 3};
+    state.exact = false;
+    state.fresh = true;
+    data.add(state);
+    const Dataset back = Dataset::from_json(nlohmann::json::parse(data.to_json().dump()));
+    REQUIRE(back.states().size() == 1);
+    const DataState& copy = back.states()[0];
+    CHECK(copy.phase == "a");
+    CHECK(copy.generation == 3);
+    CHECK(same_geometry(copy.access, copy.segments, state.access, 2));
+    CHECK(copy.suffix == state.suffix);
+    CHECK(copy.files == state.files);
+    CHECK(copy.operations == state.operations);
+    CHECK_FALSE(copy.exact);
+    CHECK(copy.fresh);
+    CHECK(copy.extends);
+}

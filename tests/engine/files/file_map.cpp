@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of a plan: names that never clash, and who shares what.
+#include "files/file_map.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <map>
+#include <set>
+
+using sonde::files::FileMap;
+using sonde::files::shifted;
+using sonde::files::TaskMap;
+using sonde::patterns::Share;
+using sonde::plan::Directories;
+using sonde::plan::Files;
+using sonde::plan::Mapping;
+using sonde::plan::Shift;
+using sonde::plan::ShiftBy;
+
+namespace {
+
+// Three nodes with 2, 1 and 2 processes of 2 threads, the processes dealt in turn.
+const TaskMap uneven{2, {0, 1, 2, 0, 2}};
+
+Files files_of(Mapping mapping) {
+    Files files;
+    files.mapping = mapping;
+    files.group_size = mapping == Mapping::per_group ? 3 : 0;
+    files.count = mapping == Mapping::many ? 4 : 1;
+    return files;
+}
+
+}  // namespace
+
+TEST_CASE("tasks are counted by node") {
+    CHECK(uneven.tasks() == 10);
+    CHECK(uneven.nodes() == 3);
+    CHECK(uneven.tasks_on(0) == 4);
+    CHECK(uneven.tasks_on(1) == 2);
+    CHECK(uneven.node_of(5) == 2);
+    CHECK(uneven.node_of(7) == 0);
+    CHECK(uneven.index_on_node(0) == 0);
+    CHECK(uneven.index_on_node(6) == 2);
+    CHECK(uneven.index_on_node(7) == 3);
+    CHECK(uneven.index_on_node(9) == 3);
+}
+
+TEST_CASE("a path belongs to one file number and a file number has one path") {
+    for (const Mapping mapping :
+         {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
+        for (const Directories directories : {Directories::one, Directories::per_task, Directories::per_node}) {
+            Files files = files_of(mapping);
+            files.directories = directories;
+            if (mapping == Mapping::shared && directories == Directories::per_task) {
+                continue;  // refused by the plan's rules
+            }
+            const FileMap map("/t", files, uneven);
+            std::map<std::string, std::uint64_t> number_of;
+            std::set<std::uint64_t> numbers;
+            for (int task = 0; task < uneven.tasks(); ++task) {
+                for (int k = 0; k < map.files_per_task(); ++k) {
+                    const auto [place, fresh] = number_of.emplace(map.path(task, k), map.file_number(task, k));
+                    CHECK(place->second == map.file_number(task, k));
+                    numbers.insert(map.file_number(task, k));
+                }
+            }
+            CAPTURE(static_cast<int>(mapping));
+            CAPTURE(static_cast<int>(directories));
+            CHECK(number_of.size() == map.distinct_files());
+            CHECK(numbers.size() == map.distinct_files());
+        }
+    }
+}
+
+TEST_CASE("the sharers of a file are numbered without gap, and one of them is the first") {
+    for (const Mapping mapping :
+         {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
+        const FileMap map("/t", files_of(mapping), uneven);
+        std::map<std::string, std::set<std::uint64_t>> indices;
+        std::map<std::string, std::uint64_t> sharers;
+        std::map<std::string, int> firsts;
+        for (int task = 0; task < uneven.tasks(); ++task) {
+            const Share share = map.share(task);
+            const std::string path = map.path(task, 0);
+            CHECK(indices[path].insert(share.index).second);
+            sharers[path] = share.sharers;
+            firsts[path] += map.first_of_file(task) ? 1 : 0;
+        }
+        for (const auto& [path, set] : indices) {
+            CAPTURE(path);
+            CHECK(set.size() == sharers[path]);
+            CHECK(*set.rbegin() == sharers[path] - 1);
+            CHECK(firsts[path] == 1);
+        }
+    }
+}
+
+TEST_CASE("a last group may be smaller") {
+    const FileMap map("/t", files_of(Mapping::per_group), uneven);
+    CHECK(map.distinct_files() == 4);
+    CHECK(map.share(8).sharers == 3);
+    CHECK(map.share(9).sharers == 1);
+    CHECK(map.share(9).index == 0);
+}
+
+TEST_CASE("directories exist for every path") {
+    for (const Directories directories : {Directories::per_task, Directories::per_node}) {
+        for (const Mapping mapping : {Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
+            Files files = files_of(mapping);
+            files.directories = directories;
+            const FileMap map("/t", files, uneven);
+            const std::vector<std::string> made = map.directories();
+            const std::set<std::string> all(made.begin(), made.end());
+            CHECK(all.size() == made.size());
+            for (int task = 0; task < uneven.tasks(); ++task) {
+                const std::string path = map.path(task, 0);
+                CHECK(all.contains(path.substr(0, path.rfind('/'))));
+            }
+        }
+    }
+}
+
+TEST_CASE("a million files are named without being stored") {
+    Files files = files_of(Mapping::many);
+    files.count = 100'000'000;
+    const TaskMap tasks{4096, std::vector<int>(64, 0)};
+    const FileMap map("/t", files, tasks);
+    CHECK(map.distinct_files() == 26'214'400'000'000ULL);
+    CHECK(map.file_number(262'143, 99'999'999) == 26'214'399'999'999ULL);
+    CHECK(map.path(262'143, 99'999'999) == "/t/data.t00262143.99999999");
+}
+
+TEST_CASE("shifts say whose data is read") {
+    Shift shift;
+    CHECK(shifted(shift, 3, uneven) == 3);
+    shift.by = ShiftBy::tasks;
+    CHECK(shifted(shift, 3, uneven) == 4);
+    CHECK(shifted(shift, 9, uneven) == 0);
+    shift.n = -1;
+    CHECK(shifted(shift, 0, uneven) == 9);
+    shift.n = 1'000'000'003;
+    CHECK(shifted(shift, 0, uneven) == 3);
+}
+
+TEST_CASE("a shift by nodes goes on by the tasks of a node") {
+    const TaskMap even{2, {0, 0, 1, 1, 2, 2}};
+    const Shift shift{ShiftBy::nodes, 1, 1};
+    for (int task = 0; task < even.tasks(); ++task) {
+        const int other = shifted(shift, task, even);
+        CHECK(even.node_of(other) == (even.node_of(task) + 1) % 3);
+        CHECK(even.index_on_node(other) == even.index_on_node(task));
+    }
+}
+
+TEST_CASE("a shift by nodes leaves the node wherever processes sit, and no two tasks read the same") {
+    for (const TaskMap& tasks : {TaskMap{1, {0, 1, 0, 1}}, TaskMap{2, {0, 1, 2, 0, 1, 2}}, TaskMap{3, {0, 1}}}) {
+        const Shift shift{ShiftBy::nodes, 1, 1};
+        std::set<int> read;
+        for (int task = 0; task < tasks.tasks(); ++task) {
+            const int other = shifted(shift, task, tasks);
+            CAPTURE(task);
+            CHECK(tasks.node_of(other) == (tasks.node_of(task) + 1) % tasks.nodes());
+            CHECK(read.insert(other).second);
+        }
+    }
+}
+
+TEST_CASE("nodes of different size are shifted past each other all the same") {
+    for (const int n : {1, 2, -1}) {
+        std::set<int> read;
+        for (int task = 0; task < uneven.tasks(); ++task) {
+            const int other = shifted(Shift{ShiftBy::nodes, n, 1}, task, uneven);
+            CHECK(read.insert(other).second);
+            CHECK((n == 2 || uneven.node_of(other) != uneven.node_of(task)));
+        }
+    }
+}
+
+TEST_CASE("a permuted shift is an exchange, a random one is any task; both follow the seed") {
+    const TaskMap many{1, std::vector<int>(97, 0)};
+    Shift shift{ShiftBy::permute, 1, 5};
+    std::set<int> read;
+    for (int task = 0; task < many.tasks(); ++task) {
+        read.insert(shifted(shift, task, many));
+    }
+    CHECK(read.size() == 97);
+    shift.by = ShiftBy::random;
+    std::set<int> drawn;
+    int different = 0;
+    for (int task = 0; task < many.tasks(); ++task) {
+        const int owner = shifted(shift, task, many);
+        CHECK(owner >= 0);
+        CHECK(owner < 97);
+        drawn.insert(owner);
+        different += owner != shifted(Shift{ShiftBy::random, 1, 6}, task, many) ? 1 : 0;
+    }
+    CHECK(drawn.size() < 97);
+    CHECK(drawn.size() > 40);
+    CHECK(different > 80);
+}

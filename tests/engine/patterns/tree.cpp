@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbering of trees, Zipf's distribution, and what is said of rates that change.
+#include "patterns/tree.hpp"
+#include "files/trees.hpp"
+#include "patterns/zipf.hpp"
+#include "results/tree_report.hpp"
+
+#include <doctest/doctest.h>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+using namespace sonde;
+
+namespace {
+
+plan::Tree tree_of(int depth, int branching, bool leaf_only, std::uint64_t per_dir, int copies = 1) {
+    plan::Tree tree;
+    tree.depth = depth;
+    tree.branching = branching;
+    tree.leaf_only = leaf_only;
+    tree.items_per_dir = per_dir;
+    tree.copies = copies;
+    return tree;
+}
+
+}  // namespace
+
+TEST_CASE("directories and leaves are counted as a geometric series") {
+    CHECK(plan::directories_of(tree_of(0, 5, false, 0)) == 1);
+    CHECK(plan::directories_of(tree_of(7, 1, false, 0)) == 8);
+    CHECK(plan::leaves_of(tree_of(7, 1, false, 0)) == 1);
+    CHECK(plan::directories_of(tree_of(3, 4, false, 0)) == 85);
+    CHECK(plan::leaves_of(tree_of(3, 4, false, 0)) == 64);
+    CHECK(plan::directories_of(tree_of(100'000, 2, false, 0)) == 0);
+    CHECK(plan::directories_of(tree_of(2, 1'000'000'000, false, 0)) == 0);
+}
+
+TEST_CASE("each item has a place of its own, and its number tells its directory") {
+    for (const bool leaf_only : {false, true}) {
+        const patterns::TreeShape shape(tree_of(2, 3, leaf_only, 5, 2));
+        std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+        for (std::uint64_t item = 0; item < shape.items(); ++item) {
+            const auto place = shape.place(item);
+            CHECK(place.number / 5 == place.directory);
+            CHECK(shape.holds_items(place.directory));
+            seen.insert({place.copy, place.number});
+        }
+        CHECK(seen.size() == shape.items());
+        CHECK(shape.items() == 2 * 5 * (leaf_only ? 9 : 13));
+    }
+}
+
+TEST_CASE("a path names the ancestors of a directory") {
+    const patterns::TreeShape shape(tree_of(3, 3, false, 1, 11));
+    std::string path = "/r/";
+    shape.append_path(path, "branch", 10, 38);
+    CHECK(path == "/r/items-10/branch.0/branch.3/branch.12/branch.38");
+    CHECK(shape.is_child(12, 38));
+    CHECK(!shape.is_child(11, 38));
+    CHECK(shape.copy_of("items-10") == 10);
+    CHECK(!shape.copy_of("items-11"));
+    CHECK(!shape.copy_of("items-010"));
+    CHECK(!shape.copy_of("items-"));
+    CHECK(!shape.copy_of("items"));
+}
+
+TEST_CASE("Zipf: ranks come as often as 1 / rank^s") {
+    for (const double exponent : {0.5, 1.0, 1.0 + 1e-10, 2.5}) {
+        constexpr std::uint64_t n = 50;
+        constexpr int draws = 200'000;
+        const patterns::Zipf zipf(n, exponent, 7);
+        std::map<std::uint64_t, int> seen;
+        for (std::uint64_t i = 0; i < draws; ++i) {
+            ++seen[zipf(i)];
+        }
+        CHECK(seen.begin()->first >= 1);
+        CHECK(seen.rbegin()->first <= n);
+        double sum = 0;
+        for (std::uint64_t rank = 1; rank <= n; ++rank) {
+            sum += std::pow(static_cast<double>(rank), -exponent);
+        }
+        for (std::uint64_t rank = 1; rank <= n; ++rank) {
+            const double expected = draws * std::pow(static_cast<double>(rank), -exponent) / sum;
+            // Five standard deviations of a count.
+            CHECK(std::abs(seen[rank] - expected) < 5 * std::sqrt(expected) + 1);
+        }
+    }
+}
+
+TEST_CASE("Zipf: one item is always itself, and very many need no memory") {
+    CHECK(patterns::Zipf(1, 1.0, 3)(5) == 1);
+    const patterns::Zipf many(1'000'000'000'000, 1.0, 3);
+    std::uint64_t beyond = 0;
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        beyond += many(i) > 1'000'000 ? 1 : 0;
+    }
+    CHECK(beyond > 350);  // half of the weight of 1/k lies beyond the root of n
+    CHECK(beyond < 650);
+}
+
+TEST_CASE("a rule knows its names and no others") {
+    files::TreeRule rule;
+    rule.tree = tree_of(1, 3, true, 10);
+    files::TaskMap tasks{2, {0, 0}};
+    const files::TreeNaming naming(rule, tasks);
+    using Kind = files::TreeNaming::Kind;
+    CHECK(naming.branch_of_root("branch.0") == "branch");
+    CHECK(naming.branch_of_root("branch.1.0").empty());
+    CHECK(naming.subdirectory("branch", 0, "branch.3") == 3);
+    CHECK(!naming.subdirectory("branch", 0, "branch.4"));
+    CHECK(!naming.subdirectory("branch", 1, "branch.3"));
+    CHECK(naming.item(1, "file.3.19") == Kind::file);
+    CHECK(naming.item(1, "file.3.19-XX") == Kind::file);
+    CHECK(naming.item(1, "dir.0.10") == Kind::directory);
+    CHECK(naming.item(0, "file.0.0") == Kind::none);   // not a leaf
+    CHECK(naming.item(1, "file.4.19") == Kind::none);  // there are tasks 0 to 3
+    CHECK(naming.item(1, "file.3.20") == Kind::none);  // of the next directory
+    CHECK(naming.item(1, "file.3.019") == Kind::none);
+    CHECK(naming.item(1, "file.shared.19") == Kind::none);
+    CHECK(naming.item(1, "file.3.") == Kind::none);
+}
+
+namespace {
+
+results::Totals creations(double system_us) {
+    results::Totals totals;
+    totals.file_operations = 20'000;
+    results::TaskRow row;
+    row.transfer_ns = 20'000LL * 300'000;
+    row.system_ns = static_cast<std::uint64_t>(20'000 * system_us * 1000);
+    totals.rows.push_back(row);
+    return totals;
+}
+
+}  // namespace
+
+TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and only those") {
+    plan::Phase phase;
+    phase.id = "create";
+    phase.op = plan::Op::create;
+    phase.meta.emplace();
+    results::Circumstances about;
+    about.phase = &phase;
+    about.file_system = "ext4";
+    about.removed_before = "remove";
+    const auto told = [&](double system_us) {
+        const auto findings = results::findings_of_tree(creations(system_us), about);
+        return !findings.empty() && findings.front().at("id") == "recent_deletes";
+    };
+    CHECK(told(280));
+    CHECK(!told(12));  // as on a fresh file system
+    CHECK(told(85));   // on a machine where others use the cores
+    CHECK(!told(55));  // four fifths of the time were spent waiting, so something else is slow
+    about.file_system = "xfs";
+    CHECK(!told(280));
+    about.file_system = "ext4";
+    phase.op = plan::Op::remove_items;
+    CHECK(!told(280));
+}

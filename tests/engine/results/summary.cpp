@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every named rate against figures worked out by hand; the first example is the one in docs/concepts/rates.
+#include "streams.hpp"
+
+#include <doctest/doctest.h>
+
+using sonde::results::PhaseFacts;
+using sonde::results::rates_of;
+using sonde::results::RateValue;
+using sonde::results::Totals;
+using sonde::tests::Stream;
+using sonde::tests::totals_of;
+
+namespace {
+
+constexpr std::uint64_t mb = 1'000'000;
+
+double per_second(const RateValue& rate) {
+    return static_cast<double>(rate.bytes) / rate.seconds;
+}
+
+}  // namespace
+
+TEST_CASE("the example that can be followed with a pencil") {
+    Stream a(0);
+    a.open(0, 100).write(100, 5100, 10, 100 * mb).close(5100, 5200).at_wall(1000 * mb, 10, false);
+    Stream b(1);
+    b.open(0, 100).write(100, 10'100, 10, 100 * mb).close(10'100, 10'400).at_wall(590 * mb, 5, true);
+    PhaseFacts facts;
+    facts.stonewall_ns = 6'000'000'000;
+    const auto rates = rates_of(totals_of({&a, &b}), facts);
+    const auto check = [&](const char* name, double bytes, double seconds, double result) {
+        CAPTURE(name);
+        REQUIRE(rates.contains(name));
+        CHECK(static_cast<double>(rates.at(name).bytes) == doctest::Approx(bytes * 1e6).epsilon(1e-3));
+        CHECK(rates.at(name).seconds == doctest::Approx(seconds).epsilon(1e-9));
+        CHECK(per_second(rates.at(name)) == doctest::Approx(result * 1e6).epsilon(1e-3));
+    };
+    check("total", 2000, 10.4, 192.3077);
+    check("transfer", 2000, 10.0, 200);
+    check("stonewall", 1590, 6.0, 265);
+    check("steady", 1500, 5.0, 300);
+    check("first_done", 1500, 5.1, 294.1176);
+    check("task_sum", 1000.0 / 5.2 + 1000.0 / 10.4, 1.0, 288.4615);
+    CHECK(rates.at("total").operations == 20);
+    CHECK(rates.at("stonewall").operations == 15);
+}
+
+TEST_CASE("open and close count in the total and not in the transfer") {
+    Stream only(0);
+    only.open(0, 1000).write(1000, 2000, 10, mb).close(2000, 4000);
+    const auto rates = rates_of(totals_of({&only}), {});
+    CHECK(rates.at("total").seconds == doctest::Approx(4));
+    CHECK(rates.at("transfer").seconds == doctest::Approx(1));
+    CHECK(per_second(rates.at("task_sum")) == doctest::Approx(2.5e6));
+    CHECK_FALSE(rates.contains("stonewall"));
+}
+
+TEST_CASE("the steady window is where all move, cut to whole slices") {
+    Stream early(0);
+    early.write(0, 2000, 200, mb);
+    Stream late(1);
+    late.write(450, 2730, 228, mb);
+    const auto rates = rates_of(totals_of({&early, &late}), {});
+    // [0.45, 2.0] s cut to slices of 0.1 s: [0.5, 2.0]; 1 MB in 10 ms each.
+    CHECK(rates.at("steady").seconds == doctest::Approx(1.5));
+    CHECK(rates.at("steady").bytes == 300 * mb);
+    CHECK(rates.at("steady").operations == 300);
+}
+
+TEST_CASE("a window shorter than three slices is no steady rate") {
+    Stream early(0);
+    early.write(0, 1000, 10, mb);
+    Stream late(1);
+    late.write(710, 2000, 10, mb);
+    CHECK_FALSE(rates_of(totals_of({&early, &late}), {}).contains("steady"));
+    Stream later(1);
+    later.write(1500, 2000, 10, mb);
+    const auto rates = rates_of(totals_of({&early, &later}), {});
+    CHECK_FALSE(rates.contains("steady"));
+    CHECK(rates.contains("first_done"));
+}
+
+TEST_CASE("first_done is what all had moved when the first had finished, also inside a slice") {
+    Stream fast(0);
+    fast.write(0, 3050, 61, mb);  // 20 MB/s
+    Stream slow(1);
+    slow.write(0, 6100, 61, mb);  // 10 MB/s
+    const auto rates = rates_of(totals_of({&fast, &slow}), {});
+    CHECK(rates.at("first_done").seconds == doctest::Approx(3.05));
+    CHECK(static_cast<double>(rates.at("first_done").bytes) == doctest::Approx(91.5e6).epsilon(0.003));
+}
+
+TEST_CASE("a deadline after the end divides by what it really took") {
+    Stream only(0);
+    only.write(0, 2000, 10, mb).at_wall(10 * mb, 10, false);
+    PhaseFacts facts;
+    facts.stonewall_ns = 60'000'000'000;
+    const auto rates = rates_of(totals_of({&only}), facts);
+    CHECK(rates.at("stonewall").seconds == doctest::Approx(2));
+    CHECK(per_second(rates.at("stonewall")) == per_second(rates.at("transfer")));
+}
+
+TEST_CASE("nothing moved gives no rates, and a duration of zero none either") {
+    CHECK(rates_of(Totals{}, {}).empty());
+    Stream instant(0);
+    instant.write(0, 0, 1, mb);
+    const auto rates = rates_of(totals_of({&instant}), {});
+    CHECK_FALSE(rates.contains("total"));
+    CHECK_FALSE(rates.contains("transfer"));
+}
+
+TEST_CASE("the phase_end line divides what it states") {
+    Stream a(0);
+    a.open(0, 100).write(100, 5100, 10, 100 * mb).close(5100, 5200).at_wall(1000 * mb, 10, false);
+    Stream b(1);
+    b.open(0, 100).write(100, 10'100, 10, 100 * mb).close(10'100, 10'400).at_wall(590 * mb, 5, true);
+    PhaseFacts facts;
+    facts.stonewall_ns = 6'000'000'000;
+    facts.stopped_by = "stonewall";
+    const auto line = sonde::results::phase_end_line(totals_of({&a, &b}), facts);
+    for (const auto& [name, rate] : line.at("rates").items()) {
+        CAPTURE(name);
+        CHECK(rate.at("bytes_per_s").get<double>() ==
+              doctest::Approx(rate.at("bytes").get<double>() / rate.at("seconds").get<double>()));
+        CHECK(rate.at("ops_per_s").get<double>() ==
+              doctest::Approx(rate.at("ops").get<double>() / rate.at("seconds").get<double>()));
+    }
+    CHECK(line.at("wearout_ratio").get<double>() == doctest::Approx(192.3077 / 265).epsilon(1e-4));
+    CHECK(line.at("seconds").at("elapsed") == doctest::Approx(10.4));
+    CHECK(line.at("seconds").at("open") == doctest::Approx(0.1));
+    CHECK(line.at("seconds").at("close") == doctest::Approx(5.3));  // first start to last end: they overlap
+    CHECK(line.at("task_seconds").at("close") == doctest::Approx(0.4));
+    CHECK(line.at("task_seconds").at("transfer") == doctest::Approx(15));
+    CHECK(line.at("imbalance").at("max_over_mean") == doctest::Approx(10.4 / 7.8));
+    CHECK(line.at("imbalance").at("tail_share") == doctest::Approx(5.2 / 10.4));
+    CHECK(line.at("imbalance").at("slowest").at(0).at("task") == 1);
+    CHECK_FALSE(line.at("bytes").contains("planned"));  // nothing was planned: absent, not zero
+    CHECK_FALSE(line.contains("verify"));
+    CHECK_FALSE(line.contains("lanes"));
+}
+
+TEST_CASE("lanes of a duplex phase are rated where both run") {
+    Stream writer(0, 0);
+    writer.write(0, 4000, 40, mb);
+    Stream reader(0, 1);
+    reader.write(1000, 6000, 100, mb);
+    const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
+    REQUIRE(line.at("lanes").size() == 2);
+    for (const auto& lane : line.at("lanes")) {
+        CHECK(lane.at("overlap_s") == doctest::Approx(3));
+    }
+    CHECK(line.at("lanes").at(0).at("bytes") == 40 * mb);
+    CHECK(line.at("lanes").at(0).at("overlap_bytes") == 30 * mb);
+    CHECK(line.at("lanes").at(1).at("overlap_bytes") == 60 * mb);
+    CHECK(line.at("lanes").at(1).at("bytes_per_s") == doctest::Approx(20e6));
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Totals of nodes join in any grouping to the same result, and travel without loss.
+#include "streams.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+using sonde::meters::kind_read;
+using sonde::meters::kind_write;
+using sonde::results::Totals;
+using sonde::tests::Stream;
+using sonde::tests::totals_of;
+
+namespace {
+
+constexpr std::uint64_t mb = 1'000'000;
+
+/// Totals of node `node` with two streams of random work, all with the same slice width.
+Totals random_node(std::mt19937_64& random, int node) {
+    const auto pick = [&random](std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    };
+    Stream a(2 * node);
+    Stream b(2 * node + 1, static_cast<int>(pick(0, 1)));
+    for (Stream* stream : {&a, &b}) {
+        const std::int64_t start = pick(0, 500);
+        const std::int64_t end = pick(600, 6000);
+        stream->open(start / 2, start)
+            .write(start, end, static_cast<int>(pick(1, 90)), static_cast<std::uint64_t>(pick(1, 9'999'999)))
+            .close(end, end + pick(0, 50))
+            .at_wall(static_cast<std::uint64_t>(pick(0, 1000)), 3, pick(0, 1) == 1);
+        auto& meter = stream->meter();
+        meter.planned_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
+        meter.planned_operations = static_cast<std::uint64_t>(pick(0, 1 << 20));
+        meter.failed = static_cast<std::uint64_t>(pick(0, 3));
+        meter.short_operations = static_cast<std::uint64_t>(pick(0, 3));
+        meter.checked_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
+        meter.mismatches = static_cast<std::uint64_t>(pick(0, 3));
+        meter.verify_ns = pick(0, 1 << 30);
+        meter.user_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
+        meter.system_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
+        meter.next_operation = static_cast<std::uint64_t>(pick(0, 1 << 20));
+        meter.histogram[kind_read].add(static_cast<std::uint64_t>(pick(100, 1LL << 43)));
+    }
+    return totals_of({&a, &b}, node);
+}
+
+Totals joined(Totals left, const Totals& right) {
+    left.join(right);
+    return left;
+}
+
+}  // namespace
+
+TEST_CASE("a packed and unpacked total is the same, to the last histogram bucket") {
+    std::mt19937_64 random(2);
+    for (int round = 0; round < 30; ++round) {
+        const Totals totals = random_node(random, round);
+        const std::string once = totals.pack();
+        CHECK(Totals::unpack(once).pack() == once);
+    }
+    CHECK(Totals::unpack(Totals{}.pack()).pack() == Totals{}.pack());
+}
+
+TEST_CASE("every figure survives the journey") {
+    std::mt19937_64 random(3);
+    const Totals totals = random_node(random, 4);
+    const Totals back = Totals::unpack(totals.pack());
+    CHECK(back.planned_bytes == totals.planned_bytes);
+    CHECK(back.bytes == totals.bytes);
+    CHECK(back.operations == totals.operations);
+    CHECK(back.failed == totals.failed);
+    CHECK(back.checked_bytes == totals.checked_bytes);
+    CHECK(back.mismatches == totals.mismatches);
+    CHECK(back.walls == totals.walls);
+    CHECK(back.verify_ns == totals.verify_ns);
+    CHECK(back.stonewall_bytes == totals.stonewall_bytes);
+    CHECK(back.slice_ns == totals.slice_ns);
+    CHECK(back.histogram[kind_write].sum_ns == totals.histogram[kind_write].sum_ns);
+    CHECK(back.histogram[kind_write].min_ns == totals.histogram[kind_write].min_ns);
+    CHECK(back.histogram[kind_read].overflow == totals.histogram[kind_read].overflow);
+    CHECK(back.histogram[kind_write].quantile(0.5) == totals.histogram[kind_write].quantile(0.5));
+    REQUIRE(back.rows.size() == totals.rows.size());
+    CHECK(back.rows[1].task == totals.rows[1].task);
+    CHECK(back.rows[1].transfer_end_ns == totals.rows[1].transfer_end_ns);
+    CHECK(back.rows[1].next_operation == totals.rows[1].next_operation);
+    CHECK(back.lane[0].bytes == totals.lane[0].bytes);
+    REQUIRE(back.lane[0].slices.size() == totals.lane[0].slices.size());
+    for (std::size_t i = 0; i < back.lane[0].slices.size(); ++i) {
+        CHECK(back.lane[0].slices[i].bytes == totals.lane[0].slices[i].bytes);
+        CHECK(back.lane[0].slices[i].active == totals.lane[0].slices[i].active);
+        CHECK(back.lane[0].slices[i].rates == totals.lane[0].slices[i].rates);
+    }
+}
+
+TEST_CASE("joining does not depend on the grouping") {
+    std::mt19937_64 random(5);
+    for (int round = 0; round < 30; ++round) {
+        const Totals a = random_node(random, 0);
+        const Totals b = random_node(random, 1);
+        const Totals c = random_node(random, 2);
+        CHECK(joined(joined(a, b), c).pack() == joined(a, joined(b, c)).pack());
+    }
+}
+
+TEST_CASE("an empty total changes nothing") {
+    std::mt19937_64 random(6);
+    const Totals some = random_node(random, 0);
+    CHECK(joined(some, Totals{}).pack() == some.pack());
+    CHECK(joined(Totals{}, some).pack() == some.pack());
+}
+
+TEST_CASE("intervals over nodes are first start to last end, and times spent add up") {
+    Stream a(0);
+    a.open(10, 20).write(20, 500, 1, mb);
+    Stream b(1);
+    b.open(0, 5).write(30, 700, 1, mb);
+    const Totals all = joined(totals_of({&a}, 0), totals_of({&b}, 1));
+    CHECK(all.part[sonde::meters::part_open].first_start_ns == 0);
+    CHECK(all.part[sonde::meters::part_open].last_end_ns == 20 * sonde::tests::ms);
+    CHECK(all.part[sonde::meters::part_open].sum_ns == 15 * sonde::tests::ms);
+    CHECK(all.part[sonde::meters::part_transfer].first_start_ns == 20 * sonde::tests::ms);
+    CHECK(all.part[sonde::meters::part_transfer].last_end_ns == 700 * sonde::tests::ms);
+    CHECK(all.part[sonde::meters::part_close].first_start_ns == -1);
+}
+
+TEST_CASE("streams whose slices doubled differently are brought to one width") {
+    Stream quick(0);
+    quick.write(0, 1000, 10, mb);
+    Stream slow(1);
+    slow.write(0, 40'000, 200, mb);  // 128 slices of 0.1 s: doubles twice
+    CHECK(quick.doublings() == 0);
+    CHECK(slow.doublings() == 2);
+    const Totals totals = totals_of({&quick, &slow});
+    CHECK(totals.slice_ns == 400 * sonde::tests::ms);
+    std::uint64_t sum = 0;
+    for (const auto& slice : totals.lane[0].slices) {
+        sum += slice.bytes;
+    }
+    CHECK(sum == 210 * mb);
+    CHECK(totals.lane[0].slices.size() == 100);
+    CHECK(totals.lane[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
+    CHECK(totals.lane[0].slices[0].active == 2);
+    CHECK(totals.lane[0].slices[2].active == 2);
+    CHECK(totals.lane[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
+    CHECK(totals.lane[0].slices[3].active == 1);
+}
+
+TEST_CASE("a stream that hangs shows as active without bytes") {
+    Stream stuck(0);
+    stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
+    const Totals totals = totals_of({&stuck});
+    CHECK(totals.lane[0].slices.size() == 31);
+    CHECK(totals.lane[0].slices[10].bytes == 0);
+    CHECK(totals.lane[0].slices[10].active == 1);
+    CHECK(totals.lane[0].slices[10].rates.at(0) == 1);
+}
+
+TEST_CASE("the series line states all of it") {
+    Stream a(0);
+    a.write(0, 1000, 100, mb);
+    Stream b(1);
+    b.write(0, 2000, 100, mb);
+    const auto line = sonde::results::series_line(totals_of({&a, &b}));
+    CHECK(line.at("slice_s") == doctest::Approx(0.1));
+    CHECK(line.at("bytes").size() == 20);
+    std::uint64_t sum = 0;
+    for (const auto& bytes : line.at("bytes")) {
+        sum += bytes.get<std::uint64_t>();
+    }
+    CHECK(sum == 200 * mb);
+    CHECK(line.at("active").at(5) == 2);
+    CHECK(line.at("active").at(15) == 1);
+    CHECK(line.at("task_rate").at("max").at(5).get<double>() == doctest::Approx(100e6).epsilon(0.01));
+    CHECK(line.at("task_rate").at("min").at(5).get<double>() == doctest::Approx(50e6).epsilon(0.01));
+    CHECK(line.at("task_rate").at("p50").at(15).get<double>() == doctest::Approx(50e6).epsilon(0.01));
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of a file is in the page cache: a wrong answer lets a memory speed pass for a storage speed.
+#include "treatments/residency.hpp"
+
+#include "../in_child.hpp"
+#include "../temporary_folder.hpp"
+#include "records/environment.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <string>
+#include <vector>
+
+using sonde::tests::TemporaryFolder;
+using sonde::treatments::measure_residency;
+using sonde::treatments::Residency;
+
+namespace {
+
+constexpr std::size_t mebibyte = 1U << 20U;
+
+std::uint64_t page() {
+    return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void drop(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(descriptor >= 0);
+    REQUIRE(::fdatasync(descriptor) == 0);
+    REQUIRE(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    ::close(descriptor);
+}
+
+/// Reads part of a file without read-ahead.
+void read_part(const std::string& path, std::uint64_t offset, std::size_t bytes) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(descriptor >= 0);
+    ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
+    std::string data(bytes, '\0');
+    CHECK(::pread(descriptor, data.data(), bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes));
+    ::close(descriptor);
+}
+
+bool droppable(const TemporaryFolder& folder) {
+    if (sonde::records::describe_file_system(folder.path()).memory_backed) {
+        MESSAGE("skipped: this folder lives in memory");
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("a file just written is resident, dropped it is not, and looking brings nothing back") {
+    const TemporaryFolder folder;
+    if (!droppable(folder)) {
+        return;
+    }
+    const std::string path = folder.write("data", std::string(4 * mebibyte, 'x'));
+    const Residency written = measure_residency({path});
+    CHECK(written.known);
+    CHECK(written.pages == 4 * mebibyte / page());
+    CHECK(written.share() == 1.0);
+    drop(path);
+    for (int look = 0; look < 3; ++look) {
+        CHECK(measure_residency({path}).resident == 0);
+    }
+}
+
+TEST_CASE("exactly the pages that were read are resident") {
+    const TemporaryFolder folder;
+    if (!droppable(folder)) {
+        return;
+    }
+    const std::string path = folder.write("data", std::string(4 * mebibyte, 'x'));
+    drop(path);
+    read_part(path, mebibyte, mebibyte);
+    const Residency found = measure_residency({path});
+    CHECK(found.resident == mebibyte / page());
+    CHECK(found.share() == doctest::Approx(0.25));
+}
+
+TEST_CASE("holes are not resident, and a partial last page counts as a page") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("sparse", "");
+    REQUIRE(::truncate(path.c_str(), static_cast<off_t>(8 * mebibyte + 1)) == 0);
+    const Residency found = measure_residency({path});
+    CHECK(found.known);
+    CHECK(found.pages == 8 * mebibyte / page() + 1);
+    CHECK(found.resident == 0);
+}
+
+TEST_CASE("an empty file has no pages, and its share is 0") {
+    const TemporaryFolder folder;
+    const Residency found = measure_residency({folder.write("empty", "")});
+    CHECK(found.known);
+    CHECK(found.pages == 0);
+    CHECK(found.share() == 0.0);
+}
+
+TEST_CASE("what is no file that can be asked is unknown, not zero") {
+    const TemporaryFolder folder;
+    CHECK_FALSE(measure_residency({}).known);
+    CHECK_FALSE(measure_residency({folder / "absent"}).known);
+    CHECK_FALSE(measure_residency({folder.path()}).known);
+    const std::string pipe = folder / "pipe";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK_FALSE(measure_residency({pipe}).known);
+}
+
+TEST_CASE("of many files an even sample is looked at, the first and the last among them") {
+    const TemporaryFolder folder;
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < 101; ++i) {
+        // Sizes tell which files were looked at: file i has i + 1 pages.
+        files.push_back(folder.write("f" + std::to_string(i), ""));
+        REQUIRE(::truncate(files.back().c_str(), static_cast<off_t>((i + 1) * page())) == 0);
+    }
+    CHECK(measure_residency(files, 5).pages == 1 + 26 + 51 + 76 + 101);
+    CHECK(measure_residency(files, 1).pages == 1);
+    CHECK(measure_residency(files, 101).pages == 101 * 102 / 2);
+}
+
+TEST_CASE("shares of several files add up by pages, not by files") {
+    Residency all;
+    all.add({.pages = 100, .resident = 0, .known = true});
+    all.add({.pages = 300, .resident = 300, .dirty = 7, .known = true});
+    all.add({});
+    CHECK(all.known);
+    CHECK(all.dirty == 7);
+    CHECK(all.share() == doctest::Approx(0.75));
+}
+
+TEST_CASE("mincore answers like cachestat where the kernel has no cachestat") {
+    const TemporaryFolder folder;
+    if (!droppable(folder)) {
+        return;
+    }
+    const std::string path = folder.write("data", std::string(4 * mebibyte + 5, 'x'));
+    drop(path);
+    read_part(path, mebibyte, mebibyte);
+    constexpr unsigned cachestat = 451;
+    const std::string counted = sonde::tests::in_child([&]() -> std::string {
+        if (!sonde::tests::forbid(cachestat, ENOSYS)) {
+            return "no filter";
+        }
+        const Residency found = measure_residency({path});
+        return std::to_string(found.known) + " " + std::to_string(found.resident) + " of " +
+               std::to_string(found.pages);
+    });
+    CHECK(counted == "1 " + std::to_string(mebibyte / page()) + " of " + std::to_string(4 * mebibyte / page() + 1));
+    CHECK(measure_residency({path}).resident == mebibyte / page());
+}
+
+TEST_CASE("a stranger's file is unknown without cachestat, because the kernel would call all of it resident") {
+    if (!sonde::tests::is_root()) {
+        MESSAGE("skipped: becoming a stranger needs root");
+        return;
+    }
+    constexpr unsigned cachestat = 451;
+    const std::string known = sonde::tests::in_child([&]() -> std::string {
+        if (::setuid(65534) != 0 || !sonde::tests::forbid(cachestat, ENOSYS)) {
+            return "not tried";
+        }
+        return measure_residency({"/etc/passwd"}).known ? "known" : "unknown";
+    });
+    CHECK(known == "unknown");
+}

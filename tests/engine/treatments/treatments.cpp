@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Treatments are judged by their effect, and give way within moments when the run is to stop.
+#include "treatments/treatments.hpp"
+
+#include "../temporary_folder.hpp"
+#include "records/environment.hpp"
+#include "records/system_file.hpp"
+#include "treatments/child_command.hpp"
+#include "treatments/memory_hog.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+using sonde::plan::Treatment;
+using sonde::tests::TemporaryFolder;
+using sonde::treatments::apply;
+using sonde::treatments::TreatmentResult;
+using Kind = Treatment::Kind;
+using Outcome = TreatmentResult::Outcome;
+
+namespace {
+
+std::atomic<int> polls{0};
+bool never() {
+    return false;
+}
+bool at_once() {
+    return true;
+}
+bool at_third_poll() {
+    return ++polls >= 3;
+}
+
+Treatment kind(Kind wanted) {
+    Treatment treatment;
+    treatment.kind = wanted;
+    return treatment;
+}
+
+Treatment command(const std::string& text) {
+    Treatment treatment = kind(Kind::command);
+    treatment.command = text;
+    return treatment;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+bool in_memory(const std::string& path) {
+    return sonde::records::describe_file_system(path).memory_backed;
+}
+
+}  // namespace
+
+TEST_CASE("every kind has the name that plans use") {
+    CHECK(sonde::treatments::name(Kind::sync) == "sync");
+    CHECK(sonde::treatments::name(Kind::drop_page_cache) == "drop_page_cache");
+    CHECK(sonde::treatments::name(Kind::fadvise) == "fadvise");
+    CHECK(sonde::treatments::name(Kind::remount) == "remount");
+    CHECK(sonde::treatments::name(Kind::memory_hog) == "memory_hog");
+    CHECK(sonde::treatments::name(Kind::sleep) == "sleep");
+    CHECK(sonde::treatments::name(Kind::command) == "command");
+}
+
+TEST_CASE("sync leaves no dirty page of the file") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("data", std::string(1 << 20, 'x'));
+    const TreatmentResult result = apply(kind(Kind::sync), folder.path(), {path}, never);
+    CHECK(result.outcome == Outcome::done);
+    CHECK(sonde::treatments::measure_residency({path}).dirty == 0);
+}
+
+TEST_CASE("fadvise empties the cache of the files, dirty pages included, and says from what to what") {
+    const TemporaryFolder folder;
+    if (in_memory(folder.path())) {
+        MESSAGE("skipped: this folder lives in memory");
+        return;
+    }
+    const std::vector<std::string> files{folder.write("a", std::string(1 << 20, 'a')),
+                                         folder.write("b", std::string(1 << 20, 'b'))};
+    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), files, nullptr);
+    CHECK(result.outcome == Outcome::done);
+    CHECK(result.before.share() == 1.0);
+    CHECK(result.after.share() == 0.0);
+    CHECK(contains(result.text, "100.0 % before, 0.0 % after"));
+    CHECK(result.seconds > 0);
+}
+
+TEST_CASE("fadvise on files in memory fails and says that they cannot be dropped") {
+    if (!in_memory("/dev/shm")) {
+        MESSAGE("skipped: no tmpfs at /dev/shm");
+        return;
+    }
+    const TemporaryFolder folder("/dev/shm");
+    const std::string path = folder.write("data", std::string(1 << 20, 'x'));
+    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), {path}, never);
+    CHECK(result.outcome == Outcome::failed);
+    CHECK(result.after.share() == 1.0);
+    CHECK(contains(result.text, "tmpfs keeps its files in memory"));
+}
+
+TEST_CASE("pages that another mapping has locked stay, which is told; max_resident can allow it") {
+    const TemporaryFolder folder;
+    if (in_memory(folder.path())) {
+        MESSAGE("skipped: this folder lives in memory");
+        return;
+    }
+    constexpr std::size_t bytes = 1U << 20U;
+    const std::string path = folder.write("data", std::string(bytes, 'x'));
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    void* base = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+    REQUIRE(base != MAP_FAILED);
+    // Not mlock(3): sanitizers replace it by nothing.
+    if (::syscall(SYS_mlock, base, bytes) != 0) {
+        MESSAGE("skipped: no memory may be locked here");
+    } else {
+        Treatment treatment = kind(Kind::fadvise);
+        const TreatmentResult strict = apply(treatment, folder.path(), {path}, never);
+        CHECK(strict.outcome == Outcome::failed);
+        CHECK(contains(strict.text, "mapped or locked"));
+        treatment.max_resident = 1;
+        CHECK(apply(treatment, folder.path(), {path}, never).outcome == Outcome::done);
+    }
+    ::munmap(base, bytes);
+    ::close(descriptor);
+}
+
+TEST_CASE("fadvise names the first file that could not be opened") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> files{folder.write("here", "x"), folder / "gone", folder / "also gone"};
+    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), files, never);
+    CHECK(result.outcome == Outcome::failed);
+    CHECK(contains(result.text, "2 of 3 files"));
+    CHECK(contains(result.text, "/gone: No such file"));
+}
+
+TEST_CASE("without files there is nothing to give up: skipped, not done") {
+    const TemporaryFolder folder;
+    CHECK(apply(kind(Kind::fadvise), folder.path(), {}, never).outcome == Outcome::skipped);
+}
+
+TEST_CASE("without root drop_page_cache asks for this run's files only, and says so") {
+    const TemporaryFolder folder;
+    if (in_memory(folder.path()) || sonde::tests::is_root()) {
+        MESSAGE("skipped: this user may drop the caches of the whole machine (or the folder lives in memory)");
+        return;
+    }
+    const std::string path = folder.write("data", std::string(1 << 20, 'x'));
+    const TreatmentResult result = apply(kind(Kind::drop_page_cache), folder.path(), {path}, never);
+    CHECK(result.outcome == Outcome::done);
+    CHECK(contains(result.text, "needs root"));
+    CHECK(contains(result.text, "fadvise"));
+    CHECK(result.after.share() == 0.0);
+}
+
+TEST_CASE("drop_page_cache empties the cache of the machine") {
+    const TemporaryFolder folder;
+    if (!sonde::tests::is_root() || std::getenv("SONDE_TEST_WHOLE_MACHINE") == nullptr || in_memory(folder.path())) {
+        MESSAGE("skipped: disturbs the whole machine; as root set SONDE_TEST_WHOLE_MACHINE=1");
+        return;
+    }
+    const std::string path = folder.write("data", std::string(1 << 20, 'x'));
+    const TreatmentResult result = apply(kind(Kind::drop_page_cache), folder.path(), {path}, never);
+    CHECK(result.outcome == Outcome::done);
+    CHECK(result.before.share() == 1.0);
+    CHECK(result.after.share() == 0.0);
+    CHECK(contains(result.text, "of this node"));
+}
+
+TEST_CASE("remount refuses memory, bind mounts and the root file system, and touches nothing") {
+    const TreatmentResult root = apply(kind(Kind::remount), "/", {}, never);
+    CHECK(root.outcome == Outcome::failed);
+    CHECK(contains(root.text, sonde::tests::is_root() ? "root file system" : "only root may unmount"));
+    if (in_memory("/dev/shm") && sonde::tests::is_root()) {
+        const TreatmentResult memory = apply(kind(Kind::remount), "/dev/shm", {}, never);
+        CHECK(memory.outcome == Outcome::failed);
+        CHECK(contains(memory.text, "would destroy it"));
+    }
+}
+
+TEST_CASE("remount by a command of the user's is as good as that command") {
+    const TemporaryFolder folder;
+    Treatment treatment = kind(Kind::remount);
+    treatment.command = "true";
+    CHECK(apply(treatment, folder.path(), {}, never).outcome == Outcome::done);
+    treatment.command = "echo no such server >&2; exit 32";
+    const TreatmentResult failed = apply(treatment, folder.path(), {}, never);
+    CHECK(failed.outcome == Outcome::failed);
+    CHECK(contains(failed.text, "exit code 32: no such server"));
+}
+
+TEST_CASE("memory is held until the last copy of the result goes, and no more than asked for") {
+    Treatment treatment = kind(Kind::memory_hog);
+    const auto memory = sonde::records::node_memory_bytes();
+    treatment.fraction = static_cast<double>(64ULL << 20U) / static_cast<double>(memory);
+    const auto resident = [] {
+        return sonde::records::bytes_in(sonde::records::read_system_file("/proc/self/status"), "VmRSS").value_or(0);
+    };
+    const auto before = resident();
+    TreatmentResult result = apply(treatment, ".", {}, never);
+    CHECK(result.outcome == Outcome::done);
+    CHECK(resident() >= before + (62ULL << 20U));
+    CHECK(resident() <= before + (80ULL << 20U));
+    TreatmentResult copy = result;
+    result = {};
+    CHECK(resident() >= before + (62ULL << 20U));
+    copy = {};
+    CHECK(resident() < before + (16ULL << 20U));
+}
+
+TEST_CASE("more memory than there is is not taken: something is left to everything else") {
+    // Stopped at the first piece, so that the test itself takes none.
+    const auto stopped = sonde::treatments::hold_memory(0.9, at_once);
+    CHECK(stopped.stopped);
+    CHECK(stopped.bytes == 0);
+    // More than all memory leaves the reserve untouched; polls make it end early where memory is plentiful.
+    polls = 0;
+    const auto held = sonde::treatments::hold_memory(0.94, at_third_poll);
+    CHECK(held.bytes < held.wanted);
+    CHECK((held.stopped || !held.trouble.empty()));
+}
+
+TEST_CASE("a fraction of zero is skipped") {
+    CHECK(apply(kind(Kind::memory_hog), ".", {}, never).outcome == Outcome::skipped);
+}
+
+TEST_CASE("sleep takes its time, and ends early when the run stops") {
+    Treatment treatment = kind(Kind::sleep);
+    treatment.time = 120'000'000;
+    const TreatmentResult whole = apply(treatment, ".", {}, never);
+    CHECK(whole.outcome == Outcome::done);
+    CHECK(whole.seconds >= 0.12);
+    treatment.time = 60'000'000'000;
+    polls = 0;
+    const TreatmentResult cut = apply(treatment, ".", {}, at_third_poll);
+    CHECK(cut.outcome == Outcome::failed);
+    CHECK(cut.seconds < 5);
+}
+
+TEST_CASE("a command's failure is told with its exit code and the first line of its complaint") {
+    CHECK(apply(command("true"), ".", {}, never).outcome == Outcome::done);
+    const TreatmentResult failed = apply(command("echo; echo first >&2; echo second >&2; exit 3"), ".", {}, never);
+    CHECK(failed.outcome == Outcome::failed);
+    CHECK(contains(failed.text, "exit code 3: first."));
+    CHECK(contains(apply(command("kill -9 $$"), ".", {}, never).text, "signal 9"));
+    CHECK(contains(apply(command("no-such-program-at-all"), ".", {}, never).text, "exit code 127"));
+}
+
+TEST_CASE("a command that writes much to standard error does not block") {
+    const auto result = sonde::treatments::run_shell("head -c 3000000 /dev/zero | tr '\\0' 'e' >&2", never);
+    CHECK(result.ok());
+    CHECK(result.first_line.size() <= 400);
+}
+
+TEST_CASE("a command that runs on, and what it started, ends when the run stops") {
+    const TemporaryFolder folder;
+    polls = 0;
+    const std::string pid_file = folder / "pid";
+    const TreatmentResult result =
+        apply(command("sleep 1000 & echo $! > '" + pid_file + "'; wait"), ".", {}, at_third_poll);
+    CHECK(result.outcome == Outcome::failed);
+    CHECK(result.seconds < 5);
+    const auto pid = sonde::records::system_number(pid_file);
+    REQUIRE(pid.has_value());
+    for (int wait = 0; wait < 100 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++wait) {
+        const std::string state = sonde::records::read_system_file("/proc/" + std::to_string(*pid) + "/stat");
+        if (contains(state, ") Z")) {
+            break;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const std::string state = sonde::records::read_system_file("/proc/" + std::to_string(*pid) + "/stat");
+    CHECK((state.empty() || contains(state, ") Z")));
+}
+
+TEST_CASE("a command that ignores SIGTERM is killed") {
+    polls = 0;
+    const auto result = sonde::treatments::run_shell("trap '' TERM; while :; do sleep 0.2; done", at_third_poll);
+    CHECK(result.stopped);
+    CHECK_FALSE(result.ok());
+}
+
+TEST_CASE("a program that does not exist is told as such") {
+    const auto result = sonde::treatments::run_program({"/no/such/program"}, never);
+    CHECK_FALSE(result.ok());
+    CHECK(contains(result.reason(), "could not be started"));
+}
+
+TEST_CASE("a stop before the work leaves the caches alone") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("data", std::string(1 << 16, 'x'));
+    const TreatmentResult result = apply(kind(Kind::sync), folder.path(), {path}, at_once);
+    // The sync may be quicker than the first poll; what must not happen is a claim that contradicts it.
+    CHECK((result.outcome == Outcome::done || contains(result.text, "Stopped")));
+}

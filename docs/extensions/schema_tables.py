@@ -20,7 +20,20 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"^<!-- members of (\S+) -->$", re.MULTILINE)
 EXPERIMENTS = re.compile(r"^<!-- experiments -->$", re.MULTILINE)
-SIZES = {"bytes": "size", "duration": "duration", "rate": "rate", "amount": "size or amount"}
+SIZES = {
+    "bytes": "size",
+    "size": "size",
+    "duration": "duration",
+    "rate": "rate",
+    "amount": "size or amount",
+    "op_rate": "operations per second",
+    "share": "share",
+    "count": "count",
+    "number": "number",
+    "rates": "rate, or one each for read and write",
+    "ids": "ids",
+    "settings": "table",
+}
 
 
 def resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,9 @@
     │   ├── UnitError      2      "4k": not a size, duration or rate
     │   ├── PlanError      2      the plan is wrong; names the place in it
     │   ├── ReportError    2      a report or page cannot be made
+    │   ├── SystemFileError 2     a system file is wrong; names the file and the place in it
+    │   ├── ExperimentError 2     an experiment is wrong; names the file and the place in it
+    │   ├── EventError     2      a file of events is wrong; names the file, the line or the place in it
     │   ├── MachineError   3      something on this machine is missing or refused: engine, launcher, permission, space
     │   ├── RunFailedError 1      the measurement failed
     │   ├── DataMismatchError 4     data read back was not what was written
@@ -54,6 +57,18 @@ class PlanError(UserError):
 
 class ReportError(UserError):
     """A report or another page that cannot be made."""
+
+
+class SystemFileError(UserError):
+    """A description of a system that cannot be used."""
+
+
+class ExperimentError(UserError):
+    """An experiment that cannot be used."""
+
+
+class EventError(UserError):
+    """A file of events that cannot be used."""
 
 
 class MachineError(UserError):

@@ -25,6 +25,8 @@ DURATION_UNITS: dict[str, Decimal] = {
     "min": Decimal(60),
     "h": Decimal(3600),
 }
+BIT_UNITS: dict[str, int] = {"bit": 1, **{f"{prefix}bit": 1000 ** (power + 1) for power, prefix in enumerate("kMGT")}}
+OPERATION_UNITS: dict[str, int] = {"op": 1, "kop": 1000, "Mop": 1000**2}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII)
 _LARGEST = 2**63 - 1
 
@@ -119,6 +121,54 @@ def parse_rate(value: float | str) -> float:
     if number == 0:
         raise UnitError(f'"{value}" is zero; a rate is larger than 0 bytes per second.')
     return float(number * BYTE_UNITS[unit])
+
+
+def parse_link_rate(value: str) -> float:
+    """Bytes per second of ``"200 Gbit/s"``, ``"2.4 GB/s"`` or ``"1 GiB/s"``. Bits are counted in powers of 1000.
+
+    A plain number is refused: of a link nobody can tell whether bits or bytes were meant.
+    """
+    if not isinstance(value, str):
+        raise UnitError(f"{value!s} does not say bits or bytes; write a unit, like 200 Gbit/s or 2.4 GB/s.")
+    number, unit = _split(value, "rate", "200 Gbit/s or 2.4 GB/s")
+    name = unit.removesuffix("/s")
+    if unit.endswith("/s") and name in BIT_UNITS:
+        if number == 0:
+            raise UnitError(f'"{value}" is zero; a rate is larger than 0 bytes per second.')
+        return float(number * BIT_UNITS[name] / 8)
+    if re.fullmatch("[kKMGTP]?b(ps)?", name) and name != "B":
+        prefix = name[:-3] if name.endswith("bps") else name[:-1]
+        bits, octets = f"{prefix.replace('K', 'k')}bit/s", f"{prefix.replace('K', 'k')}B/s"
+        raise UnitError(f'"{value}" may be bits or bytes; write {number} {bits} or {number} {octets}.')
+    return parse_rate(value)
+
+
+def parse_op_rate(value: str) -> float:
+    """Operations per second of ``"5500 op/s"``, ``"65 kop/s"`` or ``"1.2 Mop/s"``."""
+    if not isinstance(value, str):
+        raise UnitError(f"{value!s} has no unit; write operations per second like 5500 op/s.")
+    number, unit = _split(value, "rate of operations", "5500 op/s")
+    if not unit.endswith("/s") or unit.removesuffix("/s") not in OPERATION_UNITS:
+        raise UnitError(f'"{value}" is not a rate of operations; write it like 5500 op/s, 65 kop/s or 1.2 Mop/s.')
+    if number == 0:
+        raise UnitError(f'"{value}" is zero; a rate of operations is larger than 0.')
+    return float(number * OPERATION_UNITS[unit.removesuffix("/s")])
+
+
+def parse_share(value: float | str) -> float:
+    """A share between 0 and 1 of ``0.4`` or ``"40 %"``."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *%", value.strip(), re.ASCII)
+        if match is None:
+            raise UnitError(f'"{value}" is not a share; write a number from 0 to 1, or percent like "40 %".')
+        share = float(Decimal(match[1]) / 100)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnitError(f'{value!s} is not a share; write a number from 0 to 1, or percent like "40 %".')
+    else:
+        share = float(value)
+    if not 0 <= share <= 1:
+        raise UnitError(f'"{value}" is outside 0 to 1 (0 % to 100 %).')
+    return share
 
 
 def exact_bytes(size: int) -> str:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a system file may hold at its top, and the kinds of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sonde.model.system.network import Link, Network, Node, Part, Path, Router, Server
+from sonde.model.system.service import FileSystem, Log, Mount, Pool, Target, Telemetry, Unit
+from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGroup, Slice, Volume
+from sonde.model.tables.members import choice, tables, text, texts
+from sonde.model.tables.quantity import STATUSES
+
+SCHEMA = "sonde-system/1"
+RESOLVED_SCHEMA = "sonde-system-resolved/1"
+
+# Kind of part, as the file writes it -> the class of its tables. The order is the order of the resolved form.
+KINDS: Mapping[str, type[Part]] = {
+    "networks": Network,
+    "nodes": Node,
+    "routers": Router,
+    "servers": Server,
+    "enclosures": Enclosure,
+    "controllers": Controller,
+    "links": Link,
+    "paths": Path,
+    "drives": Drive,
+    "raid_groups": RaidGroup,
+    "luns": Lun,
+    "slices": Slice,
+    "volumes": Volume,
+    "targets": Target,
+    "file_systems": FileSystem,
+    "units": Unit,
+    "pools": Pool,
+    "mounts": Mount,
+    "telemetry": Telemetry,
+    "logs": Log,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemFile:
+    """A machine and its storage: the one map that every part of Sonde reads.
+
+    Every part is optional. A table describes one part, or many alike when its id is a range.
+    """
+
+    schema: str = choice("version of this format", (SCHEMA,), required=True)
+    id: str = text("name of the system; if absent, that of the file", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+    title: str = text("words for people")
+    source: str = text("where the numbers of this file come from, unless a table or a number says otherwise")
+    status: str = choice("how sure the numbers of this file are", STATUSES)
+    notes: tuple[str, ...] = texts("what a reader must know: contradictions, guesses, conventions")
+    include: tuple[str, ...] = texts("other files of the same form whose parts belong here, relative to this file")
+    networks: tuple[Network, ...] = tables("networks", Network)
+    nodes: tuple[Node, ...] = tables("compute, login and service nodes", Node)
+    routers: tuple[Router, ...] = tables("routers between networks", Router)
+    servers: tuple[Server, ...] = tables("servers of file systems, metadata servers among them", Server)
+    enclosures: tuple[Enclosure, ...] = tables("boxes", Enclosure)
+    controllers: tuple[Controller, ...] = tables("RAID controllers and host adapters", Controller)
+    links: tuple[Link, ...] = tables("connections between parts", Link)
+    paths: tuple[Path, ...] = tables("ways from hosts to controllers, LUNs and targets", Path)
+    drives: tuple[Drive, ...] = tables("drives", Drive)
+    raid_groups: tuple[RaidGroup, ...] = tables("RAID groups", RaidGroup)
+    luns: tuple[Lun, ...] = tables("LUNs", Lun)
+    slices: tuple[Slice, ...] = tables("partitions", Slice)
+    volumes: tuple[Volume, ...] = tables("volumes", Volume)
+    targets: tuple[Target, ...] = tables("targets of file systems", Target)
+    file_systems: tuple[FileSystem, ...] = tables("file systems", FileSystem)
+    units: tuple[Unit, ...] = tables("building blocks", Unit)
+    pools: tuple[Pool, ...] = tables("pools of targets", Pool)
+    mounts: tuple[Mount, ...] = tables("mounts", Mount)
+    telemetry: tuple[Telemetry, ...] = tables("where counters come from", Telemetry)
+    logs: tuple[Log, ...] = tables("where logs come from", Log)

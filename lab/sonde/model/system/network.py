@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks, links and paths; nodes, routers and servers: everything that moves bytes but keeps none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sonde.model.system import parameters
+from sonde.model.tables.members import choice, choices, flag, ids, quantity, rates, settings, tables, text, texts
+from sonde.model.tables.members import parameters as model
+from sonde.model.tables.quantity import STATUSES, Quantity, Rates
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"
+NETWORKS = ("aries", "gemini", "seastar", "slingshot", "infiniband", "omni-path", "ethernet", "fibre-channel", "sas",
+            "pcie", "nvme-of", "other")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What every part may say."""
+
+    id: str = text("the name of the part, or a range like oss[001-036] for many alike", required=True, pattern=_NAME)
+    group: str = text("a name for all parts of this table together, usable wherever an id is", pattern=r"[^\[\]\s]+")
+    title: str = text("words for people")
+    source: str = text("where the numbers of this table come from, unless one says otherwise")
+    status: str = choice("how sure the numbers of this table are", STATUSES)
+    notes: tuple[str, ...] = texts("what a reader must know: contradictions, guesses, conventions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Part):
+    """A network: what its links have in common, the addresses on it, its LNet name."""
+
+    kind: str = choice("technology", NETWORKS, required=True)
+    addresses: tuple[str, ...] = texts("address ranges, like 10.100.0.0/16 or fd00:100::/64")
+    lnet: str = text("LNet network, like o2ib1", pattern="[a-z]+[a-z0-9]*?[0-9]*")
+    rate: Rates | None = rates("of one link")
+    latency: Quantity | None = quantity("duration", "one way, of a small message")
+    mtu: Quantity | None = quantity("size", "largest packet")
+    topology: str = text("shape in words: dragonfly, fat tree")
+    bisection: Quantity | None = quantity("rate", "rate between two halves")
+    settings: Mapping[str, str | int | float | bool] | None = settings("tuning: connected mode, adaptive routing")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.NETWORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link(Part):
+    """A connection between two parts, of any kind: a host channel, a cable, a bus."""
+
+    near: tuple[str, ...] = ids("the part at the end that is nearer to the application", required=True)
+    far: tuple[str, ...] = ids("the part at the other end", required=True)
+    network: tuple[str, ...] = ids("the network it belongs to", "networks")
+    rate: Rates | None = rates("of one link")
+    count: Quantity | None = quantity("count", "parallel connections", least=1)
+    latency: Quantity | None = quantity("duration", "one way")
+    duplex: str = choice("full: each direction has the rate of its own; half: they share it", ("full", "half"))
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.NETWORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path(Part):
+    """A way to a controller, LUN or target: the links it takes and how it is used."""
+
+    to: tuple[str, ...] = ids("what is reached", "controllers", "luns", "targets", "drives", required=True)
+    links: tuple[str, ...] = ids("the links, near the application first", "links", many=True)
+    controller: tuple[str, ...] = ids("the controller it passes", "controllers")
+    preference: str = choice("used first, or when the primary ones fail", ("primary", "alternate"), default="primary")
+    state: str = choice("what it was doing when described", ("active", "standby", "failed"))
+    label: str = text("name in the site's tools, like CTLR-A/1 or fc2d0L0")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.NETWORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """A place where a host joins a network."""
+
+    network: tuple[str, ...] = ids("the network", "networks", required=True)
+    device: str = text("name on the host, like ib0 or ipogif0")
+    addresses: tuple[str, ...] = texts("one for each host: 10.100.0.[91-96], or FIRST .. LAST")
+    nids: tuple[str, ...] = texts("LNet ids, one for each host, where they do not follow from addresses: [0-5575]@gni")
+    prefix: Quantity | None = quantity("count", "length of the prefix in bits, if not that of the network")
+    rate: Rates | None = rates("if not that of the network")
+    count: Quantity | None = quantity("count", "how many of them", least=1)
+    mtu: Quantity | None = quantity("size", "largest packet, if not that of the network")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host(Part):
+    """What nodes, routers and servers have in common."""
+
+    sockets: Quantity | None = quantity("count", "processors")
+    cores: Quantity | None = quantity("count", "processor cores")
+    memory: Quantity | None = quantity("size", "main memory")
+    memory_rate: Quantity | None = quantity("rate", "memory bandwidth")
+    os: str = text("operating system")
+    software: tuple[str, ...] = texts("versions that matter: Lustre 2.4.1")
+    interfaces: tuple[Interface, ...] = tables("where it joins networks", Interface)
+    settings: Mapping[str, str | int | float | bool] | None = settings("tuning: sysctls, Lustre parameters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(Host):
+    """Computers that run applications, serve logins or administer."""
+
+    role: str = choice(
+        "what they are for", ("compute", "login", "service", "system", "gateway", "management"), default="compute"
+    )
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.HOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Router(Host):
+    """Computers that pass messages between networks: IP forwarding or LNet."""
+
+    between: tuple[str, ...] = ids("the networks; if absent, all that it joins", "networks", shared=True)
+    protocol: str = choice("what it forwards", ("ip", "lnet"))
+    weight: Quantity | None = quantity("count", "share of the traffic relative to the other routers", least=1)
+    priority: Quantity | None = quantity("count", "0 is used first; a higher one only when those fail")
+    hops: Quantity | None = quantity("count", "hops to the far network")
+    rate: Rates | None = rates("through one router, if less than its interfaces allow")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.SERVER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server(Host):
+    """Computers that keep files for others."""
+
+    roles: tuple[str, ...] = choices("what they serve", ("mds", "mgs", "oss", "nsd", "nfs", "dvs", "other"))
+    failover: str = choice(
+        "pairs: the 1st and 2nd take over for each other, the 3rd and 4th, and so on", ("pairs", "none")
+    )
+    enclosure: tuple[str, ...] = ids("where they sit", "enclosures")
+    rate: Rates | None = rates("through one server, if less than its interfaces allow")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.SERVER)
+    forward: bool | None = flag("true when they only pass on what others keep (DVS, NFS gateways)")

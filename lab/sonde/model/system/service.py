@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets, file systems, units, pools and mounts; where telemetry and logs come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sonde.model.system import parameters
+from sonde.model.system.network import Part
+from sonde.model.tables.members import choice, ids, quantity, rates, settings, table, text
+from sonde.model.tables.members import parameters as model
+from sonde.model.tables.quantity import Quantity, Rates
+
+FILE_SYSTEMS = ("lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "other")
+_STORES = ("raid_groups", "luns", "slices", "volumes", "drives")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Part):
+    """Parts of a file system that one server keeps: OST, MDT, NSD, BeeGFS target."""
+
+    kind: str = choice("what it keeps", ("ost", "mdt", "mgt", "nsd", "target", "brick", "osd"), required=True)
+    file_system: tuple[str, ...] = ids("the file system it is part of", "file_systems")
+    index: Quantity | None = quantity("count", "number in the file system; of the first one when there are several")
+    on: tuple[str, ...] = ids("what holds the bytes; several are divided equally", *_STORES, many=True)
+    journal: tuple[str, ...] = ids("what holds the journal", *_STORES)
+    server: tuple[str, ...] = ids("who serves it", "servers", "nodes")
+    failover: tuple[str, ...] = ids("who serves it when that one fails; if absent, its partner", "servers", "nodes")
+    capacity: Quantity | None = quantity("size", "of one target; if absent, what holds it offers")
+    rate: Rates | None = rates("of one target")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.TARGET)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stripe:
+    """How files are laid out unless told otherwise."""
+
+    size: Quantity | None = quantity("size", "on one target before the next")
+    count: Quantity | None = quantity("number", "targets of a file; -1 is all")
+    layout: str = text("composite layout, in the words of its tool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peak:
+    """What is promised."""
+
+    read: Quantity | None = quantity("rate", "reading")
+    write: Quantity | None = quantity("rate", "writing")
+    creates: Quantity | None = quantity("op_rate", "creates")
+    stats: Quantity | None = quantity("op_rate", "stats")
+    removes: Quantity | None = quantity("op_rate", "removes")
+    read_operations: Quantity | None = quantity("op_rate", "small random reads")
+    write_operations: Quantity | None = quantity("op_rate", "small random writes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSystem(Part):
+    """A file system: its targets name it, or it lies on a device."""
+
+    kind: str = choice("which one", FILE_SYSTEMS, required=True)
+    version: str = text("version of its software")
+    device: tuple[str, ...] = ids("what a local one lies on", *_STORES)
+    networks: tuple[str, ...] = ids("the networks of its servers", "networks", shared=True)
+    capacity: Quantity | None = quantity("size", "what users are told")
+    used: Quantity | None = quantity("share", "how full it was when described")
+    block: Quantity | None = quantity("size", "unit of allocation")
+    stripe: Stripe | None = table("how files are laid out unless told otherwise", Stripe)
+    stripe_unit: Quantity | None = quantity("size", "alignment of allocations (XFS sunit)")
+    stripe_width: Quantity | None = quantity("size", "preferred size of an access (XFS swidth)")
+    allocation_groups: Quantity | None = quantity("count", "allocation groups (XFS agcount)", least=1)
+    log: tuple[str, ...] = ids("what holds the journal, if not itself", *_STORES)
+    log_size: Quantity | None = quantity("size", "of the journal")
+    max_transfer: Quantity | None = quantity("size", "largest request")
+    peak: Peak | None = table("what is promised for all of it", Peak)
+    settings: Mapping[str, str | int | float | bool] | None = settings("tuning on servers and clients")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.FILE_SYSTEM)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit(Part):
+    """Building blocks of which a system has several: SSU, rack, cell."""
+
+    kind: str = text("what it is called: SSU")
+    file_system: tuple[str, ...] = ids("the file system it serves", "file_systems")
+    servers: tuple[str, ...] = ids("its servers, an equal share for each", "servers", many=True)
+    targets: tuple[str, ...] = ids("its targets, an equal share for each", "targets", many=True)
+    enclosures: tuple[str, ...] = ids("its boxes, an equal share for each", "enclosures", many=True)
+    drives: tuple[str, ...] = ids("its drives, an equal share for each", "drives", many=True)
+    peak: Peak | None = table("what is promised for one", Peak)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(Part):
+    """A subset of a file system's targets."""
+
+    file_system: tuple[str, ...] = ids("the file system", "file_systems", required=True)
+    targets: tuple[str, ...] = ids("its targets", "targets", many=True)
+    units: tuple[str, ...] = ids("all targets of these units", "units", many=True)
+    clients: Quantity | None = quantity("count", "clients to use with it")
+    clients_per_target: Quantity | None = quantity("count", "clients to use for each target", least=1)
+    peak: Peak | None = table("what is expected of it", Peak)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount(Part):
+    """Where nodes see a file system."""
+
+    file_system: tuple[str, ...] = ids("the file system", "file_systems", required=True)
+    path: str = text("directory", required=True, pattern="/.*")
+    on: tuple[str, ...] = ids("the nodes", "nodes", "servers", "routers", shared=True)
+    through: str = choice("how", ("native", "dvs", "nfs", "fuse", "local"), default="native")
+    via: tuple[str, ...] = ids("the servers or nodes that forward", "servers", "nodes", "routers", shared=True)
+    options: str = text("mount options")
+    model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.MOUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telemetry(Part):
+    """A counter that is read at intervals, and the parts it is about."""
+
+    of: tuple[str, ...] = ids("the parts it counts for", shared=True)
+    collector: str = text("who collects it: LMT, LDMS, sar, Prometheus, pm")
+    name: str = text("name of the counter there", required=True)
+    label: str = text("how the part is named there: {id}, {index:04x}, {host}")
+    what: str = choice(
+        "what it counts", ("read_bytes", "write_bytes", "reads", "writes", "creates", "operations", "latency", "load",
+                           "used", "errors", "queue", "other"), default="other",
+    )  # fmt: skip
+    kind: str = choice("a counter only grows, a gauge goes up and down", ("counter", "gauge"))
+    unit: str = text("unit of the raw number: B, KiB, pages of 4 KiB")
+    interval: Quantity | None = quantity("duration", "time between two readings")
+    where: str = text("file, address or query that gives it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Part):
+    """A text that something writes, and the parts it is about."""
+
+    of: tuple[str, ...] = ids("the parts it is about", shared=True)
+    where: str = text("file, address or command that gives it", required=True)
+    format: str = text("its form: syslog, journal, SEC, console")
+    clock: str = text("time zone of its stamps, like UTC or America/Los_Angeles")

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the five documents publish about their machines is computed from the described systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from sonde.model.system import System, read_system
+from sonde.model.system.network import Router
+from sonde.model.system.service import FileSystem, Pool, Unit
+from sonde.model.tables.quantity import Quantity
+
+SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
+
+
+def system(name: str) -> System:
+    return read_system(SYSTEMS / f"{name}.toml")
+
+
+def peak(quantity: Quantity | None) -> float:
+    assert quantity is not None
+    return float(quantity)
+
+
+def write_peak(part: FileSystem | Unit | Pool) -> float:
+    assert part.peak is not None
+    return peak(part.peak.write)
+
+
+def test_edison_has_the_published_table_of_file_systems() -> None:
+    edison = system("edison")
+    table = {
+        name: (
+            write_peak(cast(FileSystem, edison.item(name).table)) / 1e9,
+            len(edison.units_of(name)),
+            len(edison.servers_of(name, "oss")),
+            len(edison.targets_of(name, "ost")),
+        )
+        for name in ("fs1", "fs2", "fs3")
+    }
+    assert table == {"fs1": (48, 12, 24, 96), "fs2": (48, 12, 24, 96), "fs3": (72, 18, 36, 144)}
+    assert sum(row[0] for row in table.values()) == 168
+    capacity = [peak(cast(FileSystem, edison.item(name).table).capacity) for name in table]
+    assert capacity == [2.1e15, 2.1e15, 3.2e15]
+
+
+def test_edison_promises_4_gb_per_s_for_each_unit_of_every_file_system() -> None:
+    edison = system("edison")
+    for name in ("fs1", "fs2", "fs3"):
+        units = edison.units_of(name)
+        whole = write_peak(cast(FileSystem, edison.item(name).table))
+        assert whole / len(units) == 4e9
+        assert sum(write_peak(cast(Unit, edison.item(unit).table)) for unit in units) == whole
+
+
+def test_an_edison_unit_has_8_targets_2_servers_4_targets_each_and_two_spares() -> None:
+    edison = system("edison")
+    for unit in edison.ids("units"):
+        servers = edison.servers_of(unit)
+        assert len(servers) == 2
+        assert edison.partner_of(servers[0]) == servers[1]
+        assert edison.partner_of(servers[1]) == servers[0]
+        assert [len(edison.targets_of(server)) for server in servers] == [4, 4]
+        assert len(edison.targets_of(unit)) == 8
+    group = edison.reference("fs3-ost143", "on")
+    assert group == "fs3-md143"
+    assert len(edison.references(group, "drives")) == 10
+    assert edison.references(group, "spares") == ("fs3-box18-d80", "fs3-box18-d81")
+    assert edison.reference("fs3-ost143", "server") == "fs3-oss36"
+    assert edison.failover_of("fs3-ost143") == "fs3-oss35"
+    assert edison.capacity_of("fs3-ost143") == 8 * 3 * 10**12
+    assert len(edison.ids("nodes")) == 5576 + 12
+
+
+@pytest.mark.parametrize(("lun", "blocks"), [("rs1-L10", 1_138_601_984), ("rs1-L08", 71_162_368 * 8)])
+def test_the_rs200_luns_have_the_published_blocks(lun: str, blocks: int) -> None:
+    assert system("cray-x1").capacity_of(lun) == blocks * 512
+
+
+def test_an_8_and_1_lun_of_the_rs200_is_583_gb_or_543_gib() -> None:
+    size = system("cray-x1").capacity_of("rs1-L10")
+    assert size is not None
+    assert round(size / 1000**3) == 583
+    assert round(size / 1024**3) == 543
+
+
+def test_an_rs200_has_56_drives_in_four_bricks_and_one_c_brick_with_two_controllers() -> None:
+    x1 = system("cray-x1")
+    drives = [item.id for item in x1.items("drives") if item.id.startswith("rs1-")]
+    assert len(drives) == 56
+    assert {x1.reference(drive, "enclosure") for drive in drives} == {f"rs1-s{slot}" for slot in range(2, 6)}
+    assert x1.reference("rs1-a", "enclosure") == x1.reference("rs1-b", "enclosure") == "rs1-c1"
+
+
+@pytest.mark.parametrize(
+    ("group", "stripe"),
+    [
+        ("rs2-s2-g2", 256 * 1024),  # 2x2, 128 KiB
+        ("rs1-s2-g2", 512 * 1024),  # 4x2, 128 KiB
+        ("rs1-s2-g1", 512 * 1024),  # 4+1, 128 KiB
+        ("rs1-s4-g1", 1024 * 1024),  # 4+1, 256 KiB
+        ("rs1-s4-g2", 2048 * 1024),  # 8+1, 256 KiB
+        ("rs2-s5-g1", 1664 * 1024),  # 13+1, 128 KiB
+    ],
+)
+def test_the_stripes_of_the_cray_x1_are_those_of_the_table(group: str, stripe: int) -> None:
+    assert system("cray-x1").stripe_of(group) == stripe
+
+
+def test_the_striped_volume_is_the_sum_of_six_slices_on_two_subsystems_and_both_controllers() -> None:
+    x1 = system("cray-x1")
+    assert x1.capacity_of("xlv0") == 6_831_611_904 * 512
+    assert x1.capacity_of("large") == 853_951_488 * 4096
+    luns = [x1.reference(piece, "on") for piece in x1.references("xlv0", "members")]
+    owners = [x1.reference(lun, "controller") for lun in luns if lun]
+    assert sorted({str(owner) for owner in owners}) == ["rs2-a", "rs2-b", "rs3-a", "rs3-b"]
+    assert x1.capacity_of("rs3-L06s4") == 262_144 * 512
+
+
+def test_a_lun_of_the_rs200_has_two_active_and_two_standby_paths() -> None:
+    x1 = system("cray-x1")
+    paths = [item.table for item in x1.items("paths") if x1.reference(item.id, "to") == "rs1-L10"]
+    assert sorted(path.state for path in paths) == ["active", "active", "standby", "standby"]  # type: ignore[attr-defined]
+
+
+def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
+    cumulus = system("cumulus")
+    assert len(cumulus.ids("routers")) == 6
+    found = [[one.address for one in cumulus.addresses_of(name)] for name in cumulus.ids("routers")]
+    assert found == [[f"10.100.0.{end}", f"10.10.1.{end}"] for end in range(91, 97)]
+    assert [one.prefix for one in cumulus.addresses_of("router1")] == [16, 24]
+    assert [peak(cast(Router, item.table).weight) for item in cumulus.items("routers")] == [1] * 6
+    assert len([name for name in cumulus.ids("nodes") if name.startswith("nid")]) == 112
+    assert cumulus.capacity_of("wolf") == 8 * 10**15
+
+
+def test_the_contradictions_of_the_cumulus_slides_are_named() -> None:
+    notes = " ".join(system("cumulus").notes)
+    assert all(word in notes for word in ("10.10.0.11", "table 1", "10.40.1.0/24", "10.132.0.7", "tcp_mem"))
+
+
+def test_the_two_servers_of_the_sonexion_1300_add_up_to_the_published_total() -> None:
+    sonexion = system("sonexion-1300").resolved()
+    rates = {server["id"]: server["rate"] for server in sonexion["servers"] if "rate" in server}
+    assert sum(rate["write"] for rate in rates.values()) == 3757e6
+    assert sum(rate["read"] for rate in rates.values()) == 4601e6
+
+
+def test_the_hpcs_pools_have_the_published_table() -> None:
+    demo = system("hpcs-demo")
+    table = {
+        pool: (
+            len(demo.units_of(pool)),
+            len(demo.servers_of(pool)),
+            len(demo.targets_of(pool)),
+            demo.pool_clients(pool),
+            write_peak(cast(Pool, demo.item(pool).table)) / 1e9,
+        )
+        for pool in demo.ids("pools")
+    }
+    assert table == {"FS1": (1, 2, 8, 32, 3), "FS2": (2, 4, 16, 64, 6), "FS3": (4, 8, 32, 128, 12)}
+    assert len(demo.ids("units")) == 7
+    assert len(demo.targets_of("demo", "ost")) == 56
+    routers = demo.resolved()["routers"]
+    storage = [side["rate"]["read"] for one in routers for side in one["interfaces"] if side["network"] == "storage"]
+    assert sum(storage) > 20e9
+
+
+def quantities(part: Any) -> Iterator[Quantity]:
+    """Every number in a table and in the tables inside it."""
+    if isinstance(part, Quantity):
+        yield part
+    elif is_dataclass(part):
+        for one in fields(part):
+            yield from quantities(getattr(part, one.name))
+    elif isinstance(part, dict):
+        for value in part.values():
+            yield from quantities(value)
+    elif isinstance(part, tuple):
+        for value in part:
+            yield from quantities(value)
+
+
+@pytest.mark.parametrize("path", sorted(SYSTEMS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_number_of_a_described_system_says_where_it_comes_from(path: Path) -> None:
+    found = [one for source in read_system(path).index.sources for one in quantities(source.table)]
+    assert len(found) > 5
+    assert [one for one in found if not one.source or not one.status] == []

@@ -27,7 +27,7 @@ from histories.read import histories
 from histories.trials import DROPS, Outcome, attempt, study_noise
 from sonde.stats.ranks import Floats
 from sonde.trends.budget import Budget, Calibration, calibrate, resample, residuals
-from sonde.trends.changes import changes, events
+from sonde.trends.changes import changes, joint_changes
 from sonde.trends.series import Series, moment
 from sonde.trends.watch import watch, watch_rows
 
@@ -131,16 +131,19 @@ def as_it_was(series: Sequence[Series], options: argparse.Namespace) -> None:
     """The year itself, with its real changes: what would have been said, grouped."""
     settings = calibrate([residuals(one.values) for one in series], Budget()).settings
     found = changes(series, watch(series, settings))
-    grouped = events(series, found)
+    grouped = joint_changes(series, found)
     years = sum(len(one) for one in series) / RUNS_A_YEAR
     say(
-        f"\nThe histories as they were: {len(found) / years:.1f} alarms a series and year, {len(grouped)} events",
+        f"\nThe histories as they were: {len(found) / years:.1f} alarms a series and year,"
+        f" {len(grouped)} joint changes",
         options,
     )
-    for event in sorted(grouped, key=lambda one: -len(one.changes))[:8]:
-        sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in event.changes)
-        scope = ", ".join(f"{label} {value or 'none'}" for label, value in event.scope.items()) or "no common label"
-        say(f"  {moment(event.time):%Y-%m-%d}  {len(event.changes)} series: {sizes}  ({scope})", options)
+    for joint in sorted(grouped, key=lambda one: -len(one.changes))[:8]:
+        say(f"  {moment(joint.time):%Y-%m-%d}  {len(joint.changes)} series", options)
+        for part in joint.parts:
+            sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in part.changes)
+            scopes = " and ".join(" ".join(scope.where.values()) or "everything" for scope in part.explanation.scopes)
+            say(f"    {sizes}: {scopes} ({part.explanation.cause}, {part.explanation.sure})", options)
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One history: every run a dot, the levels it was on, the range that is usual there, changes and events."""
+"""One history: every run a dot, the levels it was on, what is usual there, its changes and those of others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Mark:
-    """A change of this history (`own`), or an event elsewhere, at a time; `down` only matters for own ones."""
+    """A change of this history (`own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
 
     time: float
     words: str
@@ -95,7 +95,7 @@ def _dots(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
 def _draw_marks(panel: Panel, marks: Sequence[Mark]) -> None:
     taken: list[tuple[float, int]] = []
     for mark in sorted(marks, key=lambda one: one.own):
-        css = ("change down" if mark.down else "change up") if mark.own else "event"
+        css = ("change down" if mark.down else "change up") if mark.own else "elsewhere"
         panel.vertical(css, mark.time)
         if mark.own:
             at = panel.x.at(mark.time)

@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.selecting import selection_options, steps
-from sonde.model.errors import FAILED, UserError
+from sonde.model.errors import ENVIRONMENT, FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
-from sonde.trends.changes import Change, Event
+from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import change_words
 from sonde.trends.lanes import Settings
 from sonde.trends.series import moment
-from sonde.trends.survey import SHORTEST, Standing, Survey, survey
-from sonde.trends.words import change_size, name_of, promise, told, value_of
+from sonde.trends.survey import Standing, Survey, survey
+from sonde.trends.words import change_size, joint_sentences, name_of, promise, value_of, verdict
+
+# Series of a part that are named one by one.
+_NAMED = 6
 
 
 @click.command("trend")
@@ -48,7 +52,11 @@ from sonde.trends.words import change_size, name_of, promise, told, value_of
     metavar="SHARE",
     help="Changes below this share of the rate are not told.",
 )
-@click.option("--check", is_flag=True, help="Exit code 1 when a series has become slower within its last ten runs.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit code 1 when a series became slower within its last ten runs, 3 when no series is long enough to tell.",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
 @archive_option
 @json_option
@@ -66,7 +74,8 @@ def command(
 
     A drop by 15 % or more that lies far outside the noise is told with the third run, a smaller lasting change when
     ranks show it. How often that may be wrong is the budget; with 60 runs of history the settings that keep it are
-    learned from the noise of the site itself. Changes at the same time are one event.
+    learned from the noise of the site itself. What changes at the same time is one joint
+    change, and what it has in common is said.
 
     \b
     Examples:
@@ -92,7 +101,9 @@ def command(
         _print(found, measure)
     if page is not None:
         (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
-    return FAILED if check and any(one.slower for one in found.standings) else 0
+    if not check:
+        return 0
+    return ENVIRONMENT if not found.standings else FAILED if any(one.slower for one in found.standings) else 0
 
 
 def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
@@ -106,48 +117,42 @@ def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
 def _print(found: Survey, measure: str) -> None:
     console = results()
     runs = sum(len(one.series) for one in found.standings)
-    console.print(f"{len(found.standings)} series, {runs:,} probes ({measure}). {promise(found)}", soft_wrap=True)
-    if found.short:
-        console.print(f"{found.short} more have fewer than {SHORTEST} runs.", style="dim")
+    console.print(verdict(found), style="bold red" if any(one.slower for one in found.standings) else "bold")
+    if not found.standings:
+        return
+    console.print(f"{len(found.standings)} series, {runs:,} probes ({measure}). {promise(found)}", style="dim")
     console.print()
-    if found.events:
-        table = plain_table()
-        for title in ("event", "noticed", "series", "what they share", "changes"):
-            table.add_column(title, overflow="fold")
-        for event in found.events:
-            table.add_row(*_event_cells(found, event))
-        console.print(table)
-    else:
+    for joint in found.joint:
+        _print_joint(console, found, joint)
+    if not found.joint:
         console.print("No change was noticed.")
     console.print()
     table = plain_table()
-    for title in ("series", "op", "runs", "level", "last three", "noise", "visible", "last change"):
-        table.add_column(title, justify="left" if title in ("series", "op", "last change") else "right")
+    for title in ("series", "runs", "level", "last three", "noise", "visible", "last change"):
+        table.add_column(title, justify="left" if title in ("series", "last change") else "right")
     for one in found.standings:
         table.add_row(*_standing_cells(one, found), style="bold red" if one.slower else None)
     console.print(table)
     console.print("visible: a drop of this size shows in ten runs, four times of five.", style="dim")
 
 
-def _event_cells(found: Survey, event: Event) -> tuple[str, ...]:
-    scope = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told(event.scope).items())
-    sizes = [change_size(change) for change in event.changes[:6]]
-    more = [f"and {len(event.changes) - 6} more"] if len(event.changes) > 6 else []
-    soonest = min(change.runs_to_notice for change in event.changes)
-    return (
-        f"{moment(event.time):%Y-%m-%d %H:%M}",
-        f"after {soonest} runs",
-        str(len(event.changes)),
-        (scope or "-") if len(found.standings) > 1 else "-",
-        ", ".join(sizes + more),
-    )
+def _print_joint(console: Console, found: Survey, joint: JointChange) -> None:
+    soonest = min(change.runs_to_notice for change in joint.changes)
+    console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {soonest} runs", style="bold")
+    for part, sentence in zip(joint.parts, joint_sentences(found, joint), strict=True):
+        console.print(f"  {sentence}", highlight=False)
+        shown = part.changes[:_NAMED] if len(part.changes) > 1 else ()
+        for change in shown:
+            name = name_of(found.series[change.series], found.series)
+            console.print(f"    {name}  {change_size(change)}", highlight=False, style="dim")
+        if len(part.changes) > _NAMED:
+            console.print(f"    and {len(part.changes) - _NAMED} more", style="dim")
 
 
 def _standing_cells(one: Standing, found: Survey) -> tuple[str, ...]:
     last = one.changes[-1] if one.changes else None
     return (
         name_of(one.series, found.series),
-        one.series.labels.get("operation", ""),
         f"{len(one.series):,}",
         value_of(one.level, one.series),
         value_of(one.now, one.series),
@@ -178,18 +183,27 @@ def _document(found: Survey, measure: str) -> dict[str, Any]:
             }
             for one in found.standings
         ],
-        "events": [
+        "verdict": verdict(found),
+        "joint_changes": [
             {
-                "time": moment(event.time).isoformat(),
-                "noticed": moment(event.noticed).isoformat(),
-                "scope": dict(event.scope),
-                "whole_scope": event.whole,
-                "changes": [
-                    {"series": found.series[one.series].labels.get("series", ""), **_change(one)}
-                    for one in event.changes
+                "time": moment(joint.time).isoformat(),
+                "noticed": moment(joint.noticed).isoformat(),
+                "parts": [
+                    _part(found, part, sentence)
+                    for part, sentence in zip(joint.parts, joint_sentences(found, joint), strict=True)
                 ],
             }
-            for event in found.events
+            for joint in found.joint
+        ],
+    }
+
+
+def _part(found: Survey, part: Part, sentence: str) -> dict[str, Any]:
+    return {
+        "sentence": sentence,
+        **asdict(part.explanation),
+        "changes": [
+            {"series": found.series[one.series].labels.get("series", ""), **_change(one)} for one in part.changes
         ],
     }
 

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alarms in words and in groups: what changed at the same time is one event, and what it spared says where to look."""
+"""Alarms as changes, and changes of one time as a joint change: its parts, and what it spared, say where to look."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log, pi
 
-from sonde.stats.ratio import Ratio, ratio
+import numpy as np
+
+from sonde.stats.ratio import LEAST, Ratio, ratio
+from sonde.stats.spread import robust_sd
 from sonde.trends.lanes import Alarm, Lane
+from sonde.trends.scope import Explanation, explain, parts_by_size
 from sonde.trends.series import Series
 
-# Changes of different series are one event when they lie this many runs apart at most.
+# Changes of different series are a joint change when they lie this many runs apart at most.
 TOGETHER_RUNS = 3
 # Runs on each side that the size of a change is estimated from.
 _AROUND = 30
+# Standard error of a logarithm of a change that too few runs measured for an interval.
+_UNKNOWN_ERROR = 0.15
+# Real series are never quieter than this (standard deviation of a logarithm).
+_LEAST_SPREAD = 0.02
 
 
 @dataclass(frozen=True)
@@ -68,13 +76,31 @@ def changes(series: Sequence[Series], alarms: Sequence[Alarm]) -> list[Change]:
 
 
 @dataclass(frozen=True)
-class Event:
-    """Changes at one time. `scope` are the labels that all changed series share and not all series have;
-    `whole` says that every series with these labels changed."""
+class Part:
+    """Changes of one direction and size at one time, and what they have in common."""
 
     changes: tuple[Change, ...]
-    scope: Mapping[str, str]
-    whole: bool
+    explanation: Explanation
+
+    @property
+    def smallest(self) -> Change:
+        """The change of the least size."""
+        return min(self.changes, key=lambda one: abs(log(one.size.value)))
+
+    @property
+    def largest(self) -> Change:
+        return max(self.changes, key=lambda one: abs(log(one.size.value)))
+
+
+@dataclass(frozen=True)
+class JointChange:
+    """What changed at one time: one part for each direction and size, the largest first."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(change for part in self.parts for change in part.changes)
 
     @property
     def time(self) -> float:
@@ -86,7 +112,7 @@ class Event:
         return min(change.noticed for change in self.changes)
 
 
-def events(series: Sequence[Series], found: Sequence[Change]) -> list[Event]:
+def joint_changes(series: Sequence[Series], found: Sequence[Change]) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
     A group reaches no further than three runs (of the slower series) from its first change, so that a chain of small
@@ -103,18 +129,76 @@ def events(series: Sequence[Series], found: Sequence[Change]) -> list[Event]:
             group.append(change)
         else:
             groups.append([change])
-    return [_event(series, group) for group in groups]
+    return [_joint(series, found, group) for group in groups]
 
 
-def _event(series: Sequence[Series], group: Sequence[Change]) -> Event:
-    changed = [series[change.series] for change in group]
-    shared = {
-        name: value
-        for name, value in changed[0].labels.items()
-        if all(one.labels.get(name) == value for one in changed)
-        and any(one.labels.get(name) != value for one in series)
-    }
+def _joint(series: Sequence[Series], found: Sequence[Change], group: Sequence[Change]) -> JointChange:
     time = min(change.first_after for change in group)
-    alive = [one for one in series if len(one) and one.times[0] < time <= one.times[-1]]
-    alike = [one for one in alive if all(one.labels.get(name) == value for name, value in shared.items())]
-    return Event(tuple(group), shared, len(alike) == len(group))
+    own = {change.series for change in group}
+    around = {
+        at: _around(one, [change for change in found if change.series == at], time)
+        for at, one in enumerate(series)
+        if at not in own
+    }
+    parts = []
+    for places in parts_by_size([_size_and_error(change) for change in group]):
+        members = tuple(group[place] for place in places)
+        typical = float(np.median([log(change.size.value) for change in members]))
+        stood = [series[change.series].labels for change in group if change not in members]
+        untold = 0
+        for at, change_there in around.items():
+            if change_there is None:
+                untold += _alive(series[at], time)
+            elif _stood(change_there, typical):
+                stood.append(series[at].labels)
+            else:
+                untold += 1
+        parts.append(Part(members, explain([series[one.series].labels for one in members], stood, untold)))
+    return JointChange(tuple(parts))
+
+
+def _alive(one: Series, time: float) -> bool:
+    """Whether it was measured before and after."""
+    return len(one) > 0 and bool(one.times[0] < time <= one.times[-1])
+
+
+def _size_and_error(change: Change) -> tuple[float, float]:
+    """The logarithm of the change and its standard error; a broad one where no interval is known."""
+    best = change.size if change.over or change.since.low is None else change.since
+    return log(best.value), _error(best)
+
+
+def _error(size: Ratio) -> float:
+    if size.low is None or size.high is None:
+        return _UNKNOWN_ERROR
+    return log(size.high / size.low) / (2 * 1.96)
+
+
+def _around(one: Series, own: Sequence[Change], time: float) -> tuple[float, float] | None:
+    """How a series moved at a time at which no change of it was noticed, as a logarithm with its standard error.
+
+    From up to 30 runs on either side that no noticed change of its own parts from that time; where these are too few
+    for an interval, the error is that of medians in the noise before. None when a side has no run, or none to tell
+    noise from.
+    """
+    begin = max((change.first_after for change in own if change.first_after <= time), default=-inf)
+    end = min((change.first_after for change in own if change.first_after > time), default=inf)
+    before = one.values[(one.times >= begin) & (one.times < time)][-_AROUND:]
+    after = one.values[(one.times >= time) & (one.times < end)][:_AROUND]
+    if not before.size or not after.size:
+        return None
+    size = ratio(before, after)
+    if size.low is not None:
+        return log(size.value), _error(size)
+    if before.size < LEAST:
+        return None
+    spread = max(robust_sd(np.log(before)), _LEAST_SPREAD)
+    return log(size.value), spread * float(np.sqrt(pi / 2 * (1 / before.size + 1 / after.size)))
+
+
+def _stood(size: tuple[float, float], typical: float) -> bool:
+    """Whether a series can be said not to have made the change whose logarithm is `typical`: with 95 % confidence it
+    moved by less than half of it, or the other way."""
+    value, error = size
+    toward = value if typical > 0 else -value
+    return toward + 1.96 * error < abs(typical) / 2

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All histories as a page: events first, then each series with its levels and changes."""
+"""All histories as a page: the verdict, joint changes, then each series with its levels and changes."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -12,19 +10,19 @@ from sonde.charts.history_chart import History, Mark, Stretch, history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import strip_chart
 from sonde.charts.study import Section, Study
-from sonde.trends.changes import Change, Event
+from sonde.trends.changes import JointChange
 from sonde.trends.comparison_words import percent
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey
-from sonde.trends.words import change_size, name_of, promise, told, value_of
+from sonde.trends.words import change_size, joint_sentences, name_of, promise, value_of, verdict
 
 # Series with a picture; of more than these, those without a change are only in the table.
 _MOST_PICTURES = 60
 # Series whose spread by date is drawn.
 _MOST_SPREADS = 12
-# Series that an event must have changed to be marked in the pictures of the others.
+# Series that a joint change must have moved to be marked in the pictures of the others.
 _MANY = 3
-# Events that stand in the open.
+# Joint changes in the first table.
 _LATEST = 12
 
 
@@ -32,61 +30,48 @@ def history_study(found: Survey, measure: str) -> Study:
     """The page of a survey."""
     begin = min((float(one.series.times[0]) for one in found.standings), default=0.0)
     end = max((float(one.series.times[-1]) for one in found.standings), default=1.0)
-    slower = [one for one in found.standings if one.slower]
-    names = "; ".join(f"{_name(one, found)} {change_size(one.changes[-1])}" for one in slower[:6])
-    more = f"; and {len(slower) - 6} more" if len(slower) > 6 else ""
     facts = [
         ("Series", f"{len(found.standings)}, {sum(len(one.series) for one in found.standings):,} probes ({measure})"),
         ("Time", f"{moment(begin):%Y-%m-%d} to {moment(end):%Y-%m-%d}"),
+        ("False alarms", promise(found).removeprefix("False alarms: ")),
     ]
     return Study(
         title="Histories",
-        lead=promise(found),
+        lead=verdict(found),
         facts=facts,
-        alarms=[f"Slower within the last ten runs: {names}{more}."] if slower else [],
-        sections=[_events(found), _pictures(found, begin, end), *_by_date(found), _standings(found)],
+        alarms=[verdict(found)] if any(one.slower for one in found.standings) else [],
+        sections=[_joint_changes(found), _pictures(found, begin, end), *_by_date(found), _standings(found)],
     )
 
 
 def _name(one: Standing, found: Survey) -> str:
-    return f"{name_of(one.series, found.series)} · {one.series.labels.get('operation', '')}".strip(" ·")
+    return name_of(one.series, found.series)
 
 
-def _events(found: Survey) -> Section:
-    if not found.events:
-        return Section("Events", ["No change was noticed."], [])
+def _joint_changes(found: Survey) -> Section:
+    if not found.joint:
+        nothing = "No change was noticed." if found.standings else "No series is long enough to be watched."
+        return Section("Joint changes", [nothing], [])
     rows = [
         (
-            f"{moment(event.time):%Y-%m-%d %H:%M}",
-            f"{min(change.runs_to_notice for change in event.changes)} runs",
-            str(len(event.changes)),
-            _scope(event),
-            _sizes(event.changes),
+            f"{moment(joint.time):%Y-%m-%d %H:%M}",
+            f"{min(change.runs_to_notice for change in joint.changes)} runs",
+            " ".join(joint_sentences(found, joint)),
+            _members(found, joint),
         )
-        for event in sorted(found.events, key=lambda one: one.time, reverse=True)
+        for joint in sorted(found.joint, key=lambda one: one.time, reverse=True)
     ]
-    columns = ["First run after", "Noticed with", "Series", "What they share", "Changes"]
-    words = ["Changes of several series at the same time are one event. A change that has passed was a spell."]
-    parts = [table(columns, rows[:_LATEST], "Events, the latest first", text_columns=5)]
+    columns = ["First run after", "Noticed with", "What changed", "Series"]
+    words = ["Changes of several series at the same time are one joint change. A change that has passed was a spell."]
+    parts = [table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
     if rows[_LATEST:]:
-        older = table(columns, rows[_LATEST:], "Older events", text_columns=5)
-        parts.append(
-            Markup('<details class="values"><summary>{}</summary>{}</details>').format(
-                f"{len(rows) - _LATEST} older events", older
-            )
-        )
-    return Section("Events", words, parts)
+        parts.append(table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
+    return Section("Joint changes", words, parts)
 
 
-def _scope(event: Event) -> str:
-    shared = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told(event.scope).items())
-    if not shared:
-        return "-"
-    return shared if event.whole else f"{shared} (others with these did not change)"
-
-
-def _sizes(found: Sequence[Change]) -> str:
-    return ", ".join(change_size(one) for one in found[:8]) + (", …" if len(found) > 8 else "")
+def _members(found: Survey, joint: JointChange) -> str:
+    names = [f"{name_of(found.series[one.series], found.series)} {change_size(one)}" for one in joint.changes[:8]]
+    return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
 def _pictures(found: Survey, begin: float, end: float) -> Section:
@@ -97,7 +82,7 @@ def _pictures(found: Survey, begin: float, end: float) -> Section:
         '<span class="ki"><span class="key median"></span>level</span>'
         '<span class="ki"><span class="key all"></span>eight of ten runs on that level</span>'
         '<span class="ki"><span class="key change"></span>change of this series</span>'
-        '<span class="ki"><span class="key event"></span>event of other series</span></p>'
+        '<span class="ki"><span class="key elsewhere"></span>joint change of other series</span></p>'
     )
     left = len(ordered) - len(charts)
     words = [f"{left} more series without a change are in the table below."] if left else []
@@ -119,9 +104,9 @@ def _history(one: Standing, found: Survey) -> History:
     own = [Mark(change.first_after, change_size(change), True, change.down) for change in one.changes]
     mine = {change.first_after for change in one.changes}
     others = [
-        Mark(event.time, "", own=False)
-        for event in found.events
-        if len(event.changes) >= _MANY and not mine & {change.first_after for change in event.changes}
+        Mark(joint.time, "", own=False)
+        for joint in found.joint
+        if len(joint.changes) >= _MANY and not mine & {change.first_after for change in joint.changes}
     ]
     return History(
         _name(one, found), _words(one), _unit(one), times.tolist(), values.tolist(), stretches, [*own, *others]

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from sonde.stats.ratio import simulated_visible
 from sonde.stats.segments import Segment, segments
 from sonde.stats.spread import robust_sd
 from sonde.trends.budget import Budget, Calibration, calibrate, residuals
-from sonde.trends.changes import Change, Event, changes, events
+from sonde.trends.changes import Change, JointChange, changes, joint_changes
 from sonde.trends.lanes import Settings
 from sonde.trends.series import Series
 from sonde.trends.watch import watch
@@ -31,9 +33,9 @@ _FRESH = 10
 
 @dataclass(frozen=True)
 class Standing:
-    """One history. `level` is the median of the stretch it is in, `now` that of its last three runs; `noise` the robust
-    standard deviation of the logarithms; `visible` the drop that ten more runs would probably show (None: too short).
-    """
+    """One history. `stretches` lie between its changes; `level` is the median of the one it is in, `now` that of its
+    last three runs; `noise` the robust standard deviation of the logarithms; `visible` the drop that ten more runs
+    would probably show (None: too short)."""
 
     series: Series
     stretches: tuple[Segment, ...]
@@ -60,7 +62,7 @@ class Survey:
     """Histories that are long enough, and how many are not."""
 
     standings: tuple[Standing, ...]
-    events: tuple[Event, ...]
+    joint: tuple[JointChange, ...]
     budget: Budget
     calibration: Calibration
     short: int
@@ -68,6 +70,16 @@ class Survey:
     @property
     def series(self) -> list[Series]:
         return [one.series for one in self.standings]
+
+
+def _levels(one: Series, own: Sequence[Change]) -> tuple[Segment, ...]:
+    """The stretches between the changes that were noticed, so that a level and the marks beside it tell one story."""
+    cuts = [0, *(int(np.searchsorted(one.times, change.first_after)) for change in own), len(one)]
+    return tuple(
+        Segment(first, end, float(np.median(one.values[first:end])))
+        for first, end in itertools.pairwise(cuts)
+        if first < end
+    )
 
 
 def survey(
@@ -89,14 +101,15 @@ def survey(
         step(done + 1, total)
     calibration = calibrate(noises, budget, Settings(smallest_change=smallest))
     step(len(long) + 1, total)
-    noticed = changes(long, watch(long, calibration.settings))
+    least = -log(1 - smallest)
+    noticed = [one for one in changes(long, watch(long, calibration.settings)) if abs(log(one.size.value)) >= least]
     standings = []
     for at, one in enumerate(long):
         own = tuple(change for change in noticed if change.series == at)
         standings.append(
             Standing(
                 series=one,
-                stretches=stretches[at],
+                stretches=_levels(one, own),
                 now=float(np.median(one.values[-_LATEST:])),
                 noise=robust_sd(noises[at]),
                 visible=simulated_visible(noises[at], _KNOWN, _NEW),
@@ -104,4 +117,4 @@ def survey(
             )
         )
         step(len(long) + 2 + at, total)
-    return Survey(tuple(standings), tuple(events(long, noticed)), budget, calibration, len(found) - len(long))
+    return Survey(tuple(standings), tuple(joint_changes(long, noticed)), budget, calibration, len(found) - len(long))

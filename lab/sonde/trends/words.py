@@ -3,14 +3,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from sonde.trends.changes import Change
+from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import percent, value_text
-from sonde.trends.series import Series
-from sonde.trends.survey import Survey
+from sonde.trends.scope import Explanation, Scope
+from sonde.trends.series import Series, moment
+from sonde.trends.survey import SHORTEST, Survey
 
-_HIDDEN = ("series", "experiment_hash", "epoch", "node_class")
+# Labels in the order in which people say them, and what their values are called together.
+_PLURAL = {
+    "experiment": "experiments",
+    "phase": "phases",
+    "operation": "operations",
+    "cache": "cache states",
+    "system": "systems",
+    "node_class": "kinds of node",
+    "file_system": "file systems",
+}
+_WHERE_TO_LOOK = {
+    "clients": "points to what all file systems share for this kind of access: client software, its settings, the test",
+    "storage": "points to that storage: its servers, disks, network or filling",
+    "machine": "points to that machine: its clients or its network rather than the storage",
+    "machine or storage": "points to that machine or its storage, which were measured together only",
+    "test": "points to this kind of access; with one file system measured, clients and servers cannot be told apart",
+    "everything": "points to what all of it shares: network, power, clocks, or how it is measured",
+    "unknown": "does not point to one place",
+}
+
+
+def verdict(found: Survey) -> str:
+    """The first sentence: whether anything is slower now, and what could not be judged."""
+    short = f" {_count(found.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged." * (
+        found.short > 0
+    )
+    if not found.standings:
+        return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
+    slower = [one for one in found.standings if one.slower]
+    rest = len(found.standings) - len(slower)
+    if not slower:
+        blind = sum(one.visible is None for one in found.standings)
+        unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
+        return f"None of {_count(rest, 'series')} became slower within its last ten runs.{unseen}{short}"
+    names = [
+        f"{name_of(one.series, found.series)} {change_size(one.changes[-1])}"
+        f" since {moment(one.changes[-1].first_after):%Y-%m-%d}"
+        for one in slower[:6]
+    ]
+    more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
+    return f"Slower now: {'; '.join(names)}{more}. {_count(rest, 'other series')} did not become slower.{short}"
+
+
+def joint_sentences(found: Survey, joint: JointChange) -> list[str]:
+    """What happened at one time, a sentence for each part."""
+    return [_part_sentence(found, part) for part in joint.parts]
+
+
+def _part_sentence(found: Survey, part: Part) -> str:
+    size = _size_words(part)
+    if len(part.changes) == 1:
+        return f"{name_of(found.series[part.changes[0].series], found.series)} {size}."
+    why = part.explanation
+    what = " and ".join(_scope_words(scope) for scope in why.scopes)
+    spared = sum(scope.spared for scope in why.scopes)
+    exact = f" {_count(spared, 'other series')} with the same labels stood." if spared else ""
+    loose = f" {_count(why.uncovered, 'series')} of these changes fit no short description." if why.uncovered else ""
+    stood = f"{why.stood} stood or moved otherwise" + f", {why.untold} cannot be judged" * (why.untold > 0)
+    return (
+        f"{what[:1].upper()}{what[1:]} {size} ({_count(len(part.changes), 'series')}; {stood}).{exact}{loose}"
+        f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
+    )
+
+
+def _sure_words(why: Explanation) -> str:
+    return {"clear": "clear", "likely": "likely, not certain"}.get(why.sure, "other explanations fit as well")
+
+
+def _size_words(part: Part) -> str:
+    small, large = (percent(change.size.value - 1).lstrip("+−") for change in (part.smallest, part.largest))
+    verb = "fell" if part.largest.down else "rose"
+    by = f"by {large}" if small == large else f"by {small.removesuffix(' %')} to {large}"
+    passed = sum(change.over for change in part.changes)
+    back = "" if not passed else ", and came back" if passed == len(part.changes) else f", {passed} of them came back"
+    return f"{verb} {by}{back}"
+
+
+def _scope_words(scope: Scope) -> str:
+    named = [value for name in _PLURAL if (value := scope.where.get(name))]
+    others = [
+        f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.where.items() if name not in _PLURAL
+    ]
+    words = " ".join(dict.fromkeys([*named, *others])) or "everything that is measured"
+    spans = [
+        f"on all {of} {_PLURAL[name]}" if count == of else f"on {count} of {of} {_PLURAL[name]}"
+        for name, (count, of) in scope.spans.items()
+        if name in ("system", "file_system", "node_class")
+    ]
+    return " ".join([words, *spans])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}"
 
 
 def promise(found: Survey) -> str:
@@ -29,20 +122,15 @@ def value_of(value: float, series: Series) -> str:
     return value_text(value, series.unit)
 
 
-def told(scope: Mapping[str, str]) -> dict[str, str]:
-    """The labels that mean something to people."""
-    return {name: value for name, value in scope.items() if name not in _HIDDEN and value}
-
-
 def change_size(change: Change) -> str:
     """How large, and whether it has passed."""
     return percent(change.size.value - 1) + (" (passed)" if change.over else "")
 
 
 def name_of(series: Series, others: Sequence[Series]) -> str:
-    """What tells it from the others: experiment and phase, and the labels that differ."""
+    """What tells it from the others: experiment, phase and operation, and the labels that differ; nothing twice."""
     labels = series.labels
-    parts = [labels.get("experiment", ""), labels.get("phase", "")]
+    parts = [labels.get(name, "") for name in ("experiment", "phase", "operation")]
     telling = ("system", "file_system", "cache", "node_class", "epoch")
     parts += [labels.get(name, "") for name in telling if len({one.labels.get(name) for one in others}) > 1]
-    return " · ".join(part for part in parts if part) or series.name
+    return " · ".join(dict.fromkeys(part for part in parts if part)) or series.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alarms as changes and events."""
+"""Alarms as changes and joint changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 
-from sonde.trends.changes import changes, events
+from sonde.trends.changes import changes, joint_changes
 from sonde.trends.series import Series
 from sonde.trends.watch import watch
 
@@ -28,26 +28,33 @@ def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) ->
     return found
 
 
-def test_one_kind_of_read_on_all_file_systems_is_one_event_with_its_scope() -> None:
+def test_one_kind_of_read_on_all_file_systems_is_one_joint_change_with_its_scope() -> None:
     series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
-    found = events(series, changes(series, watch(series)))
+    found = joint_changes(series, changes(series, watch(series)))
     assert len(found) == 1
     assert len(found[0].changes) == 3
-    assert found[0].scope == {"files": "shared", "operation": "read"}
-    assert found[0].whole
+    (part,) = found[0].parts
+    (scope,) = part.explanation.scopes
+    assert scope.where == {"files": "shared", "operation": "read"}
+    assert scope.spans == {"file_system": (3, 3)}
+    assert (scope.changed, scope.spared, part.explanation.stood) == (3, 0, 9)
+    assert (part.explanation.cause, part.explanation.sure) == ("clients", "clear")
     assert all(0.17 < change.size.value < 0.23 and not change.over for change in found[0].changes)
 
 
 def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
     series = site({("fs1", "shared", "read"), ("fs2", "shared", "read")})
-    found = events(series, changes(series, watch(series)))
+    found = joint_changes(series, changes(series, watch(series)))
     assert len(found) == 1
-    assert not found[0].whole
+    (part,) = found[0].parts
+    (scope,) = part.explanation.scopes
+    assert scope.spared == 1
+    assert scope.spans == {"file_system": (2, 3)}
 
 
-def test_changes_weeks_apart_are_events_of_their_own() -> None:
+def test_changes_weeks_apart_do_not_join() -> None:
     series = site({("fs1", "shared", "read")}) + site({("fs2", "shared", "write")}, run=80)
-    assert len(events(series, changes(series, watch(series)))) == 2
+    assert len(joint_changes(series, changes(series, watch(series)))) == 2
 
 
 def test_a_spell_that_passed_is_told_from_a_new_level() -> None:

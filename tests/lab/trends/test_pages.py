@@ -64,7 +64,7 @@ def test_histories_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None
     html = page.read_text(encoding="utf-8")
     assert complete_in_itself(html)
     assert html.count('data-chart="history"') == 4
-    assert "Slower within the last ten runs" in html
+    assert "Slower now: " in html
     assert "−60 %" in html or "−61 %" in html or "−59 %" in html
 
 

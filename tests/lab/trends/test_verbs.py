@@ -151,7 +151,9 @@ def test_a_baseline_of_few_runs_cannot_judge(sonde: Sonde, add_run: AddRun, arch
     assert "holds 3 runs of read; a limit needs 5" in said.err
 
 
-def test_a_year_with_one_change_on_all_file_systems_is_one_event(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_a_year_with_one_change_on_all_file_systems_is_one_joint_change(
+    sonde: Sonde, add_run: AddRun, archive: Path
+) -> None:
     edison(add_run, range(70), slow_from=66)
     said = sonde("trend", "--json", "--check")
     assert said.code == 1
@@ -160,13 +162,18 @@ def test_a_year_with_one_change_on_all_file_systems_is_one_event(sonde: Sonde, a
     assert told["calibration"]["own"] is True
     slower = {(one["labels"]["experiment"], one["labels"]["operation"]) for one in told["series"] if one["slower"]}
     assert slower == {SLOW}
-    (event,) = [one for one in told["events"] if len(one["changes"]) > 1]
-    assert event["scope"].items() >= {"experiment": "mpiio-10k", "operation": "read"}.items()
-    assert event["whole_scope"] is True
-    assert {one["runs_to_notice"] for one in event["changes"]} == {3}
+    (joint,) = told["joint_changes"]
+    (part,) = joint["parts"]
+    (scope,) = part["scopes"]
+    assert set(scope["where"].values()) == set(SLOW)
+    assert scope["spans"] == {"file_system": [3, 3]}
+    assert (scope["spared"], part["cause"], part["sure"]) == (0, "clients", "clear")
+    assert {one["runs_to_notice"] for one in part["changes"]} == {3}
+    assert told["verdict"].startswith("Slower now: ")
     text = sonde("trend").out
     assert "False alarms:" in text
-    assert "operation read" in text
+    assert text.startswith("Slower now: mpiio-10k")
+    assert "Mpiio-10k read on all" in text
 
 
 def test_repeats_of_a_probe_are_one_value(sonde: Sonde, add_run: AddRun, archive: Path) -> None:

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What series that changed together have in common, said as briefly as the evidence allows, and what it points to.
+
+Changes of one night may have several causes: they are parted by direction and size first. Then the shortest conditions
+on labels are searched that hold for the series of a part and not for those that stood: a condition costs half a
+series, each series on the wrong side costs one. Series whose noise hides a change of that size count for neither side.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Literal
+
+# Labels that say how something was counted or named, not what it is.
+UNTOLD = ("series", "plan_hash", "experiment_hash", "epoch")
+# Prices, in series: of one condition, and of one more description for the same part.
+_TERM, _CLAUSE = 0.5, 1.0
+_MOST_TERMS, _MOST_CLAUSES = 4, 3
+# Share of the largest logarithm of a part that another must reach, or how many standard errors it may lie below it.
+_SAME, _DEVIATIONS, _WIDEST = 0.5, 2.5, log(2.0)
+
+Labels = Mapping[str, str]
+Cause = Literal["clients", "storage", "machine", "machine or storage", "test", "everything", "unknown"]
+Sureness = Literal["clear", "likely", "one of several explanations"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One description: every label in `where` has that value. It holds for `changed` series of the part and for
+    `spared` that stood. `spans` are labels that vary among the changed series: with how many of the values that occur
+    (name -> (values that changed, values that exist under the other conditions))."""
+
+    where: Labels
+    changed: int
+    spared: int
+    spans: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a part of the changes belongs together.
+
+    `scopes` cover it; `uncovered` of its series are in none. `stood` series did not change so, `untold` cannot say
+    because of their noise or their age. `cause` is where to look first, `sure` how much cheaper the best description
+    with that cause is than the best with another: two series' worth is clear, one is likely.
+    """
+
+    scopes: tuple[Scope, ...]
+    uncovered: int
+    stood: int
+    untold: int
+    cause: Cause
+    sure: Sureness
+
+
+def parts_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
+    """Positions of changes that have one direction and about one size, the largest first.
+
+    `sizes` are logarithms of ratios, each with its standard error. What is half as large as the largest of a part, or
+    may be within the error of both, belongs to it: one cause rarely slows different tests by the same share.
+    """
+    parts: list[list[int]] = []
+    for down in (True, False):
+        own = [at for at, (size, _) in enumerate(sizes) if (size < 0) == down]
+        for at in sorted(own, key=lambda one: -abs(sizes[one][0])):
+            size, error = sizes[at]
+            if parts and (sizes[parts[-1][0]][0] < 0) == down:
+                first, first_error = sizes[parts[-1][0]]
+                slack = min(_WIDEST, _DEVIATIONS * (error**2 + first_error**2) ** 0.5)
+                if abs(size) >= min(abs(first) * _SAME, abs(first) - slack):
+                    parts[-1].append(at)
+                    continue
+            parts.append([at])
+    return sorted(parts, key=lambda part: -abs(sizes[part[0]][0]))
+
+
+def explain(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0) -> Explanation:
+    """The description with the lowest price of the series that changed, held against those that stood."""
+    names = _telling([*changed, *stood])
+    clauses = _clauses(changed, stood, names)
+    best = _cover(len(changed), clauses)
+    scopes = tuple(_scope(clause, changed, stood, names) for clause in best.clauses)
+    cause = _cause_of(scopes, changed, stood)
+    rival = min(
+        (
+            _priced(len(changed), [clause]).price
+            for clause in clauses
+            if _cause_of([_scope(clause, changed, stood, names)], changed, stood) != cause
+        ),
+        default=float("inf"),
+    )
+    margin = rival - best.price
+    sure: Sureness = "clear" if margin >= 2 else "likely" if margin >= 1 else "one of several explanations"
+    return Explanation(scopes, best.missed, len(stood), untold, cause, sure)
+
+
+@dataclass(frozen=True)
+class _Clause:
+    """One conjunction: its conditions, which changed series it covers, and how many that stood it covers too."""
+
+    where: tuple[tuple[str, str], ...]
+    covers: frozenset[int]
+    wrong: frozenset[int]
+
+
+@dataclass(frozen=True)
+class _Cover:
+    clauses: tuple[_Clause, ...]
+    missed: int
+    price: float
+
+
+def _telling(series: Iterable[Labels]) -> list[str]:
+    """Labels with more than one value; of labels that part the series in the same way the first."""
+    rows = list(series)
+    found: dict[tuple[int, ...], str] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        if name in UNTOLD:
+            continue
+        values = [row.get(name, "") for row in rows]
+        if len(set(values)) > 1:
+            codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            found.setdefault(tuple(codes[value] for value in values), name)
+    return list(found.values())
+
+
+def _clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
+    """Every conjunction of values that occur among the changed series, the short ones first, each effect once."""
+    seen: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
+    for length in range(min(_MOST_TERMS, len(names)) + 1):
+        for subset in itertools.combinations(names, length):
+            groups: dict[tuple[str, ...], set[int]] = {}
+            for at, labels in enumerate(changed):
+                groups.setdefault(tuple(labels.get(name, "") for name in subset), set()).add(at)
+            for values, covers in groups.items():
+                where = tuple(zip(subset, values, strict=True))
+                wrong = frozenset(
+                    at for at, labels in enumerate(stood) if all(labels.get(name, "") == value for name, value in where)
+                )
+                seen.setdefault((frozenset(covers), wrong), _Clause(where, frozenset(covers), wrong))
+    return list(seen.values())
+
+
+def _cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
+    """The cheapest set of clauses, built greedily; at least one."""
+    chosen: list[_Clause] = []
+    best = _priced(count, chosen)
+    while len(chosen) < _MOST_CLAUSES:
+        step = min((_priced(count, [*chosen, clause]) for clause in clauses), key=lambda one: one.price, default=None)
+        if step is None or (chosen and step.price >= best.price):
+            break
+        best, chosen = step, list(step.clauses)
+    return best
+
+
+def _priced(count: int, chosen: Sequence[_Clause]) -> _Cover:
+    covered = frozenset[int]().union(*(clause.covers for clause in chosen))
+    wrong = frozenset[int]().union(*(clause.wrong for clause in chosen))
+    price = sum(_CLAUSE + _TERM * len(clause.where) for clause in chosen) + len(wrong) + count - len(covered)
+    return _Cover(tuple(chosen), count - len(covered), price)
+
+
+def _scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> Scope:
+    where = dict(clause.where)
+    inside = [changed[at] for at in sorted(clause.covers)]
+    fitting = inside + [stood[at] for at in clause.wrong]
+    spans = {}
+    for name in names:
+        values = {labels.get(name, "") for labels in inside}
+        if name not in where and len(values) > 1:
+            spans[name] = (len(values), len({labels.get(name, "") for labels in fitting}))
+    return Scope(where, len(clause.covers), len(clause.wrong), spans)
+
+
+def _cause_of(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequence[Labels]) -> Cause:
+    """Where to look first, from which labels are named and which vary.
+
+    What one storage shares with no other points to that storage; what is common to several storages and named by the
+    machine, to the machine; what is common to several storages and named by the kind of access only, to the client
+    software or the test that all of them go through.
+    """
+    if len(scopes) != 1:
+        return "unknown"
+    everywhere = [*changed, *stood]
+    where, spans = scopes[0].where, scopes[0].spans
+    storages = len({labels.get("file_system", "") for labels in everywhere})
+    if "file_system" in where:
+        return "storage"
+    if "system" in where or "node_class" in where:
+        return "machine" if "file_system" in spans else "machine or storage"
+    if not where:
+        return "everything"
+    if "file_system" in spans:
+        return "clients"
+    return "test" if storages < 2 else "unknown"

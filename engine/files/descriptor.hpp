@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dirent.h>
 #include <unistd.h>
 
 namespace sonde::files {
@@ -20,6 +21,11 @@ class Descriptor {
 
  private:
     int number_;
+};
+
+/// For a std::unique_ptr that holds an open directory.
+struct CloseDirectory {
+    void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
 }  // namespace sonde::files

@@ -48,10 +48,6 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
 
 namespace {
 
-struct CloseDirectory {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 /// Removes the plan's files from one directory, which is held open, so that nothing that happens to its path leads
 /// elsewhere.
 class Sweep {

@@ -15,9 +15,6 @@
 namespace sonde::files {
 namespace {
 
-struct CloseDirectory {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-};
 using Entries = std::unique_ptr<DIR, CloseDirectory>;
 
 /// The next name that is neither "." nor ".."; null at the end.

@@ -9,15 +9,16 @@
 #include <set>
 
 namespace sonde::plan {
+
+void refuse(const std::string& where, const std::string& complaint) {
+    throw PlanError("plan: " + where + " " + complaint);
+}
+
 namespace {
 
 constexpr Bytes largest_transfer = 1ULL << 30U;
 constexpr Bytes largest_file = 1ULL << 62U;
 constexpr Bytes sector = 512;
-
-[[noreturn]] void refuse(const std::string& where, const std::string& complaint) {
-    throw PlanError("plan: " + where + " " + complaint);
-}
 
 void check_access(const std::string& where, const Access& access) {
     if (access.transfer == 0 || access.transfer > largest_transfer) {

@@ -16,6 +16,9 @@ struct PlanError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// For rules between members: throws "plan: <where> <complaint>".
+[[noreturn]] void refuse(const std::string& where, const std::string& complaint);
+
 /// Reads and checks a plan (schema/plan/plan.schema.json). Everything that does not need the machine is checked here:
 /// members, types, ranges and the rules between members (check.cpp).
 Plan parse_plan(std::string_view json_text);

@@ -18,16 +18,16 @@ constexpr Choice<Op> tree_ops[] = {
     {"mktree", Op::mktree},       {"create", Op::create},   {"stat", Op::stat_items}, {"open_close", Op::open_close},
     {"read", Op::read_items},     {"readdir", Op::readdir}, {"walk", Op::walk},       {"rename", Op::rename},
     {"remove", Op::remove_items}, {"rmtree", Op::rmtree}};
-constexpr Choice<TreeScope> scopes[] = {
+constexpr Choice<TreeScope> tree_scopes[] = {
     {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
 constexpr Choice<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
 constexpr Choice<MakeFile> makes[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
 constexpr Choice<StatCall> stat_calls[] = {
     {"stat", StatCall::stat}, {"lstat", StatCall::lstat}, {"statx", StatCall::statx}};
-constexpr Choice<SelectOrder> orders[] = {{"creation", SelectOrder::creation},
-                                          {"permute", SelectOrder::permute},
-                                          {"replace", SelectOrder::replace},
-                                          {"zipf", SelectOrder::zipf}};
+constexpr Choice<SelectOrder> select_orders[] = {{"creation", SelectOrder::creation},
+                                                 {"permute", SelectOrder::permute},
+                                                 {"replace", SelectOrder::replace},
+                                                 {"zipf", SelectOrder::zipf}};
 constexpr Choice<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
 constexpr Choice<std::uint32_t> fields[] = {{"type", STATX_TYPE},     {"mode", STATX_MODE},
                                             {"nlink", STATX_NLINK},   {"uid", STATX_UID},
@@ -81,7 +81,7 @@ Tree read_tree(const Reader& in) {
     tree.depth = static_cast<int>(in.integer("depth", 0, 0, 100'000));
     tree.branching = static_cast<int>(in.integer("branching", 1, 1, 1'000'000'000));
     tree.leaf_only = in.boolean("leaf_only", false);
-    tree.scope = in.choice("scope", scopes, tree.scope);
+    tree.scope = in.choice("scope", tree_scopes, tree.scope);
     tree.home_shift = static_cast<int>(in.integer("home_shift", 0, -(1 << 24), 1 << 24));
     read_items(in, tree);
     in.done();
@@ -132,10 +132,6 @@ void check_depth(const Reader& in, const Meta& meta) {
                                   "the system allows: at most " +
                                   std::to_string(longest / of_level) + " levels with these names");
     }
-}
-
-[[noreturn]] void refuse(const std::string& where, const std::string& complaint) {
-    throw PlanError("plan: " + where + " " + complaint);
 }
 
 void check_items(const std::string& where, const Phase& phase) {
@@ -229,7 +225,7 @@ Meta read_meta(const Reader& in) {
     meta.objects = in.choice("objects", objects, meta.objects);
     read_file(in.object_or_empty("file"), meta);
     const Reader select = in.object_or_empty("select");
-    meta.order = select.choice("order", orders, meta.order);
+    meta.order = select.choice("order", select_orders, meta.order);
     meta.exponent = select.number("exponent", 1.0, 0.01, 10.0);
     meta.seed = static_cast<std::uint64_t>(select.integer("seed", 1, 0, INT64_MAX));
     select.done();
@@ -342,7 +338,7 @@ bool on_items(Op op) {
 }
 
 const char* text(TreeScope scope) {
-    for (const auto& choice : scopes) {
+    for (const auto& choice : tree_scopes) {
         if (choice.value == scope) {
             return choice.name;
         }

@@ -122,9 +122,9 @@ Addresses own_addresses(std::uint16_t port) {
     return found;
 }
 
-class Process {
+class WireProcess {
  public:
-    Process(Socket line, pid_t leader) : line_(std::move(line)), leader_(leader) {}
+    WireProcess(Socket line, pid_t leader) : line_(std::move(line)), leader_(leader) {}
 
     void run() {
         const Addresses mine = own_addresses(radio_.port());
@@ -303,7 +303,7 @@ class Process {
 }  // namespace
 
 void run_wire(Socket line, pid_t leader) {
-    Process(std::move(line), leader).run();
+    WireProcess(std::move(line), leader).run();
     _exit(0);
 }
 

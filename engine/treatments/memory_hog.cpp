@@ -40,13 +40,13 @@ void touch(std::byte* base, std::uint64_t bytes) {
     }
 }
 
+}  // namespace
+
 std::string gibibytes(std::uint64_t bytes) {
     const std::uint64_t hundredths = bytes * 100 / (1ULL << 30U);
     const std::string fraction = std::to_string(hundredths % 100);
     return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
 }
-
-}  // namespace
 
 HeldMemory hold_memory(double fraction, bool (*stop)()) {
     const std::uint64_t memory = records::node_memory_bytes();

@@ -20,4 +20,7 @@ struct HeldMemory {
 /// least 256 MiB, at most a quarter) would be left to others. Polls `stop` (may be null).
 HeldMemory hold_memory(double fraction, bool (*stop)());
 
+/// "1.25 GiB": digits after the second are cut off.
+std::string gibibytes(std::uint64_t bytes);
+
 }  // namespace sonde::treatments

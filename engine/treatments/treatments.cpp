@@ -229,12 +229,6 @@ TreatmentResult judged(const plan::Treatment& treatment, const std::string& dire
     return result;
 }
 
-std::string gibibytes(std::uint64_t bytes) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / static_cast<double>(1ULL << 30U));
-    return text;
-}
-
 TreatmentResult apply_hog(const plan::Treatment& treatment, Stop stop) {
     HeldMemory memory = hold_memory(treatment.fraction, stop);
     if (memory.wanted == 0) {
@@ -299,7 +293,8 @@ TreatmentResult apply(const plan::Treatment& treatment, const std::string& direc
     try {
         result = apply_kind(treatment, directory, files, stop);
     } catch (const std::exception& failure) {  // no thread, no memory: a failed treatment, not a failed run
-        result = said(Outcome::failed, std::string("The treatment could not be carried out: ") + failure.what() + ".");
+        result = said(TreatmentResult::Outcome::failed,
+                      std::string("The treatment could not be carried out: ") + failure.what() + ".");
     }
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return result;

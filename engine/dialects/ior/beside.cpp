@@ -2,25 +2,10 @@
 #include "dialects/ior/beside.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <iterator>
 
 namespace sonde::dialects::ior {
 namespace {
-
-constexpr double mebi = 0x1p20;
-
-std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string text(const char* format, ...) {
-    std::array<char, 1024> line{};
-    va_list values;
-    va_start(values, format);
-    std::vsnprintf(line.data(), line.size(), format, values);
-    va_end(values);
-    return line.data();
-}
 
 std::string duration(double seconds) {
     return seconds >= 1      ? text("%.3g s", seconds)

@@ -3,26 +3,13 @@
 #include "dialects/ior/layout.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <iomanip>
 #include <ostream>
 
 namespace sonde::dialects::ior {
 namespace {
 
-constexpr double mebi = 0x1p20, gibi = 0x1p30;
-
-std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string text(const char* format, ...) {
-    std::array<char, 1024> line{};
-    va_list values;
-    va_start(values, format);
-    std::vsnprintf(line.data(), line.size(), format, values);
-    va_end(values);
-    return line.data();
-}
+constexpr double gibi = 0x1p30;
 
 /// A number in a column of ten: six decimals below one, none from 3600 on.
 std::string column(double value) {

@@ -11,7 +11,6 @@ namespace sonde::dialects::ior {
 namespace {
 
 using nlohmann::ordered_json;
-constexpr double mebi = 0x1p20;
 
 std::string percent(double value) {
     char text[32];

@@ -4,19 +4,20 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <array>
+#include <cstdarg>
 #include <cstdio>
 #include <ctime>
 
 namespace sonde::dialects::ior {
-namespace {
 
-std::string formatted(const char* format, double value) {
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), format, value);
-    return text.data();
+std::string text(const char* format, ...) {
+    std::array<char, 1024> line{};
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(line.data(), line.size(), format, values);
+    va_end(values);
+    return line.data();
 }
-
-}  // namespace
 
 std::vector<Point> Test::of(bool writes) const {
     std::vector<Point> all;
@@ -68,10 +69,10 @@ std::string human_size(double bytes) {
         if (bytes >= unit.size) {
             const double count = bytes / unit.size;
             const bool whole = count == static_cast<double>(static_cast<std::int64_t>(count));
-            return formatted(whole ? "%.0f " : "%.2f ", count) + unit.name;
+            return text(whole ? "%.0f " : "%.2f ", count) + unit.name;
         }
     }
-    return formatted("%.0f bytes", bytes);
+    return text("%.0f bytes", bytes);
 }
 
 FileSystemUse file_system_use(const std::string& path) {
@@ -86,9 +87,9 @@ FileSystemUse file_system_use(const std::string& path) {
     const double all = static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize);
     const double free = static_cast<double>(info.f_bfree) * static_cast<double>(info.f_frsize);
     use.known = true;
-    use.capacity = all / 0x1p30 > 1024 ? formatted("%.1f TiB", all / 0x1p40) : formatted("%.1f GiB", all / 0x1p30);
+    use.capacity = all / 0x1p30 > 1024 ? text("%.1f TiB", all / 0x1p40) : text("%.1f GiB", all / 0x1p30);
     use.used_percent = share(free, all);
-    use.inodes = formatted("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);
+    use.inodes = text("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);
     use.inodes_percent = share(static_cast<double>(info.f_ffree), static_cast<double>(info.f_files));
     return use;
 }

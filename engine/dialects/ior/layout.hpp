@@ -42,8 +42,9 @@ std::unique_ptr<Layout> make_json(std::ostream& out, int verbose, bool own);  //
 std::unique_ptr<Layout> make_csv(std::ostream& out);
 
 /// What both readable layouts say alike.
-std::string date_now();                ///< "Sun Nov 22 00:01:47 2026"
-std::string machine();                 ///< "Linux host"
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
+std::string date_now();                                                           ///< "Sun Nov 22 00:01:47 2026"
+std::string machine();                                                            ///< "Linux host"
 std::string platform();                ///< "host(Linux)", without the number at the end of the host's name
 std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
 struct FileSystemUse {
@@ -53,5 +54,6 @@ struct FileSystemUse {
 };
 FileSystemUse file_system_use(const std::string& path);
 constexpr const char* version_text = "4.1.0+sonde";
+constexpr double mebi = 0x1p20;  ///< bytes
 
 }  // namespace sonde::dialects::ior

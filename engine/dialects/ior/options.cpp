@@ -17,10 +17,6 @@ namespace {
 using plan::PlanError;
 using Takes = Option::Takes;
 
-[[noreturn]] void refuse(const std::string& sentence) {
-    throw PlanError(sentence);
-}
-
 std::int64_t whole(const std::string& text, const std::string& what) {
     const std::int64_t number = size_of(text, what);
     if (number > INT_MAX || number < INT_MIN) {

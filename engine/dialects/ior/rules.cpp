@@ -4,14 +4,15 @@
 #include "plan/parse.hpp"
 
 namespace sonde::dialects::ior {
+
+void refuse(const std::string& sentence) {
+    throw plan::PlanError(sentence);
+}
+
 namespace {
 
 constexpr std::int64_t word = 8;
 constexpr int most_repetitions = 10'000;
-
-[[noreturn]] void refuse(const std::string& sentence) {
-    throw plan::PlanError(sentence);
-}
 
 void check_sizes(const Settings& s) {
     const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);

@@ -76,4 +76,7 @@ struct Settings {
 /// plan::PlanError.
 std::int64_t size_of(const std::string& text, const std::string& what);
 
+/// Throws plan::PlanError with the sentence.
+[[noreturn]] void refuse(const std::string& sentence);
+
 }  // namespace sonde::dialects::ior

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# What makes a whole build short. Most of the time of a file goes into the JSON library: into reading its header, making
+# the same templates again and optimizing them.
+
+# With SONDE_UNITY the files of one folder are compiled as one. Names in unnamed namespaces must then differ within a
+# folder, which the compiler sees.
+function(sonde_unity target)
+  if(NOT SONDE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE -Wno-shadow)  # of names in another file, which the preset dev sees apart
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    # Backends implement one interface with the same names, and have little to include.
+    if(NOT folder STREQUAL "backends")
+      string(MAKE_C_IDENTIFIER "together_${folder}" group)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+  # The second half of a class template, which it instantiates as the first half does.
+  set_source_files_properties(workloads/moving.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# For code that runs once before or after what is measured: -O3 there buys nothing and costs a third of its build.
+function(sonde_done_once target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.model.errors import UserError
+from sonde.model.units import counted
 from sonde.stats.spread import variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
@@ -37,7 +38,7 @@ def command() -> None:
 @click.argument("name")
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--add", is_flag=True, help="Keep the runs it has.")
-@archive_option
+@kept_archive_option
 def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -> int:
     """Make RUNS the baseline NAME; runs it had before leave it, unless --add is given.
 
@@ -51,6 +52,11 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     archive.recover()
     tag = _tag(name)
     chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
+    if not cells(list(chosen.values())):
+        raise UserError(
+            f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage);"
+            " a baseline needs runs that were done."
+        )
     for folder in _members(archive, tag):
         if folder not in chosen and not add:
             change_tags(folder, remove=[tag])
@@ -62,7 +68,7 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
 
 @command.command("show")
 @click.argument("name", required=False)
-@archive_option
+@kept_archive_option
 @json_option
 def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     """Show the numbers of the baseline NAME with the limits that `sonde gate` derives from them; without NAME all
@@ -92,7 +98,7 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
 
 @command.command("rm")
 @click.argument("name")
-@archive_option
+@kept_archive_option
 def remove_command(name: str, archive: Archive) -> int:
     """Forget the baseline NAME. The runs stay."""
     archive.recover()
@@ -102,7 +108,7 @@ def remove_command(name: str, archive: Archive) -> int:
         raise UserError(f'There is no baseline "{name}"; `sonde baseline show` lists them.')
     for folder in folders:
         change_tags(folder, remove=[tag])
-    results().print(f"The baseline {name} is forgotten; its {len(folders)} runs stay.")
+    results().print(f"The baseline {name} is forgotten; {counted(len(folders), 'run')} of it stay in the archive.")
     return 0
 
 
@@ -140,7 +146,7 @@ def _show(archive: Archive, tag: str, as_json: bool) -> None:
         )
         return
     console = results()
-    console.print(f"{tag.removeprefix(BASELINE)}: {len(side.runs)} runs", soft_wrap=True)
+    console.print(f"{tag.removeprefix(BASELINE)}: {counted(len(side.runs), 'run')}", soft_wrap=True)
     table = plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")

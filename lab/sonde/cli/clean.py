@@ -12,7 +12,7 @@ from rich.text import Text
 from sonde.cli.options import existing_directory, json_option
 from sonde.launch.engine import find_engine
 from sonde.model.errors import RunFailedError
-from sonde.model.units import format_bytes
+from sonde.model.units import counted, format_bytes
 from sonde.terminal.screen import messages, print_json, results
 
 
@@ -45,7 +45,9 @@ def command(directory: str, dry_run: bool, as_json: bool) -> int:
         _print(results(), entries, dry_run, directory)
     stuck = [entry for entry in entries if entry.get("left")]
     if stuck:
-        raise RunFailedError(f"{len(stuck[0]['left'])} files of {stuck[0]['directory']} could not be removed.")
+        raise RunFailedError(
+            f"{counted(len(stuck[0]['left']), 'file')} of {stuck[0]['directory']} could not be removed."
+        )
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
@@ -40,7 +40,7 @@ from sonde.trends.sides import find_side
     metavar="NAME=COUNT",
     help="For the report: pieces of hardware of the file systems with NAME in their name, for rates by piece.",
 )
-@archive_option
+@kept_archive_option
 @json_option
 def command(
     before: str,

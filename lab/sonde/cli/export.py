@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option
+from sonde.cli.options import kept_archive_option
 from sonde.cli.selecting import chosen_runs, open_catalog, selection_options, steps
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
@@ -23,7 +23,7 @@ _TABLES = (".csv", ".json", ".parquet")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-a", "--all", "everything", is_flag=True, help="All runs of the archive.")
 @selection_options
-@archive_option
+@kept_archive_option
 def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selection, archive: Archive) -> int:
     """Write runs into FILE: those that are named, or those that the filters find, or what is both.
 

@@ -14,6 +14,7 @@ from sonde.conduct.run import Setup, conduct, failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers import make_launcher
 from sonde.model.errors import DONE, FAILED, UserError
+from sonde.model.units import counted
 from sonde.store.archive import PLAN, Archive
 from sonde.store.summary import Summary, read_summary
 from sonde.terminal.live import make_display
@@ -143,8 +144,8 @@ def _print(reference: Side, now: Side, judged: Sequence[Judged], failed: bool) -
 
 def _words(one: Judged) -> str:
     if one.bad:
-        return f"too slow, {one.low} of {len(one.measured)} runs"
-    return f"good; {one.low} of {len(one.measured)} runs low" if one.low else "good"
+        return f"too slow, {one.low} of {counted(len(one.measured), 'run')}"
+    return f"good; {one.low} of {counted(len(one.measured), 'run')} low" if one.low else "good"
 
 
 def _document(reference: Side, now: Side, judged: Sequence[Judged], failed: bool) -> dict[str, Any]:

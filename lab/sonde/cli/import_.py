@@ -17,6 +17,7 @@ from sonde.cli.options import archive_option, json_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import UserError
 from sonde.model.imported import ImportedRun
+from sonde.model.units import counted
 from sonde.sources.about import About
 from sonde.sources.columns import ColumnMap, read_map
 from sonde.sources.csv_rows import header_of, read_rows
@@ -198,7 +199,7 @@ def _tell(result: _Result, archive: Archive, dry_run: bool, as_json: bool) -> in
     else:
         verb = "would come into" if dry_run else "came into"
         known = f"; {result.known:,} were there already" if result.known else ""
-        results().print(f"{added:,} runs {verb} the archive {archive.root}{known}.", soft_wrap=True)
+        results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known}.", soft_wrap=True)
     if not added and not result.known:
         raise UserError("Nothing was imported.")
     return 0

@@ -25,6 +25,7 @@ from sonde.launch.started import started_by
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.model.lines import Line
 from sonde.model.plan import Plan
+from sonde.model.units import counted
 from sonde.store.archive import Archive, new_id
 from sonde.store.shards import REPORTS
 from sonde.terminal.live import Display, make_display
@@ -236,7 +237,9 @@ def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, qu
     if not quiet:
         if folders:
             where = f"kept as {order.group} in {archive.root}"
-            said.print(f"sonde: {len(folders)} runs {where}" + (f", report {page}" if page else ""), soft_wrap=True)
+            said.print(
+                f"sonde: {counted(len(folders), 'run')} {where}" + (f", report {page}" if page else ""), soft_wrap=True
+            )
         if outcome.left:
             said.print(f"sonde: left in {order.places.data}: {', '.join(outcome.left)}", soft_wrap=True)
     if outcome.exit_code != DONE:

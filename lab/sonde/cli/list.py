@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import open_catalog, selection_options, steps
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
@@ -38,7 +38,7 @@ _RATES = ("write_bytes_per_s", "write_ops_per_s", "write_cached", "read_bytes_pe
     help=f"Only the last N. Default: {_USUAL}, with --json all.",
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the calibrations of checks.")
-@archive_option
+@kept_archive_option
 @json_option
 def command(wanted: Selection, count: int | None, everything: bool, archive: Archive, as_json: bool) -> int:
     """List the runs that are kept, the oldest first.

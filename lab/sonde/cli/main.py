@@ -76,7 +76,7 @@ class Verbs(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(sonde.__version__, prog_name="sonde", message="%(prog)s %(version)s")
+@click.version_option(sonde.__version__, "-V", "--version", prog_name="sonde", message="%(prog)s %(version)s")
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """The group; alone it shows its help."""
@@ -97,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
     except click.ClickException as error:
         return _say(_usage(error), BAD_INPUT)
     except UserError as error:

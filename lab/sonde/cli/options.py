@@ -28,6 +28,23 @@ def archive_option(command: Command) -> Command:
     )(command)
 
 
+def kept_archive_option(command: Command) -> Command:
+    """The same for verbs that only look at what was kept: a folder that was named must be there."""
+    return click.option(
+        "--archive",
+        metavar="DIR",
+        callback=lambda ctx, parameter, value: _kept(value),
+        help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
+    )(command)
+
+
+def _kept(option: str | None) -> Archive:
+    archive = Archive.at(option)
+    if option and not archive.root.is_dir():
+        raise UserError(f"There is no archive {archive.root}; name the folder that holds the runs.")
+    return archive
+
+
 def json_option(command: Command) -> Command:
     """--json, handed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output.")(

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import open_catalog, selection_options
 from sonde.model.errors import UserError
+from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -29,7 +30,7 @@ _COMPLAINTS = 10
     help="Write the answer into a file that ends in .csv, .json or .parquet.",
 )
 @selection_options
-@archive_option
+@kept_archive_option
 @json_option
 def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archive, as_json: bool) -> int:
     """Ask the archive in SQL, as DuckDB understands it. Without SQL: which tables and columns there are.
@@ -69,7 +70,7 @@ def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archi
         console.print(f"sonde: … and {len(answer.complaints) - _COMPLAINTS:,} more files like that.", soft_wrap=True)
     if out is not None:
         write_table(answer.table, out)
-        console.print(f"{len(answer.rows):,} rows are in {out}.", soft_wrap=True)
+        console.print(f"{counted(len(answer.rows), 'row')} in {out}.", soft_wrap=True)
     elif as_json:
         print_json([dict(zip(answer.columns, map(_json_value, row), strict=True)) for row in answer.rows])
     else:
@@ -119,10 +120,9 @@ def _columns(database: Any) -> int:
     table = plain_table()
     for title in ("table", "column", "type"):
         table.add_column(title)
-    for part in ("runs", "phases"):
+    for part in database.TABLES:
         for name, kind in database.columns_of(part):
             table.add_row(part, name, kind)
-    for name in ("series", "tasks", "phases_full"):
-        table.add_row(name, "…", f"{name.removesuffix('_full')}.parquet of each run")
+    table.add_row("tasks", "…", "and per-task totals, as the phases of a run have them")
     results().print(table)
     return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.present import write
 from sonde.store.archive import REPORT, Archive
 from sonde.store.shards import REPORTS
@@ -19,7 +19,7 @@ from sonde.terminal.screen import print_json, results
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write.")
 @click.option("--title", help="Title of the page.")
-@archive_option
+@kept_archive_option
 @json_option
 def command(runs: tuple[str, ...], output: Path | None, title: str | None, archive: Archive, as_json: bool) -> int:
     """Write RUNS as one HTML file that needs no network: to read, to print, to send.

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from sonde.cli.options import archive_option
+from sonde.cli.options import kept_archive_option
 from sonde.cli.selecting import chosen_runs, selection_options, steps
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
@@ -20,13 +20,15 @@ _NAMED = 10
 @click.command("rm")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @selection_options
+@click.option("--group", "groups", is_flag=True, help="A name may mean all runs of a group: a check, a grid, a survey.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@archive_option
-def command(runs: tuple[str, ...], wanted: Selection, yes: bool, dry_run: bool, archive: Archive) -> int:
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be removed.")
+@kept_archive_option
+def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, dry_run: bool, archive: Archive) -> int:
     """Remove runs from the archive: those that are named, or those that the filters find, or what is both.
 
     A run that is removed is gone: its record, its tables and its report. Removing asks first; in a script say --yes.
+    "last" and other names of a group mean all its runs; they are removed with --group only.
 
     \b
     Examples:
@@ -35,6 +37,12 @@ def command(runs: tuple[str, ...], wanted: Selection, yes: bool, dry_run: bool, 
       sonde rm --plan test --yes
     """
     archive.recover()
+    for name in () if groups else runs:
+        members = archive.find(name, calibrations=True)
+        if len(members) > 1:
+            raise UserError(
+                f'"{name}" means the {len(members):,} runs of a group; say --group to remove them all, or name one run.'
+            )
     folders = chosen_runs(archive, runs, wanted, "remove")
     inside = [folder for folder in folders if archive.root.resolve() in folder.resolve().parents]
     if len(inside) < len(folders):
@@ -51,7 +59,9 @@ def command(runs: tuple[str, ...], wanted: Selection, yes: bool, dry_run: bool, 
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"Removing {what} cannot be undone; say --yes to do it without being asked.")
-        click.confirm(f"Remove {what} for good?", abort=True, err=True)
+        if not click.confirm(f"Remove {what} for good?", err=True):
+            results().print("Nothing was removed.")
+            return 0
     with steps("removing") as step:
         for done, folder in enumerate(folders):
             archive.remove(folder)

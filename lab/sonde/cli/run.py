@@ -37,7 +37,7 @@ from sonde.terminal.screen import messages, print_json, results
 @mpi_module_option
 @archive_option
 @report_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: errors only.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
 @json_option
 def command(
     plan: str,
@@ -91,7 +91,9 @@ def _show(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None
         document: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
         document |= {"folder": str(result.folder), "report": str(page) if page else None}
         print_json(document)
-    elif not quiet:
+    elif quiet:
+        results().print(result.folder.name, soft_wrap=True)
+    else:
         console = results()
         console.print()
         print_run(console, result.folder, result.record)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
 from sonde.model.trace import is_trace, read_trace
@@ -25,7 +25,7 @@ from sonde.terminal.trace_tables import print_trace, trace_document
 
 @click.command("show")
 @click.argument("run", default="last")
-@archive_option
+@kept_archive_option
 @json_option
 def command(run: str, archive: Archive, as_json: bool) -> int:
     """Show the phases of RUN: rates, latencies, CPU, and what to think of them.

@@ -7,8 +7,9 @@ from collections import Counter
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import chosen_runs, is_open, open_catalog, selection_options, steps
+from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.tags import change_tags, check_tag, read_tags
@@ -20,7 +21,7 @@ from sonde.terminal.screen import plain_table, print_json, results
 @click.option("--add", "added", metavar="TAG", multiple=True, help="Give this tag to the runs.")
 @click.option("--remove", "removed", metavar="TAG", multiple=True, help="Take this tag from the runs.")
 @selection_options
-@archive_option
+@kept_archive_option
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -47,6 +48,8 @@ def command(
     if not runs and is_open(wanted) and not added and not removed:
         return _counts(archive, as_json)
     folders = chosen_runs(archive, runs, wanted, "tag")
+    if not folders:
+        raise UserError("No run matches; no tag was changed.")
     tagged: dict[str, list[str]] = {}
     with steps("tagging") as step:
         for done, folder in enumerate(folders):
@@ -60,8 +63,6 @@ def command(
     else:
         for name, tags in tagged.items():
             results().print(f"{name}  {' '.join(tags) or '-'}", soft_wrap=True)
-        if not tagged:
-            results().print("No run matches.", soft_wrap=True)
     return 0
 
 

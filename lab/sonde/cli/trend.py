@@ -10,9 +10,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import selection_options, steps
 from sonde.model.errors import ENVIRONMENT, FAILED, UserError
+from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -58,7 +59,7 @@ _NAMED = 6
     help="Exit code 1 when a series became slower within its last ten runs, 3 when no series is long enough to tell.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
-@archive_option
+@kept_archive_option
 @json_option
 def command(
     wanted: Selection,
@@ -120,7 +121,7 @@ def _print(found: Survey, measure: str) -> None:
     console.print(verdict(found), style="bold red" if any(one.slower for one in found.standings) else "bold")
     if not found.standings:
         return
-    console.print(f"{len(found.standings)} series, {runs:,} probes ({measure}). {promise(found)}", style="dim")
+    console.print(f"{len(found.standings)} series, {counted(runs, 'probe')} ({measure}). {promise(found)}", style="dim")
     console.print()
     for joint in found.joint:
         _print_joint(console, found, joint)

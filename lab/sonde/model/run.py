@@ -95,6 +95,11 @@ def read_run(folder: Path) -> Run:
     try:
         record = read_record(path)
     except FileNotFoundError:
+        if (folder / "run.json").is_file():
+            raise ReportError(
+                f"{folder.name} holds numbers of another tool and no record, so there is no report of it;"
+                " `sonde show` prints its numbers, `sonde trend -o FILE` and `sonde compare -o FILE` draw them."
+            ) from None
         raise ReportError(f"{folder} holds no record.ndjson: name the folder of a run.") from None
     except OSError as problem:
         raise ReportError(f"{path} cannot be read: {problem.strerror}.") from None

@@ -255,3 +255,8 @@ def format_wait(seconds: float) -> str:
     if 570 <= seconds < 3570:
         return f"{seconds / 60:.0f} min"
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 run, 2 runs, 1,024 files; "series" stays as it is."""
+    return f"{number:,} {noun}{'' if number == 1 or noun.endswith('series') else 's'}"

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from sonde.model.errors import UserError
-from sonde.store import index
+from sonde.model.units import counted
+from sonde.store import index, tables
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 
@@ -30,6 +31,8 @@ _FILES = {"series": "series.parquet", "tasks": "tasks.parquet", "phases_full": "
 TABLES = ("runs", "phases", *_FILES)
 
 
+# Words of DuckDB after which a table is named.
+_BEFORE_A_TABLE = "from|join|describe|desc|summarize|table|show"
 # A query may take this part of the memory of the machine: others work there too.
 _MEMORY_SHARE = 4
 # What no second try can change.
@@ -105,7 +108,7 @@ def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
 
 def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> None:
     """Makes the tables that the statement names; the others cost nothing."""
-    named = {name for name in TABLES if re.search(rf'(\bfrom|\bjoin|,)\s*"?{name}\b', sql, re.IGNORECASE)}
+    named = {name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql, re.IGNORECASE)}
     everything = wanted == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
     needed = bool(named & set(_FILES)) or not everything
@@ -118,7 +121,7 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, comp
         files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
         present = [str(file) for file in files if _is_table(file, complaints)]
         if not present:
-            raise UserError(f"None of the {len(files):,} runs that are meant has a table {name}.")
+            raise UserError(f"None of the {counted(len(files), 'run')} that are meant has a table {name}.")
         source = f"read_parquet([{', '.join(map(_quoted, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")
 
@@ -154,7 +157,9 @@ def _define_part(connection: Any, catalog: Catalog, part: str, schema: Any, ever
 
 
 def columns_of(part: str) -> list[tuple[str, str]]:
-    """Names and types of the columns of ``runs`` or ``phases``, for people."""
+    """Names and types of the columns of a table, for people."""
+    if part in _FILES:
+        return list(tables.columns_of(_FILES[part]).items())
     schema = {"runs": index.RUNS, "phases": index.PHASES}[part]
     return [(one.name, str(one.type)) for one in schema if one.name not in ("changed_ns", "problem", "key")]
 

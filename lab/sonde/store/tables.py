@@ -37,6 +37,12 @@ def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
     _write(folder / TASKS, types, (_task_rows(run_id, table, types) for table in tables))
 
 
+def columns_of(file: str) -> dict[str, str]:
+    """Names and kinds (text, int, float, bool) of the columns of one of the three files; those of the tasks file are
+    the ones that every run has, the rest depends on what its phases count."""
+    return {PHASES: _phase_types(), SERIES: _series_types(), TASKS: _task_types([])}[file]
+
+
 def _write(path: Path, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]) -> None:
     """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
     # pyarrow takes longer to import than most commands take to run

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sonde.model.lines import PhaseEnd
-from sonde.model.units import format_bytes, format_ops, format_rate, format_seconds
+from sonde.model.units import counted, format_bytes, format_ops, format_rate, format_seconds
 
 # Below this transfer size people think in operations, not in bytes.
 _SMALL_TRANSFER = 64 << 10
@@ -50,7 +50,9 @@ def rate_text(bytes_per_s: float, ops_per_s: float) -> str:
 def phase_words(end: PhaseEnd) -> str:
     """What was moved, in which time, and what of it deserves a word."""
     elapsed = end.seconds.elapsed
-    moved = f"{end.ops.done:,} operations" if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
+    moved = (
+        counted(end.ops.done, "operation") if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
+    )
     words = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
     if end.walk is not None and end.walk.matched is not None:
         words.append(f"{end.walk.matched:,} found")
@@ -63,7 +65,7 @@ def phase_words(end: PhaseEnd) -> str:
         words.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
     words += [f"{lane['id']} {format_rate(lane['bytes_per_s'])}" for lane in _lanes(end)]
     if end.ops.failed:
-        words.append(f"{end.ops.failed} operations failed")
+        words.append(f"{counted(end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(end.stopped_by):
         words.append(_ENDINGS[end.stopped_by])
     return ", ".join(words)

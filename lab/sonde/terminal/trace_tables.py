@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.model.trace import Moves, Trace, TracedFile
-from sonde.model.units import format_bytes, format_seconds
+from sonde.model.units import counted, format_bytes, format_seconds
 from sonde.terminal.screen import plain_table
 
 _MOST_FILES = 20
@@ -23,7 +23,7 @@ def print_trace(console: Console, trace: Trace) -> None:
     inside = sum(one.seconds for one in trace.files.values())
     console.print(
         f"Processes  {len(trace.processes)}, {format_seconds(trace.seconds)};"
-        f" {format_seconds(inside)} in calls on {len(trace.files)} files"
+        f" {format_seconds(inside)} in calls on {counted(len(trace.files), 'file')}"
     )
     if trace.unseen:
         console.print(

@@ -16,6 +16,7 @@ from sonde.charts.plot import table
 from sonde.charts.profile_chart import Overlay, profile_chart
 from sonde.charts.study import Section, Study
 from sonde.findings.nodes import node_rates, slow_words
+from sonde.model.units import counted
 from sonde.stats.imbalance import blame_words
 from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median
@@ -57,7 +58,7 @@ def comparison_study(found: Comparison, around: Sequence[Difference], units: Map
 
 def _side(side: Side) -> str:
     dates = f"{side.runs[0].started[:10]} to {side.runs[-1].started[:10]}"
-    return f"{side.name}: {len(side.runs)} runs, {dates}"
+    return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}"
 
 
 def _names(cells: Sequence[Compared]) -> str:

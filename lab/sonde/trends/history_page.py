@@ -10,6 +10,7 @@ from sonde.charts.history_chart import History, Mark, Stretch, history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import strip_chart
 from sonde.charts.study import Section, Study
+from sonde.model.units import counted
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_words import percent
 from sonde.trends.series import moment
@@ -31,7 +32,10 @@ def history_study(found: Survey, measure: str) -> Study:
     begin = min((float(one.series.times[0]) for one in found.standings), default=0.0)
     end = max((float(one.series.times[-1]) for one in found.standings), default=1.0)
     facts = [
-        ("Series", f"{len(found.standings)}, {sum(len(one.series) for one in found.standings):,} probes ({measure})"),
+        (
+            "Series",
+            f"{len(found.standings)}, {counted(sum(len(one.series) for one in found.standings), 'probe')} ({measure})",
+        ),
         ("Time", f"{moment(begin):%Y-%m-%d} to {moment(end):%Y-%m-%d}"),
         ("False alarms", promise(found).removeprefix("False alarms: ")),
     ]

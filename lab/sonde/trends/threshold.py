@@ -11,6 +11,7 @@ import numpy as np
 
 from sonde.model.errors import UserError
 from sonde.model.series import SeriesKey
+from sonde.model.units import counted
 from sonde.stats.spread import robust_sd
 from sonde.trends.lanes import Settings
 from sonde.trends.sides import Cell, Side, cells, differences_of_key, pairs
@@ -70,8 +71,8 @@ def judge(baseline: Side, now: Side, settings: Settings | None = None) -> list[J
     few = [old for old, _ in both if len(old.values) < LEAST]
     if few:
         raise UserError(
-            f"{baseline.name} holds {len(few[0].values)} runs of {few[0].key.phase}; a limit needs {LEAST} at least,"
-            " and ten are better: add runs with `sonde baseline set`."
+            f"{baseline.name} holds {counted(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
+            " at least, and ten are better: add runs with `sonde baseline set`."
         )
     return sorted((_judged(old, new, settings) for old, new in both), key=lambda one: one.key)
 

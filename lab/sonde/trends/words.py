@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sonde.model.units import counted
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import percent, value_text
 from sonde.trends.scope import Explanation, Scope
@@ -34,9 +35,9 @@ _WHERE_TO_LOOK = {
 
 def verdict(found: Survey) -> str:
     """The first sentence: whether anything is slower now, and what could not be judged."""
-    short = f" {_count(found.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged." * (
-        found.short > 0
-    )
+    short = ""
+    if found.short:
+        short = f" {counted(found.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
     if not found.standings:
         return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
     slower = [one for one in found.standings if one.slower]
@@ -44,14 +45,14 @@ def verdict(found: Survey) -> str:
     if not slower:
         blind = sum(one.visible is None for one in found.standings)
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
-        return f"None of {_count(rest, 'series')} became slower within its last ten runs.{unseen}{short}"
+        return f"None of {counted(rest, 'series')} became slower within its last ten runs.{unseen}{short}"
     names = [
         f"{name_of(one.series, found.series)} {change_size(one.changes[-1])}"
         f" since {moment(one.changes[-1].first_after):%Y-%m-%d}"
         for one in slower[:6]
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
-    return f"Slower now: {'; '.join(names)}{more}. {_count(rest, 'other series')} did not become slower.{short}"
+    return f"Slower now: {'; '.join(names)}{more}. {counted(rest, 'other series')} did not become slower.{short}"
 
 
 def joint_sentences(found: Survey, joint: JointChange) -> list[str]:
@@ -66,11 +67,11 @@ def _part_sentence(found: Survey, part: Part) -> str:
     why = part.explanation
     what = " and ".join(_scope_words(scope) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
-    exact = f" {_count(spared, 'other series')} with the same labels stood." if spared else ""
-    loose = f" {_count(why.uncovered, 'series')} of these changes fit no short description." if why.uncovered else ""
+    exact = f" {counted(spared, 'other series')} with the same labels stood." if spared else ""
+    loose = f" {counted(why.uncovered, 'series')} of these changes fit no short description." if why.uncovered else ""
     stood = f"{why.stood} stood or moved otherwise" + f", {why.untold} cannot be judged" * (why.untold > 0)
     return (
-        f"{what[:1].upper()}{what[1:]} {size} ({_count(len(part.changes), 'series')}; {stood}).{exact}{loose}"
+        f"{what[:1].upper()}{what[1:]} {size} ({counted(len(part.changes), 'series')}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
     )
 
@@ -102,10 +103,6 @@ def _scope_words(scope: Scope) -> str:
     return " ".join([words, *spans])
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}"
-
-
 def promise(found: Survey) -> str:
     """What is promised about false alarms, and on what ground."""
     known = found.calibration
@@ -113,7 +110,8 @@ def promise(found: Survey) -> str:
     if not known.own:
         return f"False alarms: settings for independent runs, until a series has 60 runs; the budget is {rate}."
     expected = (known.per_100_runs or 0.0) * found.budget.runs_per_year / 100
-    words = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), learned from {known.runs:,} runs"
+    learned = f"learned from {counted(known.runs, 'run')}"
+    words = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), {learned}"
     return f"{words}." if known.kept else f"{words}: the noise of this site breaks the budget; repeat each probe."
 
 

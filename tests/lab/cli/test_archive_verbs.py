@@ -56,6 +56,9 @@ def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
         (("tag", A, "--add", "two words"), "cannot be a tag"),
         (("tag", A, "--add", "-x"), "cannot be a tag"),
         (("tag", "nothing", "--add", "x"), 'There is no run "nothing"'),
+        (("tag", "--plan", "nothing", "--add", "x"), "No run matches"),
+        (("list", "--archive", "nowhere"), "There is no archive nowhere"),
+        (("report", A), "there is no report of it"),
         (("rm",), "Which runs to remove?"),
         (("rm", A), "say --yes"),
         (("rm", "2026"), "could mean 3 runs"),
@@ -98,8 +101,40 @@ def test_removing(sonde: Any, root: Path) -> None:
 def test_a_group_goes_with_its_calibrations(sonde: Any, root: Path) -> None:
     for number, role in enumerate(("run", "run", "calibration")):
         made.put(root, f"20260505T00000{number}Z-part-000{number}", role=role, group="20260505T000000Z-check-abcd")
-    assert sonde("rm", "20260505T000000Z-check", "--yes").out.strip() == "Removed 3 runs."
+    refused = sonde("rm", "20260505T000000Z-check", "--yes")
+    assert refused.code == 2
+    assert "means the 3 runs of a group" in refused.err
+    assert "means the 3 runs of a group" in sonde("rm", "last", "--yes").err, "of all names the most harmless"
+    assert len(there(root)) == 6
+    assert sonde("rm", "20260505T000000Z-check", "--group", "--yes").out.strip() == "Removed 3 runs."
     assert there(root) == [A, B, C]
+
+
+def test_every_table_that_is_listed_can_be_described(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+    fake("good")
+    sonde("run", "quick", "--on", target, "--no-report")
+    listed = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
+    assert listed == {"runs", "phases", "series", "tasks", "phases_full"}
+    for table in listed:
+        described = sonde("query", f"DESCRIBE {table}", "--json")
+        assert described.code == 0, described.err
+        assert "run" in {row["column_name"] for row in described.json}
+
+
+def test_a_baseline_without_numbers_is_refused(sonde: Any, root: Path) -> None:
+    lost = "20260301T000000Z-lost-0004"
+    made.put(root, lost, [made.phase(done=False)], status="lost")
+    answer = sonde("baseline", "set", "empty", lost, "--add")
+    assert answer.code == 2
+    assert len(answer.sentences) == 1
+    assert sonde("baseline", "show", "--json").json == []
+
+
+def test_verbs_of_a_group_are_shown_as_they_are(sonde: Any) -> None:
+    answer = sonde("baseline")
+    assert answer.code == 2
+    assert "Forget the baseline NAME." in answer.err
+    assert not answer.sentences
 
 
 def test_only_runs_of_the_archive_are_removed(sonde: Any, root: Path, tmp_path: Path) -> None:

@@ -101,9 +101,10 @@ def test_json_of_a_run_that_fails_is_json_too(sonde: Any, fake: Fake, target: Pa
     assert said.sentences == ["sonde: read: no space left on device."] or "no space left" in said.sentences[0]
 
 
-def test_quiet_says_nothing(sonde: Any, fake: Fake, target: Path) -> None:
+def test_quiet_says_the_name_of_the_run_only(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("run", "quick", "--on", target, "--quiet")
-    assert (said.code, said.out, said.err) == (0, "", "")
+    assert (said.code, said.err) == (0, "")
+    assert [run["id"] for run in sonde("list", "--json").json] == [said.out.strip()]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,7 @@ def test_clean_says_what_was_removed(sonde: Any, target: Path, tmp_path: Path, m
             assert "would remove 3 files" in sonde("clean", target, "--dry-run").out
         elif found:
             assert "mine.txt" in said.out
-            assert "1 files" in said.sentences[0]
+            assert "1 file of" in said.sentences[0]
         else:
             assert "Nothing to remove" in said.out
 

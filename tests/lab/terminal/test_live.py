@@ -211,5 +211,6 @@ def test_words_of_a_phase() -> None:
     named = PhaseEnd(ops=Operations(done=4000), seconds=Intervals(elapsed=2.0))
     assert phase_words(named) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in phase_words(PhaseEnd(ops=Operations(failed=3)))
+    assert "1 operation failed" in phase_words(PhaseEnd(ops=Operations(failed=1)))
     assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
     assert preparation({"before": [{"kind": "something new"}]}) == "something new"

@@ -12,7 +12,7 @@ from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
 from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import Latency, PhaseEnd, Rate, SeriesLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.units import format_ops, format_rate, format_seconds
+from sonde.model.units import counted, format_ops, format_rate, format_seconds
 from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import Level, levels
 
@@ -163,7 +163,7 @@ def judge(row: Row, phase: PhaseRecord, end: PhaseEnd, seconds: float, machine: 
     if row.cached:
         return CACHE, f"{'into' if writes else 'from'} page cache: not a storage number"
     if end.ops.failed:
-        return FAILED, f"{end.ops.failed} operations failed"
+        return FAILED, f"{counted(end.ops.failed, 'operation')} failed"
     if not phase.begin.direct and not row.names:
         said = _through_cache(row, phase, end, writes)
         if said:

@@ -3,13 +3,15 @@
 
 A page asks by a line of its own. ``<!-- members of PATH -->``, where PATH names a schema below the root of the
 repository, becomes one section for each object in the schema, with a table of its members. ``<!-- experiments -->``
-becomes a section for each ready-made experiment: its title, the words at its head, its text.
+becomes a section for each ready-made experiment: its title, the words at its head, its text. ``<!-- claims -->``
+becomes two tables: the metrics and the functions that a claim of an experiment may name.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"^<!-- members of (\S+) -->$", re.MULTILINE)
+CLAIMS = re.compile(r"^<!-- claims -->$", re.MULTILINE)
 EXPERIMENTS = re.compile(r"^<!-- experiments -->$", re.MULTILINE)
 SIZES = {
     "bytes": "size",
@@ -134,7 +137,31 @@ def expand(app: Sphinx, _name: str, source: list[str]) -> None:
             app.env.note_dependency(str(path))
         return "\n".join(experiment(path) for path in files)
 
+    source[0] = CLAIMS.sub(lambda _: claims(), source[0])
     source[0] = EXPERIMENTS.sub(experiments, PLACE.sub(tables, source[0]))
+
+
+def claims() -> str:
+    """Markdown of the metrics and functions of claims."""
+    sys.path.insert(0, str(ROOT / "lab"))
+    from sonde.model.experiment.claims import FUNCTIONS, METRICS
+
+    metrics = [f"| `{name}` | {unit} | {plain(meaning)} |" for name, (unit, meaning) in METRICS.items()]
+    functions = [
+        f"| `{name}(metric{''.join(f', {one}=…' for one in needed)})` | {plain(meaning)} |"
+        for name, (needed, _, meaning) in FUNCTIONS.items()
+    ]
+    return "\n".join(
+        [
+            "| metric | unit | meaning |",
+            "|---|---|---|",
+            *metrics,
+            "",
+            "| function | meaning |",
+            "|---|---|",
+            *functions,
+        ]
+    )
 
 
 def experiment(path: Path) -> str:

@@ -38,6 +38,7 @@ class Network(Part):
     rate: Rates | None = rates("of one link")
     latency: Quantity | None = quantity("duration", "one way, of a small message")
     mtu: Quantity | None = quantity("size", "largest packet")
+    duplex: str = choice("full: each direction has the rate of its own; half: they share it", ("full", "half"))
     topology: str = text("shape in words: dragonfly, fat tree")
     bisection: Quantity | None = quantity("rate", "rate between two halves")
     settings: Mapping[str, str | int | float | bool] | None = settings("tuning: connected mode, adaptive routing")

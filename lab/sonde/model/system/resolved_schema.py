@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of a system file and that of its resolved form, both from the declarations of the parts."""
+"""The JSON Schema of the resolved form of a system, from the declarations of its parts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 from sonde.model.system.description import KINDS, RESOLVED_SCHEMA, SystemFile
 from sonde.model.system.network import Host
 from sonde.model.system.resolving import LEFT_OUT, WHOLE
-from sonde.model.tables.as_schema import definitions, table_schema
+from sonde.model.tables.as_schema import DRAFT
 from sonde.model.tables.members import NUMBERS, Member, members
 from sonde.model.tables.quantity import UNIT_OF
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ID = {"type": "string", "minLength": 1}
 # What the file leaves to arithmetic, by kind of part.
 _BYTES = {"type": "integer", "description": "bytes that it offers", "minimum": 0}
@@ -32,15 +31,10 @@ _DERIVED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def file_schema() -> dict[str, Any]:
-    """schema/system/system.schema.json."""
-    head = {"$schema": DRAFT, "title": "Sonde system, version 1"}
-    return head | table_schema(SystemFile) | {"$defs": definitions()}
-
-
 def resolved_schema() -> dict[str, Any]:
     """schema/system/resolved.schema.json."""
-    lists = {kind: {"type": "array", "items": _part(kind)} for kind in KINDS}
+    meanings = {name: member.meaning for name, member in members(SystemFile).items()}
+    lists = {kind: {"type": "array", "description": meanings[kind], "items": _part(kind)} for kind in KINDS}
     head = {"schema": {"const": RESOLVED_SCHEMA}, "id": _ID, "title": {"type": "string"}}
     return {
         "$schema": DRAFT,
@@ -65,7 +59,7 @@ def _part(kind: str) -> dict[str, Any]:
         properties["failover"] = _ID | {"description": "who serves it when its server fails"}
     required = ["id"]
     if issubclass(cls, Host):
-        properties["interfaces"] = {"type": "array", "items": _interface()}
+        properties["interfaces"] = {"type": "array", "description": "where it joins networks", "items": _interface()}
         required.append("interfaces")
     return {
         "type": "object",

@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from typing import Any
 
-from sonde.model.tables.members import NUMBERS, Member, members
+from sonde.model.tables.members import NUMBERS, Member, absent, members
 from sonde.model.tables.quantity import STATUSES
 
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _AMOUNT = r"[0-9]+(\.[0-9]+)? *"
 _BYTES = r"([kMGTP]B|[KMGTP]iB|B)"
 # How each kind of number is written; the meaning of a pattern is the same in ECMA 262 and in Python.
@@ -67,6 +70,19 @@ def _with_source(kind: str) -> dict[str, Any]:
     }
 
 
+def whole_schema(cls: type[Any], title: str) -> dict[str, Any]:
+    """The schema of a file whose top is `cls`, with the definitions that it uses."""
+    schema = {"$schema": DRAFT, "title": title} | table_schema(cls)
+    every, used = definitions(), set[str]()
+    left = [json.dumps(schema)]
+    while left:
+        for name in re.findall(r'"#/\$defs/([a-z_]+)"', left.pop()):
+            if name not in used:
+                used.add(name)
+                left.append(json.dumps(every[name]))
+    return schema | ({"$defs": {name: one for name, one in every.items() if name in used}} if used else {})
+
+
 def definitions() -> dict[str, Any]:
     """What ``$defs`` holds: each kind of number, rates, names of parts, settings."""
     rate = {"$ref": "#/$defs/rate"}
@@ -90,11 +106,18 @@ def table_schema(cls: type[Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "object",
         "description": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-        "properties": {name: {**_kind(member), "description": _meaning(member)} for name, member in known.items()},
+        "properties": {name: _property(cls, name, member) for name, member in known.items()},
         "additionalProperties": False,
     }
     required = [name for name, member in known.items() if member.required]
     return schema | ({"required": required} if required else {})
+
+
+def _property(cls: type[Any], name: str, member: Member) -> dict[str, Any]:
+    found = {**_kind(member), "description": _meaning(member)}
+    default = absent(cls, name)
+    told = default not in (None, "", ()) and member.kind in ("choice", "flag", "count", "share", "number")
+    return found | ({"default": default} if told else {})
 
 
 def _meaning(member: Member) -> str:
@@ -104,10 +127,17 @@ def _meaning(member: Member) -> str:
 
 
 def _kind(member: Member) -> dict[str, Any]:
+    if member.kind == "raw":
+        return dict(member.form or {})
+    if member.kind in NUMBERS and member.bare:
+        written = {key: value for key, value in _WRITTEN[member.kind].items() if key != "description"}
+        return written | ({"minimum": member.least} if member.least is not None else {})
     if member.kind in NUMBERS:
         if member.least:
             number = _with_source(member.kind)
-            number["anyOf"][0]["minimum"] = member.least
+            least = number["anyOf"][0] | {"minimum": member.least}
+            number["anyOf"] = [least, number["anyOf"][1]]
+            number["anyOf"][1]["properties"]["value"] = least
             return number
         return {"$ref": f"#/$defs/{member.kind}"}
     if member.kind in ("rates", "ids", "settings"):

@@ -7,7 +7,7 @@ member that another does not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any
@@ -21,9 +21,8 @@ NUMBERS = frozenset(UNIT_OF)
 class Member:
     """One member of a table."""
 
-    kind: (
-        str  # a kind of number, or text, flag, choice, choices, texts, ids, rates, table, tables, settings, parameters
-    )
+    # A kind of number, or text, texts, flag, choice, choices, ids, rates, table, tables, settings, parameters or raw.
+    kind: str
     meaning: str
     required: bool = False
     choices: tuple[str, ...] = ()
@@ -34,6 +33,9 @@ class Member:
     least: int | None = None
     parameters: Mapping[str, tuple[str, str]] | None = None  # name -> (kind of number, meaning)
     pattern: str = ""
+    bare: bool = False  # a number that is kept as a plain float or int: no source, no Quantity
+    form: Mapping[str, Any] | None = None  # raw: the JSON Schema of the value
+    complaint: Callable[[Any], str | None] | None = None  # raw: what is wrong with a value, or None
 
 
 def _member(kind: str, meaning: str, *, required: bool = False, default: Any = None, **more: Any) -> Any:
@@ -69,6 +71,18 @@ def choices(meaning: str, allowed: tuple[str, ...]) -> Any:
 def quantity(kind: str, meaning: str, *, required: bool = False, least: int | None = None) -> Any:
     """A Quantity of one of the kinds of number."""
     return _member(kind, meaning, required=required, least=least)
+
+
+def bare(kind: str, meaning: str, *, default: float | None = None, least: int | None = None) -> Any:
+    """A number that needs no source: float, or int for counts and sizes; `default` is in base units."""
+    return _member(kind, meaning, default=default, least=least, bare=True)
+
+
+def raw(
+    meaning: str, form: Mapping[str, Any], complaint: Callable[[Any], str | None], *, required: bool = False
+) -> Any:
+    """A value that is kept as it stands; `form` is its JSON Schema, `complaint` says what is wrong with it."""
+    return _member("raw", meaning, required=required, form=form, complaint=complaint)
 
 
 def rates(meaning: str) -> Any:

@@ -66,6 +66,8 @@ def _word(found: Mapping[str, Any], name: str, otherwise: str, known: Mapping[st
 
 
 def _value(member: Member, value: Any, at: Reading) -> Any:
+    if member.kind in NUMBERS and member.bare:
+        return _bare(member, value, at)
     if member.kind in NUMBERS:
         return quantity(member.kind, value, at, member.least)
     return _OTHER[member.kind](member, value, at)
@@ -100,6 +102,19 @@ def quantity(kind: str, value: Any, at: Reading, least: int | None = None) -> Qu
     if least is not None and parsed < least:
         raise at.wrong(f"is {shown(written)}; it must be at least {least}.")
     return Quantity(parsed, str(written), source, status, note)
+
+
+def _bare(member: Member, value: Any, at: Reading) -> float:
+    if isinstance(value, Mapping):
+        raise at.wrong(f"is {shown(value)}; it must be one number: {member.meaning}.")
+    return quantity(member.kind, value, at, member.least).value
+
+
+def _raw(member: Member, value: Any, at: Reading) -> Any:
+    told = member.complaint(value) if member.complaint is not None else None
+    if told:
+        raise at.wrong(told)
+    return value
 
 
 def _text(member: Member, value: Any, at: Reading) -> str:
@@ -204,4 +219,5 @@ _OTHER: Mapping[str, Callable[[Member, Any, Reading], Any]] = {
     "tables": _tables,
     "settings": _settings,
     "parameters": _parameters,
+    "raw": _raw,
 }

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment file may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.model.experiment import values
+from sonde.model.tables.members import bare, choice, choices, flag, raw, table, tables, text, texts
+
+SCHEMA = "sonde-experiment/1"
+STATUSES = ("published", "inferred", "proposed")
+LEVELS = ("math", "simulated", "measured")
+TREATMENTS = (
+    "sync", "drop_page_cache", "cancel_client_locks", "remount", "sleep", "command", "server_command",
+)  # fmt: skip
+_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_AXIS = r"[a-z][a-z0-9_]*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedPlan:
+    """One of several plans of an experiment."""
+
+    id: str = text("name of the plan here", required=True, pattern=_ID)
+    title: str = text("words for people")
+    plan: Any = raw(
+        "a plan, or the file or ready-made name of one", values.PLAN_FORM, values.plan_complaint, required=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """Who does the I/O. If nothing is said, the plan's own `tasks` say it."""
+
+    nodes: int | None = bare("count", "client nodes", least=1)
+    per_target: int | None = bare("count", "client nodes for each target of the pool, instead of nodes", least=1)
+    tasks_per_node: int | None = bare("count", "processes on each node", least=1)
+    threads: int | None = bare("count", "threads of each process", least=1)
+    mapping: str = choice("how processes are numbered over nodes", ("block", "cyclic"))
+    group: str = text("nodes of the system file to use: the name of a group, or a range")
+    origin: str = choice(
+        "where the calls come from; forwarded: a node whose calls another one executes",
+        ("compute", "service", "server", "forwarded"),
+    )
+    launcher: str = text("how processes are started, as --launch takes it")
+    pin: str = choice("what a process is bound to", ("none", "core", "numa"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """What is measured, where that is more than the directory of a plan's target."""
+
+    system: str = text("system file, or the name of a described one in systems/")
+    file_systems: tuple[str, ...] = texts(
+        "file systems of the system file, or names that --on NAME=DIR gives; one cell each"
+    )
+    mounts: tuple[str, ...] = texts("mounts of the system file, or names that --on NAME=DIR gives; one cell each")
+    pool: str = text("pool of the system file, or a name that --pool NAME=DIR gives")
+    units: int | None = bare("count", "building blocks (SSUs, LUNs) of the pool, for rates per unit", least=1)
+    targets: int | None = bare("count", "targets (OSTs) of the pool", least=1)
+    kind: str = choice("kind of file system that it needs", ("any", "local", "lustre", "gpfs", "nfs"), default="any")
+    purpose: str = choice("kind of LUN that it needs", ("transaction", "bandwidth", "capacity"))
+    stripe_count: Any = raw(
+        "targets of a file: a number, or all",
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "all"}]},
+        lambda value: (
+            None
+            if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+            else f'is {value!r}; write a whole number from 1, or "all".'
+        ),
+    )
+    stripe_size: int | None = bare("size", "on one target before the next")
+    data_width: int | None = bare("count", "data drives of a RAID stripe", least=1)
+    segment: int | None = bare("size", "on one drive before the next")
+    peak: float | None = bare("rate", "stated peak of all of it, where no system file says it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Treatment:
+    """Something done to the machine around runs, never timed. Those between phases of one run are in the plan."""
+
+    kind: str = choice("what is done", TREATMENTS, required=True)
+    when: str = choice("before every run, every cell, or once", ("run", "cell", "experiment"), default="run")
+    on: str = choice("where", ("clients", "servers", "both"), default="clients")
+    need: str = choice("what happens when it cannot be done", ("required", "best_effort"), default="best_effort")
+    time: float | None = bare("duration", "how long to sleep")
+    command: str = text("what to execute")
+    undo: str = text("what to execute afterwards")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One side of a comparison (A/B): runs of all variants are interleaved."""
+
+    id: str = text("name of the variant", required=True, pattern=_ID)
+    title: str = text("words for people")
+    set: Mapping[str, Any] | None = raw("members that differ, by path", values.SETTINGS_FORM, values.settings_complaint)
+    environment: Mapping[str, Any] | None = raw("environment variables", values.TEXTS_FORM, values.texts_complaint)
+    iobuf: str = text("IOBUF_PARAMS of the buffering layer; the run is started under it")
+    engine: str = text("another sonde-engine, to compare binaries")
+    mount: str = text("mount of the system file, or a name that --on NAME=DIR gives")
+    before: str = text("command that sets it up")
+    after: str = text("command that takes it back")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Members that take several values: one axis of the cells."""
+
+    name: str = text(
+        "name of the axis in expectations, figures and tables; if absent, the end of its first path", pattern=_AXIS
+    )
+    paths: tuple[str, ...] = texts("members that change together, by path: of the plan, or clients.…, storage.…")
+    values: Any = raw(
+        "a list; of several paths, a list of lists; or {from, to, factor | step}",
+        values.VALUES_FORM, values.values_complaint, required=True,
+    )  # fmt: skip
+    kind: str = choice("with all values of the other axes, or alone", ("grid", "one_at_a_time"), default="grid")
+    plans: tuple[str, ...] = texts("ids of the plans that it applies to; if absent, all")
+    labels: tuple[str, ...] = texts("words for each value, for people")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """How often each cell is run, and in which order."""
+
+    min: int = bare("count", "runs of each cell", default=3, least=1)
+    max: int | None = bare("count", "runs of a cell at most, when interval is given; if absent, 10 times min", least=1)
+    interval: float | None = bare("share", "until half the 95 % interval of the median is at most this share of it")
+    warmup: int = bare("count", "runs of each cell that are thrown away", default=0)
+    order: str = choice(
+        "block_random: all cells once in random order, then again; in_order: as written", ("block_random", "in_order"),
+        default="block_random",
+    )  # fmt: skip
+    seed: int | None = bare("count", "of the order; if absent, drawn and printed")
+    fresh: str = choice("what is made anew for every run", ("files", "directory", "none"), default="files")
+    cooldown: float | None = bare("duration", "wait between two runs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """A claim about the results. It holds, fails, is inconclusive, or is not applicable here."""
+
+    id: str = text("name of the claim, like B-S7", required=True, pattern=_ID)
+    level: str = choice(
+        "math: on published numbers; simulated: must hold on a simulated machine; measured: on real storage", LEVELS,
+        required=True,
+    )  # fmt: skip
+    claim: str = text("like bandwidth(read) / bandwidth(write) >= 1.3 (docs/reference/experiment.md)", required=True)
+    needs: tuple[str, ...] = choices(
+        "what must be there for it to be applicable",
+        ("lustre", "gpfs", "parity", "striped_volume", "two_mounts", "two_pools", "two_nodes", "root", "direct",
+         "server_access", "mpi"),
+    )  # fmt: skip
+    published: str = text("what the source document says")
+    why: str = text("why it is expected")
+    confidence: float = bare("share", "of the interval that is compared", default=0.95)
+    control: Mapping[str, Any] | None = raw(
+        "simulated: changes of the system, by KIND.ID.MEMBER, under which it must fail", values.SETTINGS_FORM,
+        values.settings_complaint,
+    )  # fmt: skip
+    profiles: tuple[str, ...] = texts("profiles in which it is looked at; if absent, all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure in the form of the source document."""
+
+    id: str = text("name of the figure", required=True, pattern=_ID)
+    title: str = text("words for people")
+    source: str = text("the figure of the source document that it follows")
+    kind: str = choice(
+        "its form", ("curve", "bars", "percent", "over_time", "calls", "scaling", "nodes"), required=True
+    )
+    metrics: tuple[str, ...] = texts("what is drawn: bandwidth, operations, cpu_rate …")
+    phases: tuple[str, ...] = texts("phases; if absent, all that are measured")
+    plans: tuple[str, ...] = texts("plans; if absent, all")
+    x: str = text("axis along the bottom: the name of a sweep, phase, variant, plan, time or call")
+    series: str = text("one line or colour for each: the name of a sweep, phase, variant, plan or file_system")
+    logarithmic: bool | None = flag("true when the bottom axis is logarithmic")
+    baseline: str = text("percent: the value of series, or the baseline run, that is 0 %")
+    per: str = choice("divided by", ("unit", "target", "node", "task"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table in the form of the source document."""
+
+    id: str = text("name of the table", required=True, pattern=_ID)
+    title: str = text("words for people")
+    source: str = text("the table of the source document that it follows")
+    rows: tuple[str, ...] = texts("one row for each: names of sweeps, phase, variant, plan, file_system, server")
+    metrics: tuple[str, ...] = texts("columns")
+    phases: tuple[str, ...] = texts("phases; if absent, all that are measured")
+    per: str = choice("divided by", ("unit", "target", "node", "task"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFile:
+    """An experiment: plans, a sweep, repeats, and what is expected of the results."""
+
+    schema: str = choice("version of this format", (SCHEMA,), required=True)
+    id: str = text("name of the experiment; if absent, that of the file", pattern=_ID)
+    title: str = text("one line for people")
+    source: tuple[str, ...] = texts("items of the source documents, like B10")
+    status: str = choice("how sure the parameters are", STATUSES)
+    notes: tuple[str, ...] = texts("every assumption")
+    tags: tuple[str, ...] = texts("words to select runs by")
+    plan: Any = raw("the plan, or the file or ready-made name of one", values.PLAN_FORM, values.plan_complaint)
+    plans: tuple[NamedPlan, ...] = tables("several plans", NamedPlan)
+    clients: Clients | None = table("who does the I/O", Clients)
+    storage: Storage | None = table("what is measured", Storage)
+    treatments: tuple[Treatment, ...] = tables("what is done to the machine around runs", Treatment)
+    variants: tuple[Variant, ...] = tables("sides of a comparison", Variant)
+    sweep: tuple[Sweep, ...] = tables("axes of the cells", Sweep)
+    repeat: Repeat | None = table("how often, and until when", Repeat)
+    expect: tuple[Expectation, ...] = tables("claims about the results", Expectation)
+    figures: tuple[Figure, ...] = tables("figures", Figure)
+    tables: tuple[Table, ...] = tables("tables", Table)
+    profiles: Mapping[str, Mapping[str, Any]] | None = raw(
+        "members that differ at another scale, by name of the profile (ci, laptop, published) and path; "
+        "sweep.NAME replaces the values of an axis",
+        values.PROFILES_FORM, values.profiles_complaint,
+    )  # fmt: skip

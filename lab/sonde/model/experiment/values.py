@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of an experiment that are kept as they stand: plans, values of a sweep, settings by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sonde.model.explain import shown
+
+_PLAN_MEMBERS = ("id", "title", "source", "notes", "target", "tasks", "data", "meta", "phases", "observe", "limits")
+# The members of a plan are those of schema/plan itself; only `schema`, `id` and `target.path` may be left out here.
+PLAN_FORM: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": {
+                "schema": {"const": "sonde-plan/1"},
+                **{name: {"$ref": f"sonde-plan-1#/properties/{name}"} for name in _PLAN_MEMBERS if name != "target"},
+                "target": {
+                    "type": "object",
+                    "properties": {
+                        name: {"$ref": f"sonde-plan-1#/properties/target/properties/{name}"}
+                        for name in ("path", "directory", "keep", "use_existing", "min_free", "full_stripe",
+                                     "keep_manifest")
+                    },
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["phases"],
+            "additionalProperties": False,
+        },
+    ]
+}  # fmt: skip
+_SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
+VALUE_FORM: Mapping[str, Any] = {"type": ["string", "number", "boolean", "array", "object"]}
+VALUES_FORM: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "array", "minItems": 1, "items": VALUE_FORM},
+        {
+            "type": "object",
+            "properties": {
+                "from": {"type": ["string", "number"]},
+                "to": {"type": ["string", "number"]},
+                "factor": {"type": "number", "exclusiveMinimum": 1},
+                "step": {"type": ["string", "number"]},
+            },
+            "required": ["from", "to"],
+            "additionalProperties": False,
+        },
+    ]
+}
+SETTINGS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": VALUE_FORM}
+TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCALAR}
+PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SETTINGS_FORM}
+
+
+def plan_complaint(value: object) -> str | None:
+    """What is wrong with the plan of an experiment, before the plan itself is checked."""
+    if isinstance(value, str):
+        return None if value else "is empty; write a plan, the name of a plan file, or of a ready-made plan."
+    if not isinstance(value, Mapping):
+        return f"is {shown(value)}; it must be a plan (a table), or the name of a plan file."
+    return None
+
+
+def values_complaint(value: object) -> str | None:
+    """What is wrong with the values of a sweep."""
+    if isinstance(value, list):
+        if not value:
+            return "is empty; a sweep has at least one value."
+        twice = next((one for number, one in enumerate(value) if one in value[:number]), None)
+        return f"has {shown(twice)} twice; every value is one cell, and repeats are set by [repeat]." if twice else None
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in ("from", "to", "factor", "step")]
+        if unknown:
+            return f'has no member "{unknown[0]}"; write a list, or {{from = …, to = …, factor = 2}}.'
+        if not {"from", "to"} <= value.keys() or ("factor" in value) == ("step" in value):
+            return 'needs from, to and one of factor and step, like {from = "4KiB", to = "16MiB", factor = 4}.'
+        factor = value.get("factor", 2)
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 1:
+            return f"has the factor {shown(factor)}; a factor is larger than 1."
+        return None
+    return f"is {shown(value)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
+
+
+def settings_complaint(value: object) -> str | None:
+    """What is wrong with a table of settings by path."""
+    if not isinstance(value, Mapping):
+        return f'is {shown(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
+    empty = next((name for name in value if not all(name.split("."))), None)
+    return f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.' if empty else None
+
+
+def texts_complaint(value: object) -> str | None:
+    """What is wrong with a table of names and texts."""
+    if not isinstance(value, Mapping):
+        return f"is {shown(value)}; it must be a table of names and texts."
+    wrong = next((name for name, one in value.items() if not isinstance(one, str | int | float | bool)), None)
+    return f"has {shown(value[wrong])} for {wrong}; it must be a text or a number." if wrong else None
+
+
+def profiles_complaint(value: object) -> str | None:
+    """What is wrong with the profiles."""
+    if not isinstance(value, Mapping):
+        return f"is {shown(value)}; it must be a table of profiles, each written as [profiles.ci]."
+    for name, settings in value.items():
+        told = settings_complaint(settings)
+        if told:
+            return f"{name} {told}"
+    return None

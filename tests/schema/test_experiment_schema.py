@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment format: its examples follow the schema, whose plans are those of schema/plan itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "lab"))
+
+from sonde.model.errors import ExperimentError  # noqa: E402
+from sonde.model.experiment import experiment_from_document, read_experiment  # noqa: E402
+
+PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
+FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
+REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-1", Resource.from_contents(PLAN))
+VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
+EXAMPLES = sorted((ROOT / "schema" / "experiment" / "examples").glob("*.toml"))
+
+
+def document(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def test_there_are_six_worked_examples() -> None:
+    assert len(EXAMPLES) == 6
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_follows_the_schema_and_loads(path: Path) -> None:
+    VALIDATOR.validate(document(path))
+    experiment = read_experiment(path)
+    assert experiment.id == path.stem
+    assert experiment.cells
+    assert "ci" in experiment.profiles
+    for cell in (experiment.cells[0], experiment.cells[-1]):
+        plan = experiment.plan_of(cell, "/some/where")
+        assert str(plan.target) == "/some/where"
+
+
+def test_the_members_of_a_plan_in_an_experiment_are_those_of_the_plan_format() -> None:
+    inside = FORMAT["properties"]["plan"]["anyOf"][1]["properties"]
+    assert set(inside) == set(PLAN["properties"])
+    target = PLAN["properties"]["target"]["properties"]
+    assert set(inside["target"]["properties"]) == set(target)
+    refers = [one for name, one in inside.items() if name not in ("schema", "target")]
+    assert all(set(one) == {"$ref"} and one["$ref"].startswith("sonde-plan-1#/") for one in refers)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["sweep", 0, "kind"], "random"),
+        (["repeat", "min"], 0),
+        (["repeat", "interval"], "5 percent"),
+        (["plan", "phases", 0, "op"], "append"),
+        (["plan", "data", "access", "transfer"], "4k"),
+        (["clients", "nodes"], "16"),
+        (["expect", 0, "level"], "hw"),
+        (["figures", 0, "kind"], "pie"),
+        (["storage", "stripe_size"], "1 M"),
+        (["status"], "sure"),
+    ],
+)
+def test_what_the_schema_refuses_the_model_refuses(path: list[Any], value: object) -> None:
+    changed = copy.deepcopy(document(ROOT / "schema/experiment/examples/sonexion-ior-figure-6.toml"))
+    here: Any = changed
+    for step in path[:-1]:
+        here = here[step]
+    here[path[-1]] = value
+    assert not VALIDATOR.is_valid(changed)
+    with pytest.raises(ExperimentError):
+        experiment_from_document(changed, "changed.toml")

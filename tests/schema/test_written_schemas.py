@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas that follow from declarations in the model are what the declarations say, member by member."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITTEN: dict[str, Callable[[], dict[str, Any]]] = runpy.run_path(str(ROOT / "tools" / "schemas"))["WRITTEN"]
+
+
+def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
+    found = {f"{part}/{path.name}" for part in ("system", "experiment", "event")
+             for path in (ROOT / "schema" / part).glob("*.schema.json")}  # fmt: skip
+    assert found == set(WRITTEN)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_file_is_what_the_declarations_say(name: str) -> None:
+    """Run tools/schemas after a change of the declarations in lab/sonde/model."""
+    found = json.loads((ROOT / "schema" / name).read_text(encoding="utf-8"))
+    assert found == WRITTEN[name]()
+    Draft202012Validator.check_schema(found)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_member_says_what_it_means(name: str) -> None:
+    silent: list[str] = []
+
+    def walk(node: Any, path: str) -> None:
+        for member, one in node.get("properties", {}).items() if isinstance(node, dict) else ():
+            inner = {key for key in one if key != "$ref"}
+            if "description" not in one and "const" not in one and not path.endswith(".plan") and inner:
+                silent.append(f"{path}.{member}")
+            walk(one, f"{path}.{member}")
+            walk(one.get("items", {}), f"{path}.{member}")
+
+    walk(json.loads((ROOT / "schema" / name).read_text(encoding="utf-8")), name.split("/")[0])
+    allowed = {"id", "network", "schema", "read", "write", "title"} if "resolved" in name else set()
+    assert [path for path in silent if path.rpartition(".")[2] not in allowed] == []

@@ -25,8 +25,8 @@ struct Progress {
     bool done = false;
 };
 
-bool asked(bool (*stop)()) {
-    return stop != nullptr && stop();
+bool asked(const StopAsked& stop) {
+    return stop && stop();
 }
 
 /// Signals belong to the main thread: its handler sets the flag that `stop` reads.
@@ -42,7 +42,7 @@ std::thread quiet_thread(std::function<void()> body) {
 
 }  // namespace
 
-bool run_or_leave(std::function<void()> work, bool (*stop)()) {
+bool run_or_leave(std::function<void()> work, const StopAsked& stop) {
     const auto progress = std::make_shared<Progress>();
     std::thread thread = quiet_thread([progress, work = std::move(work)] {
         work();
@@ -62,7 +62,7 @@ bool run_or_leave(std::function<void()> work, bool (*stop)()) {
     return true;
 }
 
-bool sleep_or_stop(double seconds, bool (*stop)()) {
+bool sleep_or_stop(double seconds, const StopAsked& stop) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     for (auto now = Clock::now(); now < end; now = Clock::now()) {

@@ -6,11 +6,14 @@
 
 namespace sonde::treatments {
 
-/// Runs `work` in a thread of its own and waits for it, asking `stop` (may be null) every 50 ms. False when `stop` came
-/// first: then the thread is left to itself, so `work` must own everything it uses.
-bool run_or_leave(std::function<void()> work, bool (*stop)());
+/// True when the run is to end. May be empty: nobody asks.
+using StopAsked = std::function<bool()>;
 
-/// Sleeps; false when `stop` (may be null) ended it early.
-bool sleep_or_stop(double seconds, bool (*stop)());
+/// Runs `work` in a thread of its own and waits for it, asking `stop` every 50 ms. False when `stop` came
+/// first: then the thread is left to itself, so `work` must own everything it uses.
+bool run_or_leave(std::function<void()> work, const StopAsked& stop);
+
+/// Sleeps; false when `stop` ended it early.
+bool sleep_or_stop(double seconds, const StopAsked& stop);
 
 }  // namespace sonde::treatments

@@ -78,7 +78,7 @@ bool take(int errors, std::string& line, bool& complete) {
 }
 
 /// Waits for the child, reading along, so that a talkative one does not block on a full pipe.
-int wait_for(pid_t child, int errors, bool (*stop)(), CommandResult& result) {
+int wait_for(pid_t child, int errors, const StopAsked& stop, CommandResult& result) {
     int status = 0;
     bool complete = false;
     bool open = true;
@@ -92,7 +92,7 @@ int wait_for(pid_t child, int errors, bool (*stop)(), CommandResult& result) {
             result.start_error = errno;  // somebody else took its status: nothing can be said about it
             break;
         }
-        if (!result.stopped && stop != nullptr && stop()) {
+        if (!result.stopped && stop && stop()) {
             result.stopped = true;
             killed_at = Clock::now();
             ::kill(-child, SIGTERM);
@@ -124,7 +124,7 @@ std::string CommandResult::reason() const {
     return first_line.empty() ? text : text + ": " + first_line;
 }
 
-CommandResult run_program(const std::vector<std::string>& arguments, bool (*stop)()) {
+CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop) {
     CommandResult result;
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -150,7 +150,7 @@ CommandResult run_program(const std::vector<std::string>& arguments, bool (*stop
     return result;
 }
 
-CommandResult run_shell(const std::string& command, bool (*stop)()) {
+CommandResult run_shell(const std::string& command, const StopAsked& stop) {
     return run_program({"/bin/sh", "-c", command}, stop);
 }
 

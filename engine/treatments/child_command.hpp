@@ -2,6 +2,8 @@
 // Commands of the user's that run before a phase.
 #pragma once
 
+#include "treatments/background.hpp"
+
 #include <string>
 #include <vector>
 
@@ -19,10 +21,10 @@ struct CommandResult {
 };
 
 /// Runs a program with standard input and output at /dev/null, in a process group of its own, and waits. When `stop`
-/// (may be null) says so, the whole group gets SIGTERM and, two seconds later, SIGKILL.
-CommandResult run_program(const std::vector<std::string>& arguments, bool (*stop)());
+/// says so, the whole group gets SIGTERM and, two seconds later, SIGKILL.
+CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop);
 
 /// The same with `/bin/sh -c command`.
-CommandResult run_shell(const std::string& command, bool (*stop)());
+CommandResult run_shell(const std::string& command, const StopAsked& stop);
 
 }  // namespace sonde::treatments

@@ -48,7 +48,7 @@ std::string gibibytes(std::uint64_t bytes) {
     return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
 }
 
-HeldMemory hold_memory(double fraction, bool (*stop)()) {
+HeldMemory hold_memory(double fraction, const StopAsked& stop) {
     const std::uint64_t memory = records::node_memory_bytes();
     const std::uint64_t reserve = std::min(std::max(256 * mebibyte, memory / 50), memory / 4);
     HeldMemory result;
@@ -69,7 +69,7 @@ HeldMemory hold_memory(double fraction, bool (*stop)()) {
     constexpr std::uint64_t step = 32 * mebibyte;
     while (result.bytes < result.wanted) {
         const std::uint64_t piece = std::min(step, result.wanted - result.bytes);
-        if (stop != nullptr && stop()) {
+        if (stop && stop()) {
             result.stopped = true;
             break;
         }

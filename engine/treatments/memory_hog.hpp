@@ -2,6 +2,8 @@
 // Holds memory while a phase runs, so that the page cache cannot hold the data.
 #pragma once
 
+#include "treatments/background.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,8 +19,8 @@ struct HeldMemory {
 };
 
 /// Takes `fraction` of the node's memory, page by page, and never so much that less than a reserve (2 % of memory, at
-/// least 256 MiB, at most a quarter) would be left to others. Polls `stop` (may be null).
-HeldMemory hold_memory(double fraction, bool (*stop)());
+/// least 256 MiB, at most a quarter) would be left to others. Polls `stop`.
+HeldMemory hold_memory(double fraction, const StopAsked& stop);
 
 /// "1.25 GiB": digits after the second are cut off.
 std::string gibibytes(std::uint64_t bytes);

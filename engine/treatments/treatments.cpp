@@ -24,7 +24,6 @@ namespace {
 
 using Outcome = TreatmentResult::Outcome;
 using Kind = plan::Treatment::Kind;
-using Stop = bool (*)();
 
 std::string percent(double share) {
     char text[32];
@@ -40,7 +39,7 @@ TreatmentResult said(Outcome outcome, std::string text) {
 }
 
 /// errno of a write-back of the file system that holds `directory`, 0 = done, -1 = stopped.
-int sync_file_system(const std::string& directory, Stop stop) {
+int sync_file_system(const std::string& directory, const StopAsked& stop) {
     const auto error = std::make_shared<int>(0);
     const bool finished = run_or_leave(
         [error, directory] {
@@ -56,7 +55,7 @@ int sync_file_system(const std::string& directory, Stop stop) {
     return finished ? *error : -1;
 }
 
-TreatmentResult apply_sync(const std::string& directory, Stop stop) {
+TreatmentResult apply_sync(const std::string& directory, const StopAsked& stop) {
     const int error = sync_file_system(directory, stop);
     if (error < 0) {
         return said(Outcome::failed, "Stopped while the file system was being synced.");
@@ -69,7 +68,7 @@ TreatmentResult apply_sync(const std::string& directory, Stop stop) {
 }
 
 /// errno of dropping everybody's clean pages, inodes and directory entries, -1 = stopped.
-int drop_all_caches(Stop stop) {
+int drop_all_caches(const StopAsked& stop) {
     const auto error = std::make_shared<int>(0);
     const bool finished = run_or_leave(
         [error] {
@@ -136,7 +135,7 @@ void advise_all(Advised& all, bool durable) {
     }
 }
 
-TreatmentResult apply_fadvise(const std::vector<std::string>& files, Stop stop) {
+TreatmentResult apply_fadvise(const std::vector<std::string>& files, const StopAsked& stop) {
     if (files.empty()) {
         return said(Outcome::skipped, "There are no data files yet whose pages could be given up.");
     }
@@ -160,7 +159,7 @@ TreatmentResult apply_fadvise(const std::vector<std::string>& files, Stop stop) 
     return said(Outcome::done, "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
 }
 
-TreatmentResult apply_drop(const std::string& directory, const std::vector<std::string>& files, Stop stop) {
+TreatmentResult apply_drop(const std::string& directory, const std::vector<std::string>& files, const StopAsked& stop) {
     // Dirty pages survive a drop.
     TreatmentResult synced = apply_sync(directory, stop);
     if (synced.outcome != Outcome::done) {
@@ -179,7 +178,7 @@ TreatmentResult apply_drop(const std::string& directory, const std::vector<std::
     return instead;
 }
 
-TreatmentResult apply_remount(const plan::Treatment& treatment, const std::string& directory, Stop stop) {
+TreatmentResult apply_remount(const plan::Treatment& treatment, const std::string& directory, const StopAsked& stop) {
     if (!treatment.command.empty()) {
         const CommandResult result = run_shell(treatment.command, stop);
         return result.ok() ? said(Outcome::done, "Remounted by the given command.")
@@ -229,7 +228,7 @@ TreatmentResult judged(const plan::Treatment& treatment, const std::string& dire
     return result;
 }
 
-TreatmentResult apply_hog(const plan::Treatment& treatment, Stop stop) {
+TreatmentResult apply_hog(const plan::Treatment& treatment, const StopAsked& stop) {
     HeldMemory memory = hold_memory(treatment.fraction, stop);
     if (memory.wanted == 0) {
         return said(Outcome::skipped, "No memory was to be held: set `fraction` above 0.");
@@ -250,12 +249,12 @@ TreatmentResult apply_hog(const plan::Treatment& treatment, Stop stop) {
     return result;
 }
 
-TreatmentResult apply_sleep(const plan::Treatment& treatment, Stop stop) {
+TreatmentResult apply_sleep(const plan::Treatment& treatment, const StopAsked& stop) {
     const bool whole = sleep_or_stop(static_cast<double>(treatment.time) / 1e9, stop);
     return whole ? said(Outcome::done, "Waited.") : said(Outcome::failed, "Stopped while waiting.");
 }
 
-TreatmentResult apply_command(const plan::Treatment& treatment, Stop stop) {
+TreatmentResult apply_command(const plan::Treatment& treatment, const StopAsked& stop) {
     const CommandResult result = run_shell(treatment.command, stop);
     if (result.ok()) {
         return said(Outcome::done, "The command succeeded.");
@@ -264,7 +263,7 @@ TreatmentResult apply_command(const plan::Treatment& treatment, Stop stop) {
 }
 
 TreatmentResult apply_kind(const plan::Treatment& treatment, const std::string& directory,
-                           const std::vector<std::string>& files, Stop stop) {
+                           const std::vector<std::string>& files, const StopAsked& stop) {
     switch (treatment.kind) {
         case Kind::sync:
             return apply_sync(directory, stop);
@@ -287,7 +286,7 @@ TreatmentResult apply_kind(const plan::Treatment& treatment, const std::string& 
 }  // namespace
 
 TreatmentResult apply(const plan::Treatment& treatment, const std::string& directory,
-                      const std::vector<std::string>& files, bool (*stop)()) {
+                      const std::vector<std::string>& files, const StopAsked& stop) {
     const auto begin = std::chrono::steady_clock::now();
     TreatmentResult result;
     try {

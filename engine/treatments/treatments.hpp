@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/plan.hpp"
+#include "treatments/background.hpp"
 #include "treatments/residency.hpp"
 
 #include <memory>
@@ -26,7 +27,7 @@ struct TreatmentResult {
 /// treatment.max_resident of the data resident. Never throws for failures of the treatment itself.
 /// Polls `stop` in anything longer than 100 ms.
 TreatmentResult apply(const plan::Treatment& treatment, const std::string& directory,
-                      const std::vector<std::string>& files, bool (*stop)());
+                      const std::vector<std::string>& files, const StopAsked& stop);
 
 /// "drop_page_cache" … as in the plan.
 std::string name(plan::Treatment::Kind kind);

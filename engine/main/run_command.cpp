@@ -7,6 +7,7 @@
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
+#include "phases/stages.hpp"
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
 #include "ranks/launcher.hpp"

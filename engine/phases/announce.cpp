@@ -1,87 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the record says of a phase before it begins.
-#include "phases/phase_run.hpp"
+#include "phases/announce.hpp"
 
+#include "files/trees.hpp"
+#include "patterns/tree.hpp"
+#include "phases/phase_line.hpp"
 #include "plan/parse.hpp"
 
+#include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
 
 namespace sonde::phases {
+namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
-void PhaseRun::announce() {
-    std::uint64_t planned = 0;
-    std::uint64_t operations = 0;
-    if (context_.team.place().leader()) {
-        for (int i = 0; i < context_.board->streams.load(); ++i) {
-            planned += context_.board->meter(i).planned_bytes;
-            operations += context_.board->meter(i).planned_operations;
-        }
-        context_.board->planned_operations.store(operations);
-        context_.board->time_limit_ns.store(phase_.stop.time.value_or(phase_.stop.stonewall.value_or(0)));
-    }
-    const std::string sums = context_.team.reduce(std::to_string(planned) + " " + std::to_string(operations),
-                                                  [](const std::string& a, const std::string& b) {
-                                                      std::uint64_t x = 0, y = 0, u = 0, v = 0;
-                                                      std::sscanf(a.c_str(), "%lu %lu", &x, &y);
-                                                      std::sscanf(b.c_str(), "%lu %lu", &u, &v);
-                                                      return std::to_string(x + u) + " " + std::to_string(y + v);
-                                                  });
-    if (!context_.root()) {
-        return;
-    }
-    std::sscanf(sums.c_str(), "%lu %lu", &planned, &operations);
-    ordered_json line{
-        {"backend", phase_.data.backend}, {"direct", phase_.data.io.direct}, {"measured", phase_.measured}};
-    const bool known = residency_.known;
-    line["cache"] = phase_.data.io.direct               ? "direct"
-                    : !plan::reads(phase_.op) || !known ? "unknown"
-                    : residency_.share() <= 0.01        ? "cold"
+struct Planned {
+    std::uint64_t bytes = 0, operations = 0;
+};
+
+/// What the streams of all nodes plan to do; at the root.
+Planned planned_by_all(ranks::Team& team, const Planned& here) {
+    const auto words = [](const Planned& sum) {
+        return std::to_string(sum.bytes) + " " + std::to_string(sum.operations);
+    };
+    const auto read = [](const std::string& text) {
+        Planned sum;
+        std::sscanf(text.c_str(), "%lu %lu", &sum.bytes, &sum.operations);
+        return sum;
+    };
+    return read(team.reduce(words(here), [&](const std::string& a, const std::string& b) {
+        const Planned x = read(a);
+        const Planned y = read(b);
+        return words({x.bytes + y.bytes, x.operations + y.operations});
+    }));
+}
+
+const char* cache_word(const plan::Phase& phase, const treatments::Residency& residency) {
+    return phase.data.io.direct                         ? "direct"
+           : !plan::reads(phase.op) || !residency.known ? "unknown"
+           : residency.share() <= 0.01                  ? "cold"
                                                         : "warm";
-    if (operations > 0) {
-        line["planned_bytes"] = planned;
-        line["planned_ops"] = operations;
-    }
-    line["tasks"] = context_.tasks.tasks();
-    if (phase_.meta) {
-        announce_tree(line);
-        context_.record->line("phase_begin", tagged(line));
-        return;
-    }
-    line["files"] = map_.distinct_files();
-    line["transfer_bytes"] = phase_.data.access.transfer;
-    line["order"] = plan::text(phase_.data.access.order);
-    line["queue_depth"] = phase_.data.io.queue_depth;
+}
+
+void describe_data(ordered_json& line, const Context& context, const plan::Phase& phase, const files::FileMap& map) {
+    const plan::Access& access = phase.data.access;
+    line["files"] = map.distinct_files();
+    line["transfer_bytes"] = access.transfer;
+    line["order"] = plan::text(access.order);
+    line["queue_depth"] = phase.data.io.queue_depth;
     line["labels"] = ordered_json::array();
-    const auto stripe = context_.plan.target.full_stripe;
-    const plan::Access& a = phase_.data.access;
-    if (stripe && *stripe > 0 &&
-        (a.offset % *stripe != 0 || a.transfer % *stripe != 0 || (a.block + a.gap) % *stripe != 0)) {
+    const plan::Bytes stripe = context.plan.target.full_stripe.value_or(0);
+    if (stripe > 0 &&
+        (access.offset % stripe != 0 || access.transfer % stripe != 0 || (access.block + access.gap) % stripe != 0)) {
         line["labels"].push_back("unaligned");
     }
-    context_.record->line("phase_begin", tagged(line));
 }
 
 /// What is said of a tree where for data files and transfers are named.
-void PhaseRun::announce_tree(ordered_json& line) const {
-    const plan::Meta& meta = *phase_.meta;
+void describe_tree(ordered_json& line, const Context& context, const plan::Phase& phase) {
+    const plan::Meta& meta = *phase.meta;
     const patterns::TreeShape shape(meta.tree);
-    const auto tasks = static_cast<std::uint64_t>(meta.shared_single ? 1 : context_.tasks.tasks());
+    const auto tasks = static_cast<std::uint64_t>(meta.shared_single ? 1 : context.tasks.tasks());
     line["files"] = shape.items() * tasks;
-    line["transfer_bytes"] = phase_.op == plan::Op::create       ? meta.write
-                             : phase_.op == plan::Op::read_items ? meta.read
-                                                                 : 0;
+    line["transfer_bytes"] = phase.op == plan::Op::create       ? meta.write
+                             : phase.op == plan::Op::read_items ? meta.read
+                                                                : 0;
     static constexpr const char* orders[] = {"creation", "permute", "replace", "zipf"};
     line["order"] = orders[static_cast<int>(meta.order)];
     line["queue_depth"] = 1;
     line["labels"] = ordered_json::array();
-    line["tree"] = {
-        {"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
-        {"scope", plan::text(meta.tree.scope)},
-        {"directories", shape.copies() * shape.directories() * files::branches_of(meta, context_.tasks).size()},
-        {"items_per_dir", meta.tree.items_per_dir}};
+    const std::uint64_t directories =
+        shape.copies() * shape.directories() * files::branches_of(meta, context.tasks).size();
+    line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
+                    {"scope", plan::text(meta.tree.scope)},
+                    {"directories", directories},
+                    {"items_per_dir", meta.tree.items_per_dir}};
+}
+
+}  // namespace
+
+void announce(const Context& context, std::size_t index, const files::FileMap& map,
+              const treatments::Residency& residency) {
+    const plan::Phase& phase = context.plan.phases[index];
+    Board& board = *context.shared.board;
+    Planned here;
+    if (context.team.place().leader()) {
+        for (int i = 0; i < board.streams.load(); ++i) {
+            here.bytes += board.meter(i).planned_bytes;
+            here.operations += board.meter(i).planned_operations;
+        }
+        board.planned_operations.store(here.operations);
+        board.time_limit_ns.store(phase.stop.time.value_or(phase.stop.stonewall.value_or(0)));
+    }
+    const Planned planned = planned_by_all(context.team, here);
+    if (!context.root()) {
+        return;
+    }
+    ordered_json line{{"backend", phase.data.backend}, {"direct", phase.data.io.direct}, {"measured", phase.measured}};
+    line["cache"] = cache_word(phase, residency);
+    if (planned.operations > 0) {
+        line["planned_bytes"] = planned.bytes;
+        line["planned_ops"] = planned.operations;
+    }
+    line["tasks"] = context.tasks.tasks();
+    if (phase.meta) {
+        describe_tree(line, context, phase);
+    } else {
+        describe_data(line, context, phase, map);
+    }
+    context.at_root.record->line("phase_begin", of_phase(phase, index, line));
 }
 
 }  // namespace sonde::phases

@@ -7,16 +7,6 @@
 
 namespace sonde::phases {
 
-std::vector<int> stages_of(const plan::Plan& plan) {
-    std::vector<int> stages;
-    int stage = 0;
-    for (const plan::Phase& phase : plan.phases) {
-        stage += phase.separate_process ? 1 : 0;
-        stages.push_back(stage);
-    }
-    return stages;
-}
-
 std::string lost_sentence(const Context& context, const std::string& when) {
     const int process = context.team.control().lost_process.load();
     const auto& nodes = context.tasks.node_of_process;
@@ -24,7 +14,8 @@ std::string lost_sentence(const Context& context, const std::string& when) {
     if (process >= 0 && process < static_cast<int>(nodes.size())) {
         const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(process)]);
         who = "process " + std::to_string(process) +
-              (node < context.hosts.size() ? " on " + records::json_text(context.hosts[node]) : std::string()) +
+              (node < context.at_root.hosts.size() ? " on " + records::json_text(context.at_root.hosts[node])
+                                                   : std::string()) +
               " died";
     }
     return who + " " + when + "; finished phases are kept";

@@ -6,6 +6,7 @@
 #include "files/task_map.hpp"
 #include "phases/board.hpp"
 #include "phases/outcome.hpp"
+#include "phases/run_options.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
 #include "records/writer.hpp"
@@ -18,43 +19,39 @@
 
 namespace sonde::phases {
 
-/// Memory of the node that one run after the other of a team uses; empty before the first.
-struct Ground {
-    std::byte* memory = nullptr;
-    std::size_t bytes = 0;
+/// Where the files of the run lie, as the root has found out and told the others.
+struct Storage {
+    std::string directory;       ///< the run directory, or the target's where the plan says where files lie
+    std::string file_system;     ///< type of the one that holds the target, as in /proc/mounts; empty: not looked at
+    bool makes_files = true;     ///< false: no backend of the plan needs any
+    bool memory_backed = false;  ///< the target is tmpfs or the like
 };
 
-struct RunOptions {
-    std::string record;  ///< path, "-" or empty
-    std::string run_id;
-    std::string command;  ///< as typed
-    int stage =
-        -1;  ///< run only this stage (phases between two `process = "separate"`); -1 = all of them in this process
-    records::Writer::Listener listener = {};  ///< root: hears each line of the record
-    Ground* ground = nullptr;                 ///< of a team that runs several plans; null: it runs one
+/// In memory that all processes of the node see.
+struct Shared {
+    Board* board = nullptr;
+    workloads::WalkBoard* walk = nullptr;  ///< from the first walk on
 };
 
-/// Number of stages of a plan, and the stage of each phase.
-std::vector<int> stages_of(const plan::Plan& plan);
+/// What the root alone knows and does. Elsewhere it stays as it begins.
+struct AtRoot {
+    records::Writer* record = nullptr;
+    std::vector<std::string> hosts;  ///< by node
+    Outcome outcome;
+};
 
-/// Everything the phases of a run share. One per process.
+/// One per process. Made by name (`Context{.plan = …}`): what is left out is as it begins.
 struct Context {
     const plan::Plan& plan;
     const RunOptions& options;
     ranks::Team& team;
     files::TaskMap tasks;
-    std::string directory;  ///< the run directory
-    std::uint64_t node_memory = 0;
-    Board* board = nullptr;             ///< shared by the node
-    records::Writer* record = nullptr;  ///< root only
-    std::vector<std::string> hosts;     ///< by node, at the root
-    files::Manifest manifest;
-    Outcome outcome;             ///< at the root
-    bool memory_backed = false;  ///< the target is tmpfs or the like
-    bool makes_files = true;
-    std::string file_system = {};          ///< type of the one that holds the target, as in /proc/mounts
-    workloads::WalkBoard* walk = nullptr;  ///< shared by the node, from the first walk on
-    std::size_t begun = 0;                 ///< phases that have begun so far
+    std::uint64_t node_memory = 0;  ///< bytes, of the node that has most
+    Storage storage = {};
+    Shared shared = {};
+    AtRoot at_root = {};
+    files::Manifest manifest = {};  ///< what phases have left so far; the same in all processes between two phases
+    std::size_t begun = 0;          ///< phases that have begun so far
 
     bool in_place() const { return plan.data.files.in_place(); }
     bool root() const { return team.place().root(); }

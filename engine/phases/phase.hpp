@@ -3,17 +3,14 @@
 #pragma once
 
 #include "phases/context.hpp"
+#include "results/duplex.hpp"
 
 #include <cstddef>
 
 namespace sonde::phases {
 
-/// Half-duplex rates measured so far in this run (bytes/s), for the efficiency of duplex phases.
-struct HalfRates {
-    double write = 0, read = 0;
-};
-
-/// Runs phase `index` on all processes. False when the run must end (the outcome says why).
-bool run_phase(Context& context, std::size_t index, HalfRates& half);
+/// Runs phase `index`. All processes call it, one phase after the other; `half` is what earlier phases have shown and
+/// learns from this one. False when the run must end (the outcome says why).
+bool run_phase(Context& context, std::size_t index, results::HalfRates& half);
 
 }  // namespace sonde::phases

@@ -1,90 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of one phase on one process. Every process runs the same steps in the same order; those that speak to the
-// record do so at the root only. phase_run.cpp has the steps around the timed part, phase_begin.cpp and
-// phase_report.cpp what is said before and after it, read_back.cpp the verification that follows.
+// The timed part of a phase on one process: its streams are made, run together, and what they counted is added up.
+// Every process takes the same steps in the same order.
 #pragma once
 
+#include "files/file_map.hpp"
+#include "payload/payload.hpp"
+#include "phases/context.hpp"
 #include "phases/jobs.hpp"
-#include "phases/phase.hpp"
-#include "plan/parse.hpp"
 #include "results/totals.hpp"
-#include "treatments/residency.hpp"
+#include "workloads/data.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace sonde::phases {
 
-class PhaseRun {
- public:
-    PhaseRun(Context& context, std::size_t index, HalfRates& half)
-        : context_(context),
-          index_(index),
-          phase_(context.plan.phases[index]),
-          map_(context.directory, phase_.data.files, context.tasks),
-          backend_(*backends::find(phase_.data.backend)),
-          half_(half) {}
+/// What the timed part has come to. Whole at the root; at other leaders of nodes, of their node.
+struct Measured {
+    results::Totals totals;
+    std::uint32_t stop = 0;     ///< ranks::NodeControl::quit_… that ended it early; 0 = none. The same everywhere
+    std::int64_t drift_ns = 0;  ///< time-stamp counter against CLOCK_MONOTONIC over the phase, on this node
+    double other_cpu_s = -1;    ///< CPU seconds that others used on this node; < 0 = unknown
+    std::map<std::string, int> notes;  ///< what backends did without -> number of this process's streams
+};
 
-    bool run() {
-        reset();
-        if (!treat() || !prepare() || !set_up(false)) {
-            return false;
-        }
-        announce();
-        if (!time_it()) {
-            return false;
-        }
-        collect();
-        const bool good = conclude();
-        held_.clear();
-        return good && read_back();
-    }
+/// Empties what the last timed part left in the control block of the node, before anybody can write there again. All
+/// processes call it.
+void begin_counting(ranks::Team& team);
+
+class TimedPart {
+ public:
+    TimedPart(Context& context, std::size_t index, const files::FileMap& map)
+        : context_(context), index_(index), phase_(context.plan.phases[index]), map_(map) {}
+
+    /// Makes jobs, meters and streams. `verification`: reads back what the phase wrote; nothing is planned, and the
+    /// monitor sees no phase. False when that is impossible: then the outcome says why.
+    bool set_up(bool verification);
+    /// Runs the streams and waits for all. False when the threads could not be made; then nothing has run.
+    bool run();
+    /// Adds up what the streams have counted: a node's by its leader, all nodes' at the root.
+    Measured collect();
 
  private:
-    std::vector<std::string> node_files() const;
-    bool treat();
-    bool prepare();
-    bool set_up(bool verification);
-    void reset();
-    void announce();
-    void announce_tree(nlohmann::ordered_json& line) const;
+    void make_streams(const std::vector<StreamPlace>& places, bool verification);
     void make_walk_board();
-    bool time_it();
     void work(std::size_t stream);
-    void collect();
-    bool conclude();
-    bool read_back();
-    void remember(const results::Totals& totals);
-    bool save_manifest();
-    void say(const results::Totals& totals);
-    void say_notes();
-    void say_errors(const nlohmann::json& errors);
-    nlohmann::json gather_errors();
-    bool agree(const std::string& complaint, int code);
-    std::string stop_word(const results::Totals& totals) const;
-    nlohmann::ordered_json tagged(const nlohmann::ordered_json& line) const {
-        nlohmann::ordered_json whole{{"phase", phase_.id}, {"index", index_}, {"op", plan::text(phase_.op)}};
-        whole.update(line);
-        return whole;
-    }
 
     Context& context_;
     std::size_t index_;
     const plan::Phase& phase_;
-    files::FileMap map_;
-    const backends::Backend& backend_;
-    HalfRates& half_;
-    std::vector<std::shared_ptr<void>> held_;  ///< memory hogs, until the phase is over
-    treatments::Residency residency_;
+    const files::FileMap& map_;
     std::vector<workloads::StreamJob> jobs_;
     std::unique_ptr<payload::Base> base_;
     std::vector<std::unique_ptr<workloads::Stream>> streams_;
-    results::Totals totals_;
     std::uint32_t stop_ = 0;
     std::int64_t drift_ns_ = 0;
-    double cpu_before_ = 0, other_cpu_ = -1;
+    double other_cpu_s_ = -1;
     bool verification_ = false;
 };
 

@@ -97,7 +97,7 @@ void add_directories(const Context& context, const plan::Phase& phase, int task,
 std::string complaint_about_links(const Context& context, const plan::Meta& meta) {
     const patterns::TreeShape shape(meta.tree);
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
-        const std::string top = context.directory + "/" + shape.top(copy);
+        const std::string top = context.storage.directory + "/" + shape.top(copy);
         std::vector<std::string> places{top};
         for (const std::string& branch : files::branches_of(meta, context.tasks)) {
             places.push_back(top + "/" + patterns::TreeShape::name(branch, 0));
@@ -163,13 +163,13 @@ std::string make_directory(const std::string& path) {
 void add_tree(const Context& context, std::size_t index, StreamPlace place, workloads::StreamJob& job) {
     const plan::Phase& phase = context.plan.phases[index];
     auto tree = std::make_shared<TreeJob>(phase.meta->tree);
-    tree->root = context.directory;
+    tree->root = context.storage.directory;
     tree->may_exist = context.plan.target.use_existing;
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, place.task, *tree);
         job.files = tree->items();
     } else if (phase.op == Op::walk) {
-        tree->walk = context.walk;
+        tree->walk = context.shared.walk;
         tree->node = context.tasks.node_of(place.task);
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(place.task);
@@ -203,14 +203,14 @@ std::string prepare_tree(const Context& context, std::size_t index) {
         return complaint;
     }
     for (std::uint64_t copy = 0; complaint.empty() && copy < shape.copies(); ++copy) {
-        complaint = make_directory(context.directory + "/" + shape.top(copy));
+        complaint = make_directory(context.storage.directory + "/" + shape.top(copy));
         if (phase.op == Op::mktree) {
             continue;
         }
         // A plan without mktree: the tree is there, as nobody asked how long it takes.
         for (const std::string& branch : files::branches_of(*phase.meta, context.tasks)) {
             for (std::uint64_t d = 0; complaint.empty() && d < shape.directories() && !context.stopped(); ++d) {
-                std::string path = context.directory + "/";
+                std::string path = context.storage.directory + "/";
                 shape.append_path(path, branch, copy, d);
                 complaint = make_directory(path);
             }
@@ -227,7 +227,7 @@ void finish_tree(const Context& context, std::size_t index) {
     const patterns::TreeShape shape(phase.meta->tree);
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
         // What others have put there keeps it; the end of the run says so.
-        static_cast<void>(::rmdir((context.directory + "/" + shape.top(copy)).c_str()));
+        static_cast<void>(::rmdir((context.storage.directory + "/" + shape.top(copy)).c_str()));
     }
 }
 

@@ -19,7 +19,6 @@ struct PhaseFacts {
     std::int64_t stonewall_ns = 0;   ///< 0 = none
     std::vector<std::string> hosts;  ///< by node
     double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
-    bool untimed = false;
 };
 
 struct RateValue {

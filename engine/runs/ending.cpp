@@ -21,7 +21,7 @@ std::uint64_t remove_unfinished(const phases::Context& context) {
     const int first = context.team.place().process * context.tasks.threads;
     for (std::size_t i = 0; !context.plan.target.keep && i < context.begun; ++i) {
         const plan::Phase& phase = context.plan.phases[i];
-        const files::FileMap map(context.directory, phase.data.files, context.tasks);
+        const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
         const bool made = phase.op == plan::Op::write && phase.open == plan::Open::truncate;
         for (int task = first; made && task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
             removed += map.first_of_file(task) && ::unlink(map.path(task, 0).c_str()) == 0 ? 1U : 0U;
@@ -34,44 +34,45 @@ std::uint64_t remove_unfinished(const phases::Context& context) {
 
 files::Removal remove_alone(const phases::Context& context) {
     const plan::Target& target = context.plan.target;
-    if (!context.makes_files || target.keep || context.in_place()) {
+    if (!context.storage.makes_files || target.keep || context.in_place()) {
         return {};
     }
     if (!target.use_existing) {
-        return files::remove_run(context.directory, context.manifest, false);
+        return files::remove_run(context.storage.directory, context.manifest, false);
     }
     files::Manifest own = context.manifest;
     std::erase_if(own.trees.rules, [](const files::TreeRule& rule) { return !rule.fresh; });
     files::Removal removal;
     if (!own.trees.rules.empty()) {
-        removal = files::remove_trees(context.directory, own, false);
+        removal = files::remove_trees(context.storage.directory, own, false);
     }
     if (!removal.left.empty()) {
         return removal;
     }
     if (context.manifest.found) {
-        files::Manifest::remove(context.directory);  // the data stays, and `clean` has nothing to do here
+        files::Manifest::remove(context.storage.directory);  // the data stays, and `clean` has nothing to do here
     }
     return removal;
 }
 
 files::Removal clean_up(phases::Context& context, int code) {
-    if (context.makes_files && context.in_place()) {
+    if (context.storage.makes_files && context.in_place()) {
         const bool unfinished = code != phases::exit_done && code != phases::exit_mismatch;
         return {unfinished ? remove_unfinished(context) : 0, 0, 0, {}};
     }
-    if (!context.makes_files || context.plan.target.keep || context.plan.target.use_existing) {
+    if (!context.storage.makes_files || context.plan.target.keep || context.plan.target.use_existing) {
         return context.root() ? remove_alone(context) : files::Removal{};
     }
     files::Removal removal;
     const ranks::Place& place = context.team.place();
     const int first = place.process * context.tasks.threads;
-    context.board->files_removed.fetch_add(
-        files::remove_files(context.directory, context.manifest, first, first + context.tasks.threads, false).files +
-        files::remove_items(context.directory, context.manifest, first, first + context.tasks.threads));
+    context.shared.board->files_removed.fetch_add(
+        files::remove_files(context.storage.directory, context.manifest, first, first + context.tasks.threads, false)
+            .files +
+        files::remove_items(context.storage.directory, context.manifest, first, first + context.tasks.threads));
     context.team.all(true);
     const std::string sum = context.team.reduce(
-        std::to_string(context.board->files_removed.load()),
+        std::to_string(context.shared.board->files_removed.load()),
         [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
     if (context.root()) {
         removal = remove_alone(context);
@@ -81,7 +82,7 @@ files::Removal clean_up(phases::Context& context, int code) {
 }
 
 ordered_json end_line(const phases::Outcome& outcome, const files::Removal& removal, std::int64_t epoch) {
-    ordered_json end{{"status", outcome.status},
+    ordered_json end{{"status", outcome.status()},
                      {"exit_code", outcome.code},
                      {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9}};
     if (!outcome.text.empty()) {

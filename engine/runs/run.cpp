@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runs/run.hpp"
 
+#include "phases/gather.hpp"
 #include "phases/phase.hpp"
+#include "phases/stages.hpp"
 #include "plan/parse.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -39,14 +41,7 @@ json gather_nodes(ranks::Team& team, const std::string& directory) {
         node["clock_error_ns"] = team.clock_error_ns();
         mine.push_back(node);
     }
-    const std::string all = team.reduce(mine.dump(-1, ' ', false, json::error_handler_t::replace),
-                                        [](const std::string& a, const std::string& b) {
-                                            json joined = json::parse(a);
-                                            const json more = json::parse(b);
-                                            joined.insert(joined.end(), more.begin(), more.end());
-                                            return joined.dump();
-                                        });
-    return team.place().root() ? json::parse(all) : json::array();
+    return phases::gather(team, mine);
 }
 
 void write_run_line(const phases::Context& context, const std::string& started) {
@@ -61,13 +56,13 @@ void write_run_line(const phases::Context& context, const std::string& started) 
                       {"processes", place.processes},
                       {"threads", context.tasks.threads},
                       {"nodes", place.nodes},
-                      {"clock", context.board->clock.source()},
-                      {"directory", records::json_text(context.directory)}};
+                      {"clock", context.shared.board->clock.source()},
+                      {"directory", records::json_text(context.storage.directory)}};
     if (context.options.stage >= 0) {
         line["stage"] = context.options.stage;
     }
     line["plan"] = ordered_json::parse(context.plan.canonical);
-    context.record->line("run", line);
+    context.at_root.record->line("run", line);
 }
 
 void arm_time_limit(const plan::Plan& plan) {
@@ -92,7 +87,7 @@ std::byte* board_memory(const phases::Context& context, std::size_t bytes) {
 /// Whether the plan says to leave a phase out as things are. All processes ask.
 bool left_out(const phases::Context& context, const plan::Phase& phase, std::int64_t begin_ns) {
     if (phase.unless_mismatch &&
-        context.team.maximum(context.root() && context.outcome.code == phases::exit_mismatch ? 1 : 0) != 0) {
+        context.team.maximum(context.root() && context.at_root.outcome.code == phases::exit_mismatch ? 1 : 0) != 0) {
         return true;
     }
     if (!context.plan.begin_limit || plan::on_files(phase.op)) {
@@ -103,7 +98,7 @@ bool left_out(const phases::Context& context, const plan::Phase& phase, std::int
         return false;
     }
     if (context.root()) {
-        context.record->line(
+        context.at_root.record->line(
             "finding",
             {{"id", "not_begun"},
              {"phase", phase.id},
@@ -115,7 +110,7 @@ bool left_out(const phases::Context& context, const plan::Phase& phase, std::int
 
 void run_phases(phases::Context& context, const std::vector<int>& stage) {
     const std::int64_t begin_ns = meters::Clock::monotonic_ns();
-    phases::HalfRates half;
+    results::HalfRates half;
     for (std::size_t i = 0; i < context.plan.phases.size(); ++i) {
         if (context.options.stage >= 0 && stage[i] != context.options.stage) {
             continue;
@@ -123,8 +118,8 @@ void run_phases(phases::Context& context, const std::vector<int>& stage) {
         if (context.team.maximum(context.team.control().stop.load()) != 0) {
             if (context.root()) {
                 const bool limit = context.team.control().stop.load() == ranks::NodeControl::quit_time_limit;
-                context.outcome.set(
-                    phases::exit_interrupted, "interrupted",
+                context.at_root.outcome.set(
+                    phases::exit_interrupted,
                     (limit ? std::string("the time limit of the run ended it") : std::string("interrupted")) +
                         " before phase " + context.plan.phases[i].id + "; finished phases are kept");
             }
@@ -162,7 +157,7 @@ json find_out(phases::Context& context, std::unique_ptr<records::Writer>& writer
             facts = {{"error", error.what()}, {"code", phases::exit_environment}};
         }
     }
-    context.record = writer.get();
+    context.at_root.record = writer.get();
     return json::parse(context.team.broadcast(
         context.root() ? facts.dump(-1, ' ', false, json::error_handler_t::replace) : std::string()));
 }
@@ -171,10 +166,10 @@ json find_out(phases::Context& context, std::unique_ptr<records::Writer>& writer
 int refuse(const phases::Context& context, const json& facts, std::int64_t epoch) {
     if (context.root()) {
         records::complain(facts.at("error").get<std::string>());
-        if (context.record != nullptr && context.options.stage > 0) {
-            context.record->line("end", failed_end(facts.at("code"), facts.at("error"), epoch));
-        } else if (context.record != nullptr) {
-            context.record->discard();  // nothing was begun, so there is nothing to record
+        if (context.at_root.record != nullptr && context.options.stage > 0) {
+            context.at_root.record->line("end", failed_end(facts.at("code"), facts.at("error"), epoch));
+        } else if (context.at_root.record != nullptr) {
+            context.at_root.record->discard();  // nothing was begun, so there is nothing to record
         }
     }
     return facts.at("code");
@@ -182,10 +177,10 @@ int refuse(const phases::Context& context, const json& facts, std::int64_t epoch
 
 /// All processes know what the root found out, and what earlier stages have left.
 void take_over(phases::Context& context, const json& facts) {
-    context.makes_files = facts.at("files");
-    context.memory_backed = facts.at("memory_backed");
-    context.file_system = facts.value("file_system", std::string());
-    context.directory = facts.at("directory");
+    context.storage.makes_files = facts.at("files");
+    context.storage.memory_backed = facts.at("memory_backed");
+    context.storage.file_system = facts.value("file_system", std::string());
+    context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;
     const json common = json::parse(context.team.broadcast(
         context.root()
@@ -208,42 +203,44 @@ void lay_board(phases::Context& context) {
     const bool lanes =
         std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
     const int streams = context.team.place().locals * context.tasks.threads * (lanes ? 2 : 1);
-    context.board = reinterpret_cast<phases::Board*>(
+    context.shared.board = reinterpret_cast<phases::Board*>(
         board_memory(context, phases::Board::bytes_for(streams, plan.observe.max_slices)));
     if (context.team.place().leader()) {
-        new (context.board) phases::Board;
-        context.board->max_slices = plan.observe.max_slices;
-        context.board->clock = meters::Clock::calibrate();
+        new (context.shared.board) phases::Board;
+        context.shared.board->max_slices = plan.observe.max_slices;
+        context.shared.board->clock = meters::Clock::calibrate();
     }
     context.team.all(true);
-    context.team.count_progress(reinterpret_cast<const std::byte*>(&context.board->meter(0).live),
-                                meters::StreamMeter::bytes_for(plan.observe.max_slices), &context.board->streams);
+    context.team.count_progress(reinterpret_cast<const std::byte*>(&context.shared.board->meter(0).live),
+                                meters::StreamMeter::bytes_for(plan.observe.max_slices),
+                                &context.shared.board->streams);
 }
 
 /// The head of the record, and who writes progress into it from then on (root; null elsewhere).
 std::unique_ptr<Monitor> begin_record(phases::Context& context, const std::string& started, std::int64_t epoch) {
-    const json nodes = gather_nodes(context.team, context.makes_files ? context.directory : std::string("/"));
+    const json nodes =
+        gather_nodes(context.team, context.storage.makes_files ? context.storage.directory : std::string("/"));
     if (!context.root()) {
         return nullptr;
     }
     write_run_line(context, started);
     for (const json& node : nodes) {
-        context.hosts.push_back(records::bytes_of(node.value("host", std::string())));
-        context.record->line("node", ordered_json(node));
+        context.at_root.hosts.push_back(records::bytes_of(node.value("host", std::string())));
+        context.at_root.record->line("node", ordered_json(node));
     }
     std::vector<std::string> ids;
     for (const plan::Phase& phase : context.plan.phases) {
         ids.push_back(phase.id);
     }
-    context.record->take_turns(&context.board->turns, records::Writer::Role::engine);
-    return std::make_unique<Monitor>(*context.board, context.team, context.options.record, epoch,
+    context.at_root.record->take_turns(&context.shared.board->turns, records::Writer::Role::engine);
+    return std::make_unique<Monitor>(*context.shared.board, context.team, context.options.record, epoch,
                                      context.plan.observe.progress, ids);
 }
 
 /// Cleans up, ends the record and says what is to be said. The exit code, the same in all processes.
 int finish(phases::Context& context, bool last_stage, std::unique_ptr<Monitor> monitor, std::int64_t epoch) {
     const bool lost = !context.team.all(true);
-    phases::Outcome& outcome = context.outcome;
+    phases::Outcome& outcome = context.at_root.outcome;
     files::Removal removal;
     const std::string verdict =
         lost ? std::string() : context.team.broadcast(context.root() ? std::to_string(outcome.code) : std::string());
@@ -258,18 +255,19 @@ int finish(phases::Context& context, bool last_stage, std::unique_ptr<Monitor> m
     }
     if (lost) {
         removal = remove_alone(context);
-        outcome.set(phases::exit_failed, "failed", phases::lost_sentence(context, "at the end of the run"));
+        outcome.set(phases::exit_failed, phases::lost_sentence(context, "at the end of the run"));
     }
     const plan::Target& target = context.plan.target;
-    if (code == phases::exit_done && last_stage && context.makes_files && target.keep && !target.keep_manifest) {
-        files::Manifest::remove(context.directory);
+    if (code == phases::exit_done && last_stage && context.storage.makes_files && target.keep &&
+        !target.keep_manifest) {
+        files::Manifest::remove(context.storage.directory);
     }
-    context.board->finished.store(1);
+    context.shared.board->finished.store(1);
     if (ends_here) {
-        context.record->line("end", end_line(outcome, removal, epoch));
+        context.at_root.record->line("end", end_line(outcome, removal, epoch));
     }
     monitor.reset();
-    const std::string trouble = context.record->trouble();
+    const std::string trouble = context.at_root.record->trouble();
     speak(outcome, removal, trouble);
     return outcome.code == phases::exit_done && !trouble.empty() ? phases::exit_environment : outcome.code;
 }
@@ -280,9 +278,11 @@ int execute(const plan::Plan& plan, const phases::RunOptions& options, ranks::Te
     std::int64_t epoch = meters::Clock::monotonic_ns();
     const std::string started = utc_now();
     const std::vector<int> stages = phases::stages_of(plan);
-    const files::TaskMap tasks{plan.tasks.threads, team.place().node_of, plan.tasks.used};
-    phases::Context context{plan, options, team, tasks, {}, 0, nullptr, nullptr, {}, {}, {}, false, true};
-    context.node_memory = team.maximum(records::node_memory_bytes());
+    phases::Context context{.plan = plan,
+                            .options = options,
+                            .team = team,
+                            .tasks = {plan.tasks.threads, team.place().node_of, plan.tasks.used},
+                            .node_memory = team.maximum(records::node_memory_bytes())};
     arm_time_limit(plan);
 
     std::unique_ptr<records::Writer> writer;
@@ -298,12 +298,12 @@ int execute(const plan::Plan& plan, const phases::RunOptions& options, ranks::Te
     } catch (const std::exception& error) {
         if (context.root()) {
             remove_alone(context);
-            context.board->finished.store(1);
+            context.shared.board->finished.store(1);
             writer->line("end", failed_end(phases::exit_environment, error.what(), epoch));
         }
         throw;  // the end of this process's team tells the others
     }
-    return finish(context, options.stage < 0 || options.stage == stages.back(), std::move(monitor), epoch);
+    return finish(context, phases::is_last_stage(plan, options.stage), std::move(monitor), epoch);
 }
 
 }  // namespace sonde::runs

@@ -31,7 +31,7 @@ ENGINE: dict[str, set[str]] = {
         *("plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"),
         *("files", "results", "treatments"),
     },
-    "runs": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "files", "phases"},
+    "runs": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "files", "results", "phases"},
     "main": {"plan", "dialects", "backends", "meters", "patterns", "ranks", "records", "files", "phases", "runs"},
 }
 # Where the general rule above would allow more than is meant: (from, to) -> the headers that may cross.
@@ -41,8 +41,11 @@ NARROW = {
     ("backends", "meters"): {"meters/clock.hpp"},
     ("ranks", "meters"): {"meters/clock.hpp"},
     ("files", "workloads"): {"workloads/data.hpp"},
-    ("runs", "phases"): {"phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/phase.hpp"},
-    ("main", "phases"): {"phases/outcome.hpp"},
+    ("runs", "phases"): {
+        *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp", "phases/gather.hpp"),
+        "phases/phase.hpp",
+    },
+    ("main", "phases"): {"phases/outcome.hpp", "phases/stages.hpp"},
 }
 MPI_FILES = re.compile(r"engine/(ranks/|backends/mpi)")
 

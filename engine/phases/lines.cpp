@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/lines.hpp"
+
+#include "phases/phase_line.hpp"
+#include "results/tables.hpp"
+#include "results/tree_report.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json phase_end(const Context& context, const plan::Phase& phase, const results::Totals& totals,
+                       const results::PhaseFacts& facts, const results::HalfRates& half) {
+    ordered_json end = results::phase_end_line(totals, facts);
+    end["measured"] = phase.measured;
+    const std::optional<results::Droop> droop = phase.meta ? results::droop_of(totals, phase.op) : std::nullopt;
+    if (droop) {
+        end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
+    }
+    if (phase.op == plan::Op::walk) {
+        end["walk"] = {{"directories", totals.directories}, {"looked_at", totals.looked_at}};
+        if (phase.meta->find) {
+            end["walk"]["matched"] = totals.matched;
+        }
+    }
+    end["tasks"] = context.tasks.tasks();
+    if (phase.op == plan::Op::duplex && end.contains("lanes")) {
+        results::add_duplex(end, phase, half);
+    }
+    return end;
+}
+
+}  // namespace
+
+void write_lines(const Context& context, std::size_t index, const results::Totals& totals,
+                 const results::PhaseFacts& facts, const results::HalfRates& half) {
+    const plan::Phase& phase = context.plan.phases[index];
+    const auto write = [&](const char* event, const ordered_json& line) {
+        context.at_root.record->line(event, of_phase(phase, index, line));
+    };
+    write("phase_end", phase_end(context, phase, totals, facts, half));
+    write("series", results::series_line(totals));
+    for (const ordered_json& line : results::histogram_lines(totals)) {
+        write("histogram", line);
+    }
+    write("nodes", results::node_line(totals, facts));
+    for (const ordered_json& line : results::task_lines(totals, facts)) {
+        write("tasks", line);
+    }
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/remember.hpp"
+
+#include "files/segments.hpp"
+#include "phases/stages.hpp"
+#include "phases/tree_jobs.hpp"
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::json;
+
+/// The trace that a writing phase leaves.
+files::DataState state_of(const Context& context, std::size_t index, const results::Totals& totals) {
+    const plan::Phase& phase = context.plan.phases[index];
+    files::DataState state;
+    state.phase = phase.id;
+    state.generation = index + 1;
+    state.access = phase.data.access;
+    state.segments = files::segments_of(phase, context.tasks, context.node_memory);
+    state.suffix = phase.data.files.suffix;
+    state.files = phase.files;
+    state.exact = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
+    state.extends = phase.op != plan::Op::mixed;
+    state.fresh = phase.op == plan::Op::write && phase.open != plan::Open::overwrite;
+    state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
+    int writing_lane = 0;
+    if (phase.op == plan::Op::duplex) {
+        writing_lane = phase.lanes[0].write ? 0 : 1;
+        state.files = {phase.lanes[static_cast<std::size_t>(writing_lane)].file};
+    }
+    for (const results::TaskRow& row : totals.rows) {
+        if (row.lane == writing_lane) {
+            std::uint64_t& done = state.operations[static_cast<std::size_t>(row.task)];
+            done = std::max(done, row.next_operation);
+        }
+    }
+    return state;
+}
+
+}  // namespace
+
+void remember(Context& context, std::size_t index, const results::Totals& totals) {
+    const plan::Phase& phase = context.plan.phases[index];
+    files::Manifest& manifest = context.manifest;
+    if (phase.meta) {
+        remember_tree(phase, index, context.tasks, totals, manifest.trees);
+    } else if (phase.op == plan::Op::remove) {
+        manifest.data.forget(phase.data.files.suffix);
+    } else if (plan::writes(phase.op)) {
+        manifest.data.add(state_of(context, index, totals));
+    }
+    const std::string text = context.team.broadcast(
+        context.root() ? json::array({manifest.data.to_json(), manifest.trees.states_to_json()}).dump()
+                       : std::string());
+    if (!context.root()) {
+        const json both = json::parse(text);
+        manifest.data = files::Dataset::from_json(both.at(0));
+        manifest.trees.take_states(both.at(1), context.tasks.all());
+    }
+}
+
+bool save_manifest(Context& context, const plan::Phase& phase) {
+    if (!context.root() || !context.storage.makes_files || context.in_place()) {
+        return true;
+    }
+    const bool last = is_last_stage(context.plan, context.options.stage);
+    if (phase.meta && last) {
+        return true;  // hundreds of short phases need not sync a file each
+    }
+    const std::string done = "phase " + phase.id + " is done, but ";
+    try {
+        context.manifest.save(context.storage.directory);
+        return true;
+    } catch (const files::NoSpace&) {
+        if (last) {
+            return true;
+        }
+        context.at_root.outcome.set(
+            exit_failed, done + context.storage.directory +
+                             " has no space left for the manifest that the next stage needs: make the volume smaller");
+    } catch (const std::exception& error) {
+        context.at_root.outcome.set(exit_failed, done + error.what());
+    }
+    return false;
+}
+
+}  // namespace sonde::phases

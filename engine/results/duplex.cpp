@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/duplex.hpp"
+
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace sonde::results {
+
+void HalfRates::remember(plan::Op op, const std::map<std::string, RateValue>& rates) {
+    const auto rate = rates.find("transfer");
+    if (rate == rates.end() || op == plan::Op::duplex || op == plan::Op::mixed) {
+        return;
+    }
+    (plan::writes(op) ? write : read) = static_cast<double>(rate->second.bytes) / rate->second.seconds;
+}
+
+void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const HalfRates& half) {
+    double sum = 0;
+    double least = 1e300;
+    double most = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+        nlohmann::ordered_json& lane = line["lanes"][i];
+        lane["id"] = phase.lanes[i].id;
+        lane["op"] = phase.lanes[i].write ? "write" : "read";
+        const double rate = lane.value("bytes_per_s", 0.0);
+        sum += rate;
+        least = std::min(least, rate);
+        most = std::max(most, rate);
+    }
+    if (most <= 0) {
+        return;
+    }
+    line["duplex"] = {{"bytes_per_s", sum}, {"fairness", least / most}};
+    if (half.write > 0 && half.read > 0) {
+        line["duplex"]["efficiency"] = sum / (half.write + half.read);
+    }
+}
+
+}  // namespace sonde::results

@@ -52,6 +52,14 @@ def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
         _put(document, steps, value, text)
 
 
+def set_member(document: dict[str, Any], path: str, value: Any) -> None:
+    """Changes one member of `document` in place: what ``--set path=value`` does, with a value that is already read."""
+    try:
+        _put(document, path.split("."), value, path)
+    except PlanError as reason:
+        raise PlanError(str(reason).removeprefix(f'--set "{path}": ')) from None
+
+
 def _put(document: dict[str, Any], steps: list[str], value: Any, text: str) -> None:
     here: Any = document
     for depth, step in enumerate(steps[:-1]):

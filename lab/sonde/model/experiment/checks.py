@@ -144,8 +144,19 @@ def _cells(experiment: Experiment) -> None:
             experiment.plan_of(cell)
         except PlanError as reason:
             told = str(reason).removeprefix(f"{experiment.origin}: ")
-            where = "plan" if cell.id in ("base", f"plan={cell.plan}") else f"cell {cell.id}"
+            where = f"cell {cell.id}"
+            if told == _wrong_itself(experiment, cell.plan):
+                where = f"plans.{cell.plan}.plan" if cell.plan else "plan"
             raise ExperimentError(f"{experiment.origin}: {where}: {told}") from None
+
+
+def _wrong_itself(experiment: Experiment, plan: str) -> str:
+    """What is wrong with a plan as it stands, without any sweep; empty when nothing is."""
+    try:
+        experiment.plan_of(Cell(plan, {}, ()))
+    except PlanError as reason:
+        return str(reason).removeprefix(f"{experiment.origin}: ")
+    return ""
 
 
 def _some(cells: Sequence[Cell]) -> Sequence[Cell]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from sonde.model.experiment.axes import Axis, Place, axes_of
 from sonde.model.experiment.claims import Claim, parse_claim
 from sonde.model.experiment.description import ExperimentFile
 from sonde.model.plan import Plan
-from sonde.model.settings import apply_settings
+from sonde.model.settings import set_member
 from sonde.model.units import parse_bytes
 
 # First names of paths that are the experiment's own; every other path is of its plans.
@@ -109,7 +108,7 @@ class Experiment:
         document = copy.deepcopy(dict(self.plans[cell.plan]))
         own = {name: copy.deepcopy(self.document.get(name, {})) for name in OWN}
         for path, value in (*self._variant_settings(cell), *cell.settings):
-            apply_settings(own if path.partition(".")[0] in OWN else document, [f"{path}={json.dumps(value)}"])
+            set_member(own if path.partition(".")[0] in OWN else document, path, value)
         document.setdefault("id", f"{self.id}.{cell.plan}" if cell.plan else self.id)
         document.setdefault("target", {}).setdefault("path", target)
         _put_clients(document, own)
@@ -138,7 +137,7 @@ class Experiment:
         own = {"storage": copy.deepcopy(dict(self.document.get("storage", {})))}
         for path, value in (*self._variant_settings(cell), *cell.settings):
             if path.startswith("storage."):
-                apply_settings(own, [f"{path}={json.dumps(value)}"])
+                set_member(own, path, value)
         return own["storage"]
 
     def changed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +184,6 @@ def _put_clients(document: dict[str, Any], own: Mapping[str, Any]) -> None:
 
 def _change(document: dict[str, Any], path: str, value: Any) -> None:
     first, _, rest = path.partition(".")
-    text = f"={json.dumps(value)}"
     if first == "sweep":
         _change_sweep(document, rest, value)
     elif first in OWN or first == "plans":
@@ -193,12 +191,12 @@ def _change(document: dict[str, Any], path: str, value: Any) -> None:
             name, _, rest = rest.partition(".")
             _change(_named_plan(document, name), rest, value)
         else:
-            apply_settings(document, [path + text])
+            set_member(document, path, value)
     else:
         plans = [document["plan"]] if isinstance(document.get("plan"), dict) else _plans(document)
         having = [plan for plan in plans if first in plan] if first in ("data", "meta") else plans
         for plan in having or plans:
-            apply_settings(plan, [path + text])
+            set_member(plan, path, value)
 
 
 def _plans(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -56,10 +56,11 @@ class Index:
         self._references: dict[tuple[int, str], tuple[str, ...]] = {}
         for source in self.sources:
             self._add(source)
-        for group in self._groups:
+        for source in self.sources:
+            group = source.table.group
             if group in self._items and self._groups[group] != [group]:
-                raise self.source_of(self._items[group].table).wrong(
-                    "group", f'and another part share the name "{group}"; a group needs a name of its own.'
+                raise source.wrong(
+                    "group", f'is "{group}", which is the id of a part; a group needs a name of its own.'
                 )
 
     def _add(self, source: Source) -> None:

@@ -126,6 +126,17 @@ def _declared(cls: Any) -> Mapping[str, Member]:
     return {one.name: one.metadata["member"] for one in fields(cls) if "member" in one.metadata}
 
 
+def required(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the members that must be there."""
+    key: Any = cls
+    return _required(key)
+
+
+@cache
+def _required(cls: Any) -> tuple[str, ...]:
+    return tuple(name for name, member in _declared(cls).items() if member.required)
+
+
 def absent(cls: type[Any], name: str) -> Any:
     """What the dataclass holds for a member that the file does not have."""
     found = next(one for one in fields(cls) if one.name == name)

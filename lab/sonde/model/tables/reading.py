@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from sonde.model.errors import UnitError, UserError, suggestion
 from sonde.model.explain import shown
-from sonde.model.tables.members import NUMBERS, Member, members
+from sonde.model.tables.members import NUMBERS, Member, members, required
 from sonde.model.tables.quantity import PARSERS, STATUSES, Quantity, Rates
 
 T = TypeVar("T")
@@ -18,19 +17,26 @@ _QUANTITY = ("value", "source", "status", "note")
 _SCALAR = (str, int, float, bool)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Where we are: the file, the place in it, and what holds for numbers that say no source of their own."""
+class Reading(NamedTuple):
+    """Where we are: the file, the place in it, and what holds for numbers that say no source of their own.
+
+    One is made for every member of a file, so it is a plain tuple and the place is written out only for an error.
+    """
 
     error: type[UserError]
     origin: str
-    where: str = ""
+    path: tuple[str, ...] = ()
     source: str = ""
     status: str = ""
 
+    @property
+    def where(self) -> str:
+        """The place in the file, as names joined by dots."""
+        return ".".join(self.path)
+
     def at(self, name: str) -> Reading:
         """One level deeper."""
-        return replace(self, where=f"{self.where}.{name}" if self.where else name)
+        return Reading(self.error, self.origin, (*self.path, name), self.source, self.status)
 
     def wrong(self, what: str) -> UserError:
         """The error whose sentence is `what`, led by file and place."""
@@ -51,12 +57,13 @@ def read_table(cls: type[T], found: object, at: Reading) -> T:
             near = suggestion(str(name), known)
             told = near.strip() if near else f"Allowed are {', '.join(known)}."
             raise at.error(f'{at.origin}: {at.where or "the file"} has no member "{name}". {told}')
-    for name, member in known.items():
-        if member.required and name not in found:
-            raise at.wrong(f'lacks "{name}": {member.meaning}.')
-    inherits = replace(
-        at, source=_word(found, "source", at.source, known), status=_word(found, "status", at.status, known)
-    )
+    for name in required(cls):
+        if name not in found:
+            raise at.wrong(f'lacks "{name}": {known[name].meaning}.')
+    inherits = at
+    if "source" in found or "status" in found:
+        source, status = (_word(found, name, getattr(at, name), known) for name in ("source", "status"))
+        inherits = at._replace(source=source, status=status)
     return cls(**{name: _value(known[name], value, inherits.at(name)) for name, value in found.items()})
 
 

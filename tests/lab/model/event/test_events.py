@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events: no more exact than they are written, matched to times and to parts; a slip gets one sentence."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.model.errors import BAD_INPUT, EventError
+from sonde.model.event import Event, Interval, matching, read_events
+from sonde.model.event.times import WhenError, when, zone_named
+from sonde.model.system import system_from_document
+
+SYSTEM = system_from_document(
+    {
+        "schema": "sonde-system/1",
+        "drives": [{"id": "d[1-4]", "group": "drives"}],
+        "raid_groups": [{"id": "g[1-2]", "level": "1", "data": 1, "parity": 1, "drives": "drives"}],
+        "targets": [{"id": "t[1-2]", "kind": "ost", "on": "g[1-2]", "file_system": "fs"}],
+        "file_systems": [{"id": "fs", "kind": "lustre"}],
+    },
+    "system.toml",
+)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
+    return Event(name, "failure", name, when(text), parts, dependents)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "seconds"),
+    [
+        ("2013", "2013-01-01", 365 * 86400),
+        ("2012-02", "2012-02-01", 29 * 86400),
+        ("2013-12", "2013-12-01", 31 * 86400),
+        ("2013-12-06", "2013-12-06", 86400),
+        ("2013-12-06T10:30", "2013-12-06T10:30", 60),
+        ("2013-12-06 10:30:05", "2013-12-06T10:30:05", 1),
+        ("2013-12-06T10:30:05.25", "2013-12-06T10:30:05.250000", 0.01),
+        ("2013-12-06/2013-12-07", "2013-12-06", 2 * 86400),
+        ("2013-12-06T01:00/2013-12-06T02:00", "2013-12-06T01:00", 3660),
+    ],
+)
+def test_a_time_leaves_open_what_its_digits_leave_open(text: str, first: str, seconds: float) -> None:
+    found = when(text)
+    assert found.first == at(first)
+    assert found.last - found.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
+
+
+def test_a_precision_replaces_what_the_digits_leave_open() -> None:
+    found = when("2014-03-17T09:30", precision=600)
+    assert (found.first, found.last) == (at("2014-03-17T09:20"), at("2014-03-17T09:40"))
+
+
+def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
+    assert when("2014-03-17T09:30Z", zone_named("+05:00")).first == at("2014-03-17T09:30")
+    assert when("2014-03-17T09:30+02:00").first == at("2014-03-17T07:30")
+    assert when("2014-03-17", zone_named("America/Los_Angeles")).first == at("2014-03-17T07:00")
+    assert zone_named("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2014-13-01",
+        "2014-02-30",
+        "2014-3-1",
+        "2014-03-17T25:00",
+        "2014-03-18/2014-03-17",
+        "a/b/c",
+        "2014/2015/2016",
+        "2014-03-17T09:30+99:99",
+        "0000",
+    ],
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(WhenError):
+        when(text)
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)), st.integers(-12, 14))
+def test_a_moment_lies_in_the_day_the_minute_and_the_second_that_are_written_of_it(
+    moment: datetime, hours: int
+) -> None:
+    zone = timezone(timedelta(hours=hours))
+    here = moment.replace(tzinfo=zone)
+    for form in ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f"):
+        found = when(here.strftime(form), zone)
+        assert found.first <= here <= found.last
+        assert found.distance(here) == timedelta(0)
+
+
+def test_the_distance_is_to_the_nearer_end() -> None:
+    day = when("2014-03-17")
+    assert day.distance(at("2014-03-16T23:00")) == timedelta(hours=1)
+    assert day.distance(at("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
+
+
+def test_events_that_certainly_happened_meanwhile_come_before_those_that_may_have() -> None:
+    during = Interval(at("2014-03-17T06:00"), at("2014-03-17T18:00"))
+    inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
+    before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
+    everything = [after, day, before, inside]
+    assert [one.id for one in matching(everything, during)] == ["inside", "day"]
+    near = matching(everything, during, within=timedelta(hours=7))
+    assert [one.id for one in near] == ["inside", "before", "day", "after"]
+
+
+@pytest.mark.parametrize(
+    ("part", "dependents", "touched"),
+    [
+        ("d2", True, True),
+        ("g1", True, True),
+        ("t1", True, True),
+        ("fs", True, True),
+        ("t2", True, False),
+        ("g1", False, False),
+        ("d2", False, True),
+    ],
+)
+def test_a_failed_drive_touches_what_lies_on_it(part: str, dependents: bool, touched: bool) -> None:
+    failed = event("failed", "2014-03-17", "d2", dependents=dependents)
+    assert failed.touches(part, SYSTEM) is touched
+    found = matching([failed], when("2014-03"), [part], SYSTEM)
+    assert bool(found) is touched
+
+
+def test_without_parts_an_event_touches_everything_and_without_a_system_only_what_it_names() -> None:
+    assert event("all", "2014").touches("anything")
+    named = event("named", "2014", "n[1-3]")
+    assert named.touches("n2")
+    assert not named.touches("n4")
+    assert event("group", "2014", "drives").touches("d3", SYSTEM)
+
+
+def file(folder: Path, **members: Any) -> Path:
+    path = folder / "events.json"
+    path.write_text(json.dumps({"schema": "sonde-event/1", "events": [], **members}), encoding="utf-8")
+    return path
+
+
+ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
+
+
+def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> None:
+    events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
+    own, other = read_events(file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events))
+    assert (own.id, own.who, own.source, own.system) == ("own", "B", "S", "edison")
+    assert own.changes == {"osts": (72, 96)}
+    assert (other.who, other.when.first) == ("A", at("2014-03-17T23:00"))
+    assert own.exact == timedelta(days=1) - timedelta(microseconds=1)
+
+
+def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "events.toml"
+    path.write_text(
+        'schema = "sonde-event/1"\n[[events]]\nid = "a"\nwhen = 2014-03-17\nkind = "other"\ntitle = "t"\n',
+        encoding="utf-8",
+    )
+    assert read_events(path)[0].when == when("2014-03-17")
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"schema": "sonde-event/2"}, "schema"),
+        ({"events": None}, "events"),
+        ({"event": []}, 'Did you mean "events"?'),
+        ({"zone": "Mars"}, "zone"),
+        ({"events": [{**ONE, "when": "soon"}]}, "events.e.when"),
+        ({"events": [{**ONE, "when": "2014-02-30"}]}, "events.e.when"),
+        ({"events": [{**ONE, "kind": "failur"}]}, 'Did you mean "failure"?'),
+        ({"events": [{**ONE, "titel": "x"}]}, 'Did you mean "title"?'),
+        ({"events": [{"id": "e"}]}, 'lacks "when"'),
+        ({"events": [ONE, ONE]}, "used once"),
+        ({"events": [{**ONE, "parts": ["d[4-1]"]}]}, "events.e.parts"),
+        ({"events": [{**ONE, "parts": ["d9"]}]}, "d9"),
+        ({"events": [{**ONE, "precision": 5}]}, '"5 s"'),
+        ({"events": [{**ONE, "scope": "all"}]}, "dependents"),
+        ({"events": [{**ONE, "changes": {"osts": 96}}]}, "before"),
+        ({"events": [{**ONE, "id": "a b"}]}, "events.a b.id"),
+    ],
+)
+def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
+    members: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    path = file(tmp_path, **members)
+    with pytest.raises(EventError) as caught:
+        read_events(path, SYSTEM)
+    told = str(caught.value)
+    assert caught.value.exit_code == BAD_INPUT
+    assert told.startswith(str(path))
+    assert said in told
+    assert "\n" not in told
+    assert told[-1] in ".?"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("{", "line 2 is not JSON"), ("{}", "line 2: schema is missing"), ("[]", "line 2: schema is missing")],
+)
+def test_a_wrong_line_is_named_by_its_number(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    path.write_text(json.dumps({"schema": "sonde-event/1", **ONE}) + f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(EventError, match=said):
+        read_events(path)
+
+
+def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(EventError, match="no file of events"):
+        read_events(tmp_path / "none.toml")
+    with pytest.raises(EventError, match="is a directory"):
+        read_events(tmp_path)
+    (tmp_path / "x.toml").write_bytes(b"\xff")
+    with pytest.raises(EventError, match="not UTF-8"):
+        read_events(tmp_path / "x.toml")
+    (tmp_path / "y.toml").write_text("= 3", encoding="utf-8")
+    with pytest.raises(EventError, match="not valid TOML"):
+        read_events(tmp_path / "y.toml")

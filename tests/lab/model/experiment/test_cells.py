@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells of an experiment: grid, together, one at a time; and the plan of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.model.experiment import experiment_from_document, with_settings
+from sonde.model.experiment.axes import values_of
+from sonde.model.experiment.experiment import Experiment
+
+PLAN: dict[str, Any] = {
+    "data": {"access": {"transfer": "64KiB", "block": "1MiB", "segments": 2}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+
+
+def made(**members: Any) -> Experiment:
+    return experiment_from_document({"schema": "sonde-experiment/1", "plan": PLAN, **members}, "made.toml")
+
+
+def sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
+    return {"paths": path, "values": values, **more}
+
+
+def test_an_experiment_without_a_sweep_is_one_cell() -> None:
+    assert [cell.id for cell in made().cells] == ["base"]
+
+
+def test_a_grid_has_every_pair_and_the_last_axis_runs_fastest() -> None:
+    experiment = made(sweep=[sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8])])
+    assert [cell.id for cell in experiment.cells] == [
+        "transfer=4KiB,queue_depth=1",
+        "transfer=4KiB,queue_depth=8",
+        "transfer=64KiB,queue_depth=1",
+        "transfer=64KiB,queue_depth=8",
+    ]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[int]) -> None:
+    paths = ["data.io.queue_depth", "tasks.threads", "data.access.segments"]
+    experiment = made(sweep=[sweep(path, list(range(1, size + 1))) for path, size in zip(paths, sizes, strict=False)])
+    total = 1
+    for size in sizes:
+        total *= size
+    assert len({cell.id for cell in experiment.cells}) == len(experiment.cells) == total
+
+
+def test_one_at_a_time_walks_each_axis_from_the_plan_as_it_stands() -> None:
+    experiment = made(
+        sweep=[
+            sweep("data.access.transfer", ["4KiB", "64KiB", "1MiB"], kind="one_at_a_time"),
+            sweep("data.io.queue_depth", [4, 8], kind="one_at_a_time"),
+        ]
+    )
+    # the plan's own transfer is on the first axis; its queue depth is not on the second one
+    assert [cell.id for cell in experiment.cells] == [
+        "transfer=64KiB",
+        "transfer=4KiB",
+        "transfer=1MiB",
+        "transfer=64KiB,queue_depth=4",
+        "transfer=64KiB,queue_depth=8",
+    ]
+
+
+def test_members_that_change_together_are_one_axis() -> None:
+    experiment = made(
+        sweep=[{"paths": ["data.access.transfer", "data.access.block"], "values": [["4KiB", "8KiB"], ["1MiB", "2MiB"]]}]
+    )
+    plans = [experiment.plan_of(cell).data_of(PLAN["phases"][0])["access"] for cell in experiment.cells]
+    assert [(one["transfer"], one["block"]) for one in plans] == [("4KiB", "8KiB"), ("1MiB", "2MiB")]
+    assert [cell.id for cell in experiment.cells] == ["transfer=4KiB", "transfer=1MiB"]
+
+
+def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
+    experiment = made(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
+    plan = experiment.plan_of(experiment.cells[0], "/d")
+    assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
+    assert "stop" not in plan.document["phases"][0]
+    assert plan.document["target"] == {"path": "/d"}
+    assert plan.id == experiment.id == "made"
+    assert "stop" not in PLAN["phases"][1]
+
+
+def test_variants_file_systems_and_mounts_are_axes() -> None:
+    experiment = made(
+        variants=[{"id": "plain"}, {"id": "direct", "set": {"data.io.direct": True}}],
+        storage={"file_systems": ["a", "b"], "mounts": ["native"]},
+    )
+    assert [cell.id for cell in experiment.cells] == [
+        f"variant={variant},file_system={name},mount=native" for variant in ("plain", "direct") for name in ("a", "b")
+    ]
+    direct = [experiment.plan_of(cell).data_of(PLAN["phases"][0])["io"]["direct"] for cell in experiment.cells]
+    assert direct == [False, False, True, True]
+
+
+def test_clients_become_processes_and_a_raid_stripe_the_full_stripe() -> None:
+    experiment = made(
+        clients={"nodes": 3, "tasks_per_node": 4, "threads": 2}, storage={"data_width": 8, "segment": "256 KiB"}
+    )
+    plan = experiment.plan_of(experiment.cells[0])
+    assert (plan.processes, plan.threads) == (12, 2)
+    assert plan.document["target"]["full_stripe"] == 2 << 20
+
+
+def test_clients_for_each_target_follow_the_pool() -> None:
+    experiment = made(
+        clients={"per_target": 4, "tasks_per_node": 2},
+        storage={"pool": "p1", "targets": 8},
+        sweep=[{"name": "pool", "paths": ["storage.pool", "storage.targets"], "values": [["p1", 8], ["p2", 16]]}],
+    )
+    assert [experiment.plan_of(cell).processes for cell in experiment.cells] == [64, 128]
+    assert experiment.storage_of(experiment.cells[1]) == {"pool": "p2", "targets": 16}
+
+
+def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
+    other = {"phases": [{"id": "rewrite", "op": "write"}]}
+    experiment = experiment_from_document(
+        {
+            "schema": "sonde-experiment/1",
+            "plans": [{"id": "one", "plan": PLAN}, {"id": "two", "plan": other}],
+            "sweep": [sweep("data.io.queue_depth", [1, 2], plans="one")],
+        },
+        "made.toml",
+    )
+    assert [cell.id for cell in experiment.cells] == ["plan=one,queue_depth=1", "plan=one,queue_depth=2", "plan=two"]
+    assert experiment.plan_of(experiment.cells[-1]).phases[0]["id"] == "rewrite"
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [
+        ({"from": "4KiB", "to": "64KiB", "factor": 4}, ["4KiB", "16KiB", "64KiB"]),
+        ({"from": "1MB", "to": "3MB", "step": "1MB"}, ["1MB", "2MB", "3MB"]),
+        ({"from": 1, "to": 20, "factor": 2}, [1, 2, 4, 8, 16]),
+        ({"from": 1, "to": 2, "step": 0.5}, [1, 1.5, 2]),
+        (["a", "b"], ["a", "b"]),
+    ],
+)
+def test_values_from_one_end_to_the_other(written: Any, values: list[Any]) -> None:
+    assert values_of(written) == values
+
+
+def test_a_profile_changes_members_and_values_of_an_axis() -> None:
+    document = {
+        "schema": "sonde-experiment/1",
+        "plan": PLAN,
+        "clients": {"nodes": 8},
+        "sweep": [sweep("data.access.transfer", ["4KiB", "64KiB"])],
+        "expect": [{"id": "e", "level": "measured", "claim": 'bandwidth(read, transfer="64KiB") > 1'}],
+        "profiles": {"ci": {"clients.nodes": 1, "sweep.transfer": ["4KiB"], "data.access.segments": 1}},
+    }
+    small = experiment_from_document(document, "made.toml", "ci")
+    assert [cell.id for cell in small.cells] == ["transfer=4KiB"]
+    plan = small.plan_of(small.cells[0])
+    assert (plan.processes, plan.document["data"]["access"]["segments"]) == (1, 1)
+    assert small.missing(small.claims["e"]) == "transfer=64KiB"
+    whole = experiment_from_document(document, "made.toml")
+    assert whole.missing(whole.claims["e"]) is None
+    assert whole.plan_of(whole.cells[0]).processes == 8
+
+
+def test_settings_are_checked_again() -> None:
+    changed = with_settings(made(), {"repeat.min": 5, "data.access.segments": 7})
+    assert changed.file.repeat is not None
+    assert changed.file.repeat.min == 5
+    assert changed.plan_of(changed.cells[0]).document["data"]["access"]["segments"] == 7

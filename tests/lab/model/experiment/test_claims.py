@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims are read as they are meant, and judged by interval: four outcomes."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.model.experiment.claims import (
+    FUNCTIONS,
+    METRICS,
+    Arithmetic,
+    ClaimError,
+    Comparison,
+    Function,
+    Metric,
+    Number,
+    Word,
+    parse_claim,
+)
+from sonde.model.experiment.outcomes import Outcome, compared, joined
+
+
+def test_a_ratio_of_two_cells() -> None:
+    (one,) = parse_claim('bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3').comparisons
+    left = Metric("bandwidth", "write", {"offset": "0B"})
+    right = Metric("bandwidth", "write", {"offset": "256KiB"})
+    assert one == Comparison(Arithmetic("/", left, right), ">=", Number(1.3))
+
+
+def test_a_chain_is_two_comparisons_and_and_joins() -> None:
+    claim = parse_claim("0.5 <= duplex_efficiency(full) <= 1.05 and time(full) > 60")
+    efficiency = Metric("duplex_efficiency", "full", {})
+    assert claim.comparisons == (
+        Comparison(Number(0.5), "<=", efficiency),
+        Comparison(efficiency, "<=", Number(1.05)),
+        Comparison(Metric("time", "full", {}), ">", Number(60)),
+    )
+
+
+def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
+    (one,) = parse_claim('operations("random-read") > 0').comparisons
+    assert one.left == Metric("operations", "random-read", {})
+
+
+def test_functions_and_forms() -> None:
+    claim = parse_claim('shape(bandwidth(read)) == "flat" and efficiency(bandwidth(w), over=pool, at=FS3) >= 0.8')
+    assert claim.comparisons[0] == Comparison(
+        Function("shape", Metric("bandwidth", "read", {}), {}), "==", Word("flat")
+    )
+    assert list(claim.functions())[1].options == {"over": "pool", "at": "FS3"}
+    assert [one.phase for one in claim.metrics()] == ["read", "w"]
+
+
+def test_arithmetic_binds_as_usual() -> None:
+    (one,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
+    assert one.left == Arithmetic(
+        "-", Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", Number(2), Metric("time", "b", {}))), Number(-1)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1 > 0",
+        "bandwidth(read)",
+        "bandwidth(read) > 1 or 1 > 0",
+        "not bandwidth(read) > 1",
+        "bandwidth(read) != 1",
+        "bandwidth(read) is 1",
+        "bandwidth(read, write) > 1",
+        "bandwidth(1) > 1",
+        "bandwidth(read, **x) > 1",
+        "bandwidth(read)() > 1",
+        "bandwidth[0] > 1",
+        "(lambda: 1)() > bandwidth(read)",
+        "__import__('os') > 1",
+        "bandwidth(read) > 'flat'",
+        "bandwidth(read) > True",
+        "slope(3, over=x) > 1",
+        "slope(bandwidth(r), x) > 1",
+        "imbalance(bandwidth(r), per=rack) > 1",
+        "variation(bandwidth(r), over=x) > 1",
+        "bandwidth(read) ** 2 > 1",
+        "bandwidth > 1",
+        "shape(bandwidth(r)) >= 'flat'",
+        "'flat' == 'flat'",
+        "bandwidth(read" + "(" * 300,
+        "bandwidth(read, t=-1) > 0",
+        "'flat' + bandwidth(read) > 1",
+    ],
+)
+def test_what_is_no_claim_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(ClaimError) as caught:
+        parse_claim(text)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value)[-1] in ".?"
+
+
+@given(st.text(alphabet="bandwith(read)><=.0123456789 ,\"'and+-*/_[]{}:", max_size=60))
+def test_any_text_is_a_claim_or_refused(text: str) -> None:
+    with contextlib.suppress(ClaimError):  # anything else is an error of ours
+        assert parse_claim(text).comparisons
+
+
+def test_metrics_and_functions_have_names_of_their_own() -> None:
+    assert not METRICS.keys() & FUNCTIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "operator", "threshold", "outcome"),
+    [
+        (1.3, 1.5, ">=", 1.3, Outcome.HOLDS),
+        (1.2, 1.29, ">=", 1.3, Outcome.FAILS),
+        (1.2, 1.3, ">=", 1.3, Outcome.INCONCLUSIVE),
+        (1.2, 1.5, ">=", 1.3, Outcome.INCONCLUSIVE),
+        (1.3, 1.5, ">", 1.3, Outcome.INCONCLUSIVE),
+        (1.31, 1.5, ">", 1.3, Outcome.HOLDS),
+        (1.2, 1.3, ">", 1.3, Outcome.FAILS),
+        (0.8, 1.0, "<=", 1.0, Outcome.HOLDS),
+        (1.1, 1.2, "<=", 1.0, Outcome.FAILS),
+        (0.8, 1.2, "<=", 1.0, Outcome.INCONCLUSIVE),
+        (0.8, 1.0, "<", 1.0, Outcome.INCONCLUSIVE),
+        (1.0, 1.2, "<", 1.0, Outcome.FAILS),
+    ],
+)
+def test_an_interval_is_compared_not_a_point(
+    low: float, high: float, operator: str, threshold: float, outcome: Outcome
+) -> None:
+    assert compared(low, high, operator, threshold) == outcome
+
+
+@given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.sampled_from([(">=", "<"), (">", "<=")]))
+def test_a_claim_and_its_opposite_never_both_hold(
+    low: float, width: float, threshold: float, pair: tuple[str, str]
+) -> None:
+    high = low + width
+    one, other = (compared(low, high, operator, threshold) for operator in pair)
+    assert (one == Outcome.HOLDS) == (other == Outcome.FAILS)
+    assert (one == Outcome.INCONCLUSIVE) == (other == Outcome.INCONCLUSIVE)
+
+
+def test_an_interval_upside_down_and_an_unknown_comparison_are_errors_of_ours() -> None:
+    with pytest.raises(ValueError, match="not an interval"):
+        compared(2, 1, ">=", 0)
+    with pytest.raises(ValueError, match="compares no interval"):
+        compared(1, 2, "==", 0)
+
+
+def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
+    holds, fails, open_, absent = Outcome
+    assert joined([holds, fails, open_, absent]) == fails
+    assert joined([holds, open_, absent]) == absent
+    assert joined([holds, open_]) == open_
+    assert joined([holds, holds]) == holds
+    assert joined([]) == absent

@@ -12,11 +12,7 @@ from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.visible import one_line
-
-# A task or node below this share of the median is in trouble, and shown so.
-SLOW = 0.75
-# Below this one it is named in words too.
-LAGGING = 0.5
+from sonde.stats.imbalance import slow_factor
 
 
 @dataclass(frozen=True)
@@ -57,12 +53,18 @@ def host_names(run: Run) -> dict[int, str]:
     return {line.node: one_line(line.host, 80) for line in run.nodes if line.host}
 
 
+def slow_below(rates: Sequence[float]) -> float:
+    """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
+    moving = [rate for rate in rates if rate > 0]
+    middle = statistics.median(rates) if rates else 0.0
+    return middle / slow_factor(moving) if len(rates) >= 3 and middle > 0 else 0.0
+
+
 def lagging(found: Sequence[Member]) -> tuple[Member, float, int] | None:
-    """The slowest member, the median rate, and how many are below LAGGING of it; None when nobody is."""
-    if len(found) < 3:
-        return None
-    middle = statistics.median(one.value for one in found)
-    behind = [one for one in found if one.value < LAGGING * middle]
+    """The slowest member, the median rate, and how many are slow; None when nobody is."""
+    limit = slow_below([one.value for one in found])
+    behind = [one for one in found if one.value < limit]
+    middle = statistics.median(one.value for one in found) if found else 0.0
     return (min(behind, key=lambda one: one.value), middle, len(behind)) if behind else None
 
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.stats.imbalance import slow_factor
 from sonde.stats.ranks import Floats
-from sonde.stats.spread import robust_sd
 
-# A node counts as slow in a run when it is this much below the middle node, and far outside of the scatter of all.
-SLOW, DEVIATIONS = 0.85, 4.0
-# Runs in which it must be.
+# Runs in which a node must be slow.
 AGAIN = 3
 
 
@@ -64,8 +62,7 @@ def _slow(shares: Floats) -> tuple[tuple[int, int], ...]:
     low = np.zeros(shares.shape, dtype=bool)
     for column in range(shares.shape[1]):
         known = shares[:, column][~np.isnan(shares[:, column])]
-        spread = max(robust_sd(np.log(known)), 0.01)
-        low[:, column] = shares[:, column] < min(SLOW, float(np.exp(-DEVIATIONS * spread)))
+        low[:, column] = shares[:, column] < 1 / slow_factor(known)
     counts = low.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
     return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)

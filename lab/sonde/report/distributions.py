@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, amount_axis, count_axis, latency_axis
 from sonde.charts.plot import Chart, Panel, Tip, table
-from sonde.findings.members import SLOW, Member
+from sonde.findings.members import Member, slow_below
 from sonde.model import quantities
 from sonde.model.lines import HistogramLine, Latency
 from sonde.model.record import PhaseRecord
@@ -130,11 +130,11 @@ def spread_chart(kind: str, title: str, found: Sequence[Member], operations: boo
         tuple(Tick((at + 0.5) / len(values), one.name, at % 2 == 1) for at, one in enumerate(ordered)) if few else ()
     )
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
-    middle = statistics.median(values)
+    middle, slow = statistics.median(values), slow_below(values)
     if len(values) <= MOST_BARS:
         half = min(0.36, WIDEST_BAR / 2 * len(values))
         for at, value in enumerate(values):
-            tone = "bad" if value < SLOW * middle else css
+            tone = "bad" if value < slow else css
             panel.box(f"bar {tone}", at + 0.5 - half, at + 0.5 + half, 0.0, value)
     else:
         edges, heights = _thinned(values)

@@ -20,6 +20,16 @@ MOST_STRAGGLERS = 0.1
 _WORTH = 0.05
 
 
+def slow_factor(values: ArrayLike) -> float:
+    """How many times longer than the middle one (or how many times slower, for rates) a member is that counts as slow.
+
+    The one rule of who is slow, for tasks, nodes and streams. `values` are times or rates above 0: on the logarithmic
+    scale both scatter alike, on their own scale the longer side would look slow.
+    """
+    scatter = max(robust_sd(np.log(np.asarray(values, dtype=float))), 0.01)
+    return max(SLOWER, float(np.exp(DEVIATIONS * scatter)))
+
+
 @dataclass(frozen=True)
 class Unevenness:
     """Of times for equal work: `wasted` = longest by mean, less 1 (the share that perfect balance would save);
@@ -67,8 +77,7 @@ def stragglers(seconds: ArrayLike) -> Blame | None:
     """
     times = _times(seconds)
     middle = float(np.median(times))
-    # the scatter of times multiplies: on their own scale the longer side would look like stragglers
-    least = middle * max(SLOWER, float(np.exp(DEVIATIONS * max(robust_sd(np.log(times)), 0.01))))
+    least = middle * slow_factor(times)
     most = max(1, int(MOST_STRAGGLERS * times.size))
     order = np.argsort(-times, kind="stable")
     slow = [int(at) for at in order if times[at] > least]

@@ -14,20 +14,22 @@ from sonde.cli.options import archive_option, existing_directory, json_option, r
 from sonde.cli.present import make_report
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.check.check import Check, CheckResult, Watcher
-from sonde.experiments.check.figures import BURST, CACHE, FAILED, MEMORY, SHORT, STORAGE, Figure, headline
+from sonde.experiments.check.figures import Figure
+from sonde.findings.judgement import doubt_words
+from sonde.findings.standing import Standing
 from sonde.launch.engine import find_engine
-from sonde.model.errors import DONE, INTERRUPTED
+from sonde.model.errors import DONE, INTERRUPTED, sentence
 from sonde.model.plan import Plan
 from sonde.model.units import format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
 from sonde.store.durable import write_json
 from sonde.store.shards import REPORTS
 from sonde.terminal.live import Display, make_display
+from sonde.terminal.run_tables import STYLES
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 # From this width on latencies have a column of their own.
 _ROOMY = 120
-_STYLE = {STORAGE: "green", BURST: "green", SHORT: "yellow", CACHE: "yellow", MEMORY: "yellow", FAILED: "red"}
 
 
 @click.command("check")
@@ -66,7 +68,7 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     if as_json:
         print_json({**result.as_json(), "report": str(page) if page else None})
     else:
-        _print_result(results(), result, page)
+        print_result(results(), result, page)
     if result.exit_code != DONE:
         raise failure(result.exit_code, _why(result))
     return DONE
@@ -100,18 +102,21 @@ def _why(result: CheckResult) -> str:
     return f"{failed[0].text}{more}" if failed else "A part of the check failed."
 
 
-def _print_result(console: Console, result: CheckResult, page: Path | None) -> None:
+def print_result(console: Console, result: CheckResult, page: Path | None) -> None:
+    """The result for people: the headline, a table of all figures, what speaks against them, and where it is kept."""
     console.print()
     head = Text(f"{result.target}", style="bold")
     head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
     console.print(head)
-    console.print(headline(result.figures, result.machine))
+    console.print(result.headline, soft_wrap=True)
     console.print()
     console.print(_table(result.figures, console.width >= _ROOMY))
     console.print()
+    for doubt in _doubts(result.figures):
+        console.print(Text(f"! {doubt}", style="yellow"), soft_wrap=True)
     for note in result.notes:
         console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
-    if any(figure.trust == BURST for figure in result.figures):
+    if any(figure.standing is Standing.BURST for figure in result.figures):
         text = (
             "A burst of seconds may have ended in a cache of disks or servers; `sonde check DIR --full` takes longer."
         )
@@ -121,6 +126,15 @@ def _print_result(console: Console, result: CheckResult, page: Path | None) -> N
     )
     if page is not None:
         console.print(f"Report  {page}", soft_wrap=True)
+
+
+def _doubts(figures: list[Figure]) -> list[str]:
+    """What speaks against which figures: the same words are said once."""
+    about: dict[str, list[str]] = {}
+    for figure in figures:
+        for doubt in figure.doubts:
+            about.setdefault(sentence(doubt_words(doubt)), []).append(f"{figure.section.split(',')[0]}: {figure.label}")
+    return [f"{said} ({'; '.join(dict.fromkeys(labels))})" for said, labels in about.items()]
 
 
 def _table(figures: list[Figure], roomy: bool) -> Table:
@@ -137,9 +151,12 @@ def _table(figures: list[Figure], roomy: bool) -> Table:
                 table.add_row()
             section = figure.section
             table.add_row(Text(section, style="bold"))
-        latency, verdict = _latency(figure), Text(figure.verdict, style=_STYLE.get(figure.trust, ""))
-        if figure.moved:
-            verdict.append(f"\nthe rate {figure.moved}", style="yellow")
+        latency, verdict = _latency(figure), Text(figure.words, style=STYLES[figure.standing])
+        if figure.doubts:
+            verdict.append(f"\ndoubtful: {', '.join(dict.fromkeys(one.id for one in figure.doubts))}", style="yellow")
+        for remark in (figure.moved, figure.slow):
+            if remark and not remark.startswith("Steady"):
+                verdict.append(f"\n{remark}", style="yellow")
         if latency and not roomy:
             verdict.append(f"\n{latency}", style="dim")
         cells = [Text(f"  {figure.label}"), Text(_value(figure), style="bold")]

@@ -69,8 +69,8 @@ def _write_phases(archive: Archive, folders: list[Path], out: Path) -> None:
     answer = sql.ask(
         catalog,
         wanted,
-        'SELECT runs.* EXCLUDE (folder), phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings),'
-        " phases.seconds AS phase_seconds, phases.findings AS phase_findings"
+        'SELECT runs.* EXCLUDE (folder), phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, verdict),'
+        " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.verdict AS phase_verdict"
         " FROM runs LEFT JOIN phases USING (run) ORDER BY started_s, run, position",
     )
     write_table(answer.table, out)

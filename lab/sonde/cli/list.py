@@ -24,6 +24,7 @@ _STYLE = {"done": "green", "interrupted": "yellow"}
 _USUAL = 100
 _COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
+_JUDGED = ("verdict", "doubts")
 _RATES = ("write_bytes_per_s", "write_ops_per_s", "write_cached", "read_bytes_per_s", "read_ops_per_s", "read_cached")
 
 
@@ -53,7 +54,7 @@ def command(wanted: Selection, count: int | None, everything: bool, archive: Arc
     archive.recover()
     catalog = open_catalog(archive.root)
     most = None if count is None and as_json else count or _USUAL
-    found = catalog.find([*_COLUMNS, *_RATES], replace(wanted, calibrations=everything), most)
+    found = catalog.find([*_COLUMNS, *_RATES, *_JUDGED], replace(wanted, calibrations=everything), most)
     shown = found.table.to_pylist()
     _complain(catalog.complaints())
     if as_json:
@@ -91,7 +92,7 @@ def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict
 def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     tagged = any(row["tags"] for row in rows)
     table = plain_table()
-    titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read"]
+    titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read", "verdict"]
     for title in [*titles, *(["tags"] if tagged else [])]:
         table.add_column(title, justify="right" if title in ("tasks", "time") or "fastest" in title else "left")
     for row in rows:
@@ -104,6 +105,7 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
             format_seconds(row["seconds"]) if row["seconds"] is not None else "-",
             _fastest(row, "write"),
             _fastest(row, "read"),
+            _verdict(row),
             *([" ".join(row["tags"] or ())] if tagged else []),
         )
     results().print(table)
@@ -112,6 +114,13 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
 def _target(row: Mapping[str, Any]) -> str:
     where = f"{row['target']} ({row['file_system']})" if row["file_system"] else row["target"] or ""
     return f"{where} by {row['source']}".strip() if row["source"] else where
+
+
+def _verdict(row: Mapping[str, Any]) -> Text:
+    """How far its numbers can be trusted, and what was found against them."""
+    verdict, doubts = row["verdict"] or "-", row["doubts"] or ()
+    style = {"doubtful": "yellow", "invalid": "red"}.get(verdict, "")
+    return Text(f"{verdict}: {', '.join(doubts)}" if doubts else verdict, style=style)
 
 
 def _fastest(row: Mapping[str, Any], way: str) -> str:

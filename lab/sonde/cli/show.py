@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from sonde.cli.options import json_option, kept_archive_option
+from sonde.findings.judgement import judgement_of
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
+from sonde.model.run import run_of
 from sonde.model.trace import is_trace, read_trace
 from sonde.store.archive import RECORD, Archive
 from sonde.store.durable import read_json
@@ -81,11 +83,13 @@ def _document(folder: Path, record: RecordReader | None) -> dict[str, Any]:
     if record is None:
         return {**summary, "folder": str(folder)}
     phases = []
+    run = run_of(record, folder)
     for phase in record.phases.values():
         entry = asdict(phase.begin)
         if phase.end is not None:
             entry |= asdict(phase.end)
         entry["treatments"] = [asdict(one) for one in phase.treatments]
         entry["findings"] = [asdict(one) for one in phase.findings]
+        entry["judgement"] = judgement_of(run, phase).as_json()
         phases.append(entry)
     return {**summary, "folder": str(folder), "phases": phases}

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a rate moved during a phase: steps, a drift, stalls, or nothing worth saying.
 
-The answer is for words beside a chart: it speaks only of changes that a reader would also see in the drawing (a quarter
-or more) and that explain most of the variation.
+The answer is for words beside a number and a chart: it speaks only of changes that a reader would also see in the
+drawing (a quarter or more) and that explain most of the variation. Levels are means over their stretch of time, so the
+mean of the levels, weighted by how long each lasted, is the mean rate; where that is not the number that is explained
+(`Movement.explains`), nothing may be said: most of the time went elsewhere, into an fsync for instance.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ FEWEST = 8  # intervals below which nothing is said
 MOST_STEPS = 3  # levels that still make a sentence
 STALLED = 0.1  # share of the median below which an interval counts as stalled
 LONG_STALL = 0.03  # share of the time that must be stalled to be worth a sentence
+AGREES = 0.1  # share by which the mean of the levels may differ from the number they explain
 STEADY = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
 # Coarse intervals for how wide the rate swings; finer ones for steps, so that one early in a phase is found too.
 COARSE, FINE = 60, 120
@@ -30,19 +34,26 @@ COARSE, FINE = 60, 120
 class Movement:
     """`kind` says which members mean something.
 
-    steps: `parts`, each (start in seconds, rate); drift: `before` and `after`, the ends of the fitted line; stalls:
-    `stalled_s`; steady and uneven: `low` and `high`, between which the rate was nine tenths of the time. `median` is
-    always there, but for short, which says nothing.
+    steps: `parts`, each (start in seconds, mean rate); drift: `before` and `after`, the ends of the fitted line;
+    stalls: `stalled_s`, and `moving`, the mean rate of the rest; steady and uneven: `low` and `high`, between which the
+    rate was nine tenths of the time. `mean` and `median` are always there, but for short, which says nothing. Rates
+    are amounts per second.
     """
 
     kind: Literal["short", "steady", "uneven", "steps", "drift", "stalls"]
     median: float = 0.0
+    mean: float = 0.0
     low: float = 0.0
     high: float = 0.0
     parts: tuple[tuple[float, float], ...] = ()
     before: float = 0.0
     after: float = 0.0
     stalled_s: float = 0.0
+    moving: float = 0.0
+
+    def explains(self, rate: float) -> bool:
+        """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth."""
+        return rate > 0 and abs(self.mean - rate) <= AGREES * rate
 
     @property
     def spread(self) -> float:
@@ -65,21 +76,26 @@ def movement(amounts: Sequence[float], active: Sequence[int], slice_s: float) ->
 
 def _describe(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> Movement:
     """The same for two series of rates that both cover `seconds` from `start_s` on."""
-    middle = statistics.median(rates)
+    middle, mean = statistics.median(rates), sum(rates) / len(rates)
     ordered = sorted(rates)
     low, high = _quantile(ordered, 0.05), _quantile(ordered, 0.95)
     parts = levels(fine)
     start, end, explained = _line(fine)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
-    if explained >= max(DRIFTS, _explained(fine, parts)) and _visible(start, end):
-        return Movement("drift", middle, low, high, before=start, after=end)
-    if 2 <= len(parts) <= MOST_STEPS:
-        steps = tuple((start_s + one.first * seconds / len(fine), one.median) for one in parts)
-        return Movement("steps", middle, low, high, parts=steps)
-    stalled = seconds * sum(rate < STALLED * middle for rate in rates) / len(rates)
+    if explained >= max(DRIFTS, _explained(fine, parts)) and min(start, end) >= 0 and _visible(start, end):
+        return Movement("drift", middle, mean, low, high, before=start, after=end)
+    steps = [(start_s + one.first * seconds / len(fine), _mean(fine[one.first : one.end])) for one in parts]
+    if 2 <= len(steps) <= MOST_STEPS and all(_visible(a[1], b[1]) for a, b in itertools.pairwise(steps)):
+        return Movement("steps", middle, mean, low, high, parts=tuple(steps))
+    moving = [rate for rate in rates if rate >= STALLED * middle]
+    stalled = seconds * (len(rates) - len(moving)) / len(rates)
     if stalled > LONG_STALL * seconds:
-        return Movement("stalls", middle, low, high, stalled_s=stalled)
-    return Movement("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, low, high)
+        return Movement("stalls", middle, mean, low, high, stalled_s=stalled, moving=_mean(moving))
+    return Movement("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, mean, low, high)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _explained(rates: Sequence[float], parts: Sequence[Level]) -> float:
@@ -90,7 +106,7 @@ def _explained(rates: Sequence[float], parts: Sequence[Level]) -> float:
 
 
 def _squares(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
+    mean = _mean(values)
     return sum((value - mean) ** 2 for value in values)
 
 
@@ -115,4 +131,4 @@ def _line(rates: Sequence[float]) -> tuple[float, float, float]:
     start, end = mean - slope * center, mean + slope * center
     left = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(rates))
     total = _squares(rates)
-    return max(0.0, start), max(0.0, end), 1 - left / total if total > 0 else 0.0
+    return start, end, 1 - left / total if total > 0 else 0.0

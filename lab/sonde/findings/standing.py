@@ -11,38 +11,65 @@ from enum import Enum
 
 from sonde.model import quantities
 from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
-from sonde.model.lines import ErrorLine, FileSystem
+from sonde.model.lines import ErrorLine, FileSystem, Latency, Moved, Rates
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
+from sonde.model.series import cache_state
 from sonde.model.visible import one_line
 
 SYNTHETIC = frozenset({"null", "paced"})
+_AT_END = "fsync at the end"
 # Operations on names, which move no data.
 NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
 class Standing(Enum):
-    """What a number is about. The value is the heading it is listed under."""
+    """What a number is about. The value is its name in JSON and in tables."""
 
-    STORAGE = "Storage"
-    BURST = "Storage, for seconds only: bursts that may have ended in caches of devices or servers"
-    SHORT = "Too short to trust"
-    CACHE = "Page cache: not storage numbers"
-    MEMORY = "Memory: no storage is involved"
-    SYNTHETIC = "Synthetic backend: no storage is involved"
-    UNKNOWN = "Not decided: storage or cache"
-    INVALID = "Not valid"
-    FAILED = "Not finished"
+    STORAGE = "storage"
+    BURST = "burst"
+    SHORT = "short"
+    CACHE = "cache"
+    MEMORY = "memory"
+    SYNTHETIC = "synthetic"
+    UNKNOWN = "unknown"
+    INVALID = "invalid"
+    FAILED = "failed"
+
+    @property
+    def heading(self) -> str:
+        """The heading that such numbers are listed under."""
+        return _HEADINGS[self]
 
 
-def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
-    """What the number is about, and the sentence that says so."""
-    if phase.end is None or unfinished(phase):
+_HEADINGS = {
+    Standing.STORAGE: "Storage",
+    Standing.BURST: "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
+    Standing.SHORT: "Too short to trust",
+    Standing.CACHE: "Page cache: not storage numbers",
+    Standing.MEMORY: "Memory: no storage is involved",
+    Standing.SYNTHETIC: "Synthetic backend: no storage is involved",
+    Standing.UNKNOWN: "Not decided: storage or cache",
+    Standing.INVALID: "Not valid",
+    Standing.FAILED: "Failed or not finished",
+}
+
+
+def standing_of(run: Run, phase: PhaseRecord, interval: str = "total") -> tuple[Standing, str]:
+    """What a number is about, and the clause that says so.
+
+    `interval` names the rate that is shown (a member of Rates): a buffered write is into the page cache when the fsync
+    after it is left out ("transfer"), and to storage when it is counted ("total").
+    """
+    end = phase.end
+    if end is None or unfinished(phase):
         return Standing.FAILED, unfinished_words(run, phase)
     invalid = next((one for one in phase.findings if one.severity == "invalid"), None)
     if invalid is not None:
         return Standing.INVALID, one_line(invalid.text, 300).rstrip(".")
+    if end.ops.failed:
+        return Standing.FAILED, f"{quantities.plural(end.ops.failed, 'operation')} failed"
     if phase.begin.backend in SYNTHETIC:
         return Standing.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
     if memory_backed(run):
@@ -50,12 +77,11 @@ def standing_of(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
         return Standing.MEMORY, f"files on {kind} live in memory: not a storage number"
     if phase.begin.op in NAMES:
         return _names_standing(run, phase)
-    if not phase.end.bytes.moved and not phase.end.ops.done:
+    if not end.bytes.moved and not end.ops.done:
         return Standing.UNKNOWN, "nothing was moved"
-    files = many_files(run, phase)
-    if phase.begin.op in ("write", "rewrite"):
-        return _lasted(phase, files, *_write_standing(run, phase))
-    return _lasted(phase, files, *_read_standing(phase, phase.resident))
+    writes = phase.begin.op in ("write", "rewrite")
+    standing, because = _write_standing(run, phase, interval) if writes else _read_standing(run, phase)
+    return _lasted(phase, many_files(run, phase), standing, because, interval)
 
 
 def many_files(run: Run, phase: PhaseRecord) -> bool:
@@ -76,31 +102,39 @@ def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     return Standing.CACHE, f"{where}: not a storage number"
 
 
-def _lasted(phase: PhaseRecord, files: bool, standing: Standing, because: str) -> tuple[Standing, str]:
-    """A storage number that lasted too short to be one, or that only shows what storage does for a moment."""
-    total = phase.end.rates.total if phase.end else None
-    if standing is not Standing.STORAGE or total is None or total.seconds >= SUSTAINED_S:
+def _lasted(
+    phase: PhaseRecord, files: bool, standing: Standing, because: str, interval: str = "total"
+) -> tuple[Standing, str]:
+    """A storage number that lasted, or too short to be one, or that only shows what storage does for a moment."""
+    rates = phase.end.rates if phase.end else Rates()
+    rate = getattr(rates, interval) or rates.total or rates.transfer
+    if standing is not Standing.STORAGE or rate is None:
         return standing, because
-    if total.seconds < (SHORTEST_FILES_S if files else SHORTEST_S):
-        return Standing.SHORT, f"{because}, but over in {quantities.seconds(total.seconds)}"
-    return Standing.BURST, because
+    lasted = quantities.seconds(rate.seconds)
+    if rate.seconds >= SUSTAINED_S:
+        return standing, f"{because}; sustained for {lasted}"
+    if rate.seconds < (SHORTEST_FILES_S if files else SHORTEST_S):
+        return Standing.SHORT, f"{because}; over in {lasted}: too short to trust"
+    return Standing.BURST, f"{because}; a burst of {lasted}"
 
 
-def _suspect(phase: PhaseRecord) -> bool:
-    return any(one.id == "cache_suspect" for one in phase.findings)
+def _cached(phase: PhaseRecord) -> bool:
+    """What parts the series of histories decides here too: known to have been, at least partly, in the page cache."""
+    return cache_state(phase.begin.cache, [one.id for one in phase.findings]) == "cached"
 
 
-def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing, str]:
-    cache = phase.begin.cache
+def _read_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
+    cache, resident = phase.begin.cache, phase.resident
     if phase.begin.direct or cache == "direct":
         return Standing.STORAGE, "from storage: direct I/O"
-    warm = _suspect(phase) or cache == "warm"
-    if resident is not None and (warm or resident > COLD):
+    if resident is not None and resident > COLD:
         if resident >= 0.95:
             return Standing.CACHE, "served from page cache: not a storage number"
         share = quantities.percent(resident)
         return Standing.CACHE, f"partly served from page cache ({share} of the data was there): not a storage number"
-    if warm:
+    if _repeated(run, phase):
+        return Standing.CACHE, "read more than once, so partly from page cache: not a storage number"
+    if _cached(phase):
         return Standing.CACHE, "may have been served from page cache: not a storage number"
     if cache == "cold" or resident is not None:
         share = quantities.percent(resident or 0.0)
@@ -108,9 +142,20 @@ def _read_standing(phase: PhaseRecord, resident: float | None) -> tuple[Standing
     return Standing.UNKNOWN, "how much of it came from the page cache is not known"
 
 
-def _write_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
+def _repeated(run: Run, phase: PhaseRecord) -> bool:
+    """True when the data was read more than once and may have stayed in memory meanwhile."""
+    if any(one.id == "cache_suspect" and "first_pass_bytes" in one.evidence for one in phase.findings):
+        return True
+    moved = phase.end.bytes if phase.end else Moved()
+    memory = sum(node.memory_bytes or 0 for node in run.nodes)
+    return bool(moved.planned) and moved.read > 1.05 * (moved.planned or 0) and (moved.planned or 0) < (memory or 2**63)
+
+
+def _write_standing(run: Run, phase: PhaseRecord, interval: str) -> tuple[Standing, str]:
     flush = flush_words(run, phase)
-    if flush and not _suspect(phase):
+    if interval == "transfer" and not phase.begin.direct and flush in ("", _AT_END):
+        return Standing.CACHE, "into page cache: not a storage number"
+    if flush and not _cached(phase):
         return Standing.STORAGE, f"to storage: {flush}"
     if phase.begin.direct:
         return Standing.STORAGE, "to storage: direct I/O, not flushed"
@@ -140,12 +185,10 @@ def flush_words(run: Run, phase: PhaseRecord) -> str:
     if phase.begin.op not in ("write", "rewrite", "mixed", "duplex"):
         return ""
     sync = {"dsync": "O_DSYNC", "sync": "O_SYNC"}.get(str(run.setting(phase.id, "io", "sync")), "")
-    fsync = {
-        "per_op": "fsync after every write",
-        "end": "fsync at the end",
-        "end_timed_separately": "fsync at the end",
-    }
-    return sync or fsync.get(str(run.setting(phase.id, "io", "fsync")), "")
+    fsync = {"per_op": "fsync after every write", "end": _AT_END, "end_timed_separately": _AT_END}
+    # A record may have lost its plan; an fsync that was timed was done.
+    timed = _AT_END if phase.end and phase.end.latency.get("fsync", Latency()).count else ""
+    return sync or fsync.get(str(run.setting(phase.id, "io", "fsync")), "") or timed
 
 
 def error_words(line: ErrorLine) -> str:
@@ -165,5 +208,5 @@ def file_system(run: Run) -> FileSystem:
 
 def memory_backed(run: Run) -> bool:
     """True when the files under test lived in memory."""
-    found = file_system(run)
-    return found.memory_backed is True or found.type in MEMORY_FILE_SYSTEMS
+    tested = file_system(run)
+    return tested.memory_backed is True or tested.type in MEMORY_FILE_SYSTEMS

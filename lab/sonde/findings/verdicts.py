@@ -5,23 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.findings.members import lagging, tasks_of
-from sonde.findings.movement import Movement
+from sonde.findings.judgement import Judgement, judged, operations_first
 from sonde.findings.profile import Profile, profile_of
-from sonde.findings.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files, standing_of
+from sonde.findings.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.json_parts import number
-from sonde.model.limits import SHORTEST_S
 from sonde.model.lines import Rate
 from sonde.model.quantities import Quantity
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.units import parse_bytes
 from sonde.model.visible import one_line
-
-# Below this many bytes an operation, people ask for operations per second.
-SMALL_OPERATION = 64 * 1024
 
 _OPS = {
     "write": "write",
@@ -58,24 +53,29 @@ _ORDERS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """One phase in words. `rate` is None when nothing was measured; `exact` spells out its numerator and interval.
-
-    `because` is the sentence on the standing, `remarks` are further ones: how the rate moved, who lagged behind.
-    """
+    """One phase in words. `rate` is None when nothing was measured; `exact` spells out its numerator and interval."""
 
     name: str
     detail: str
-    standing: Standing
-    because: str
+    judgement: Judgement
     rate: Quantity | None
     second: str
     exact: str
-    remarks: tuple[str, ...] = ()
+
+    @property
+    def standing(self) -> Standing:
+        """What the number is about."""
+        return self.judgement.standing
+
+    @property
+    def because(self) -> str:
+        """The sentence on the standing."""
+        return self.judgement.sentence
 
     @property
     def words(self) -> str:
         """All remarks, one after the other."""
-        return " ".join(self.remarks)
+        return " ".join(self.judgement.remarks)
 
 
 @dataclass(frozen=True)
@@ -88,35 +88,20 @@ class Judged:
     operations: bool
 
 
-def operations_first(phase: PhaseRecord) -> bool:
-    """True when the phase is better told in operations per second: small operations, or none that move bytes."""
-    end = phase.end
-    return end is not None and end.ops.done > 0 and end.bytes.moved / end.ops.done < SMALL_OPERATION
-
-
 def judge(run: Run, phase: PhaseRecord) -> Judged:
     """The verdict on one phase, and what it was drawn from."""
-    standing, because = standing_of(run, phase)
     operations = operations_first(phase)
     rate, second, exact = _rates(run, phase, operations)
     profile = profile_of(phase)
-    files = many_files(run, phase)
-    remarks = [
-        movement_words(profile.moved(operations), operations, profile) if profile else "",
-        _before_fsync(phase),
-        _lagging_words(run, phase, operations),
-    ]
-    found = Verdict(
+    verdict = Verdict(
         name=phase_name(run, phase),
         detail=phase_detail(run, phase),
-        standing=standing,
-        because=sentence(because),
+        judgement=judged(run, phase, profile),
         rate=rate,
         second=second,
         exact=exact,
-        remarks=tuple(sentence(one.replace("op/s", "files/s") if files else one) for one in remarks if one),
     )
-    return Judged(phase, found, profile, operations)
+    return Judged(phase, verdict, profile, operations)
 
 
 def phase_name(run: Run, phase: PhaseRecord) -> str:
@@ -184,69 +169,3 @@ def exact_words(rate: Rate, operations: bool) -> str:
     """ "1,073,741,824 B / 1.302 s": numerator and interval, with the digits to divide again."""
     amount = f"{quantities.count(rate.ops)} operations" if operations else f"{quantities.count(rate.bytes)} B"
     return f"{amount.replace(' ', quantities.GAP)} / {quantities.exact_seconds(rate.seconds)}"
-
-
-def _before_fsync(phase: PhaseRecord) -> str:
-    """How fast the page cache took what fsync made durable afterwards, when both were timed apart."""
-    end = phase.end
-    if end is None or phase.begin.direct or not end.rates.total or not end.rates.transfer or not end.bytes.written:
-        return ""
-    total, transfer = end.rates.total, end.rates.transfer
-    if not end.seconds.fsync or 1.25 * transfer.seconds > total.seconds:
-        return ""
-    taken = quantities.byte_rate(transfer.bytes_per_s)
-    return f"the page cache took it at {taken}, which is not a storage number"
-
-
-def _lagging_words(run: Run, phase: PhaseRecord, operations: bool) -> str:
-    found = lagging(tasks_of(run, phase, operations))
-    if found is None:
-        return ""
-    slowest, middle, count = found
-    where = f" on {slowest.host}" if slowest.host else ""
-    also = f", and {count - 1} more below half of that" if count > 1 else ""
-    return (
-        f"{slowest.name}{where} reached {rate_words(slowest.value, operations)},"
-        f" the median task {rate_words(middle, operations)}{also}"
-    )
-
-
-def sentence(words: str) -> str:
-    """With a capital at the beginning and a full stop at the end."""
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?')) else '.'}" if words else ""
-
-
-def rate_words(value: float, operations: bool) -> str:
-    """The rate in the unit of the phase."""
-    return str(quantities.operation_rate(value) if operations else quantities.byte_rate(value))
-
-
-def movement_words(moved: Movement, operations: bool, profile: Profile) -> str:
-    """When the rate moved during the phase, as one clause; empty when there was too little of it to tell."""
-
-    def words(rate: float) -> str:
-        return rate_words(rate, operations)
-
-    if profile.edges[-1] < SHORTEST_S:
-        return ""
-    middle = words(moved.median)
-    if moved.kind == "steps":
-        times = [str(quantities.seconds(at)) for at, _ in moved.parts]
-        rates = [rate for _, rate in moved.parts]
-        first = (
-            f"{'rose' if rates[1] > rates[0] else 'fell'} from {words(rates[0])} to {words(rates[1])} after {times[1]}"
-        )
-        if len(rates) == 2:
-            return first
-        return f"{first}, then {'rose' if rates[2] > rates[1] else 'fell'} to {words(rates[2])} after {times[2]}"
-    if moved.kind == "drift":
-        way = "rose" if moved.after > moved.before else "fell"
-        return f"{way} gradually from {words(moved.before)} to {words(moved.after)}"
-    if moved.kind == "stalls":
-        whole = quantities.seconds(profile.edges[-1] - profile.edges[0])
-        return f"stood still for {quantities.seconds(moved.stalled_s)} of {whole}; otherwise {middle}"
-    if moved.kind == "steady":
-        return f"steady, ±{max(1, round(moved.spread * 100))}{quantities.GAP}% around {middle}"
-    if moved.kind == "uneven":
-        return f"uneven, {words(moved.low)} to {words(moved.high)}, median {middle}"
-    return ""

@@ -79,6 +79,11 @@ def nanoseconds(value: float) -> Quantity:
     return Quantity(short.digits, "µs" if short.unit == "us" else short.unit)
 
 
+def plain(words: str) -> str:
+    """The same words for a terminal or a file, where every blank is an ordinary one."""
+    return words.replace(GAP, " ")
+
+
 def count(value: float) -> str:
     """Whole number with thousands separators."""
     return f"{round(value):,}"

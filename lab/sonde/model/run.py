@@ -86,6 +86,12 @@ class Run:
         return own if own is not None else member(self.plan, ("data", *path))
 
 
+def run_of(record: RecordReader, folder: Path = Path()) -> Run:
+    """The run of a record that was read already; what stands beside it in the folder is left out."""
+    plan = record.run.plan if record.run else {}
+    return Run(folder=folder, record=record, machines=(), notes={}, plan=plan, damage=())
+
+
 def read_run(folder: Path) -> Run:
     """Reads `folder`/record.ndjson, run.json and plan.json; the last two may be missing.
 

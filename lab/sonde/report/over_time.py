@@ -9,9 +9,10 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, amount_axis, members_axis, time_axis
 from sonde.charts.plot import WIDTH, Chart, Panel, Tip, fixed, table
+from sonde.findings.judgement import rate_words
 from sonde.findings.profile import Profile
 from sonde.findings.standing import Standing
-from sonde.findings.verdicts import Judged, Verdict, rate_words
+from sonde.findings.verdicts import Judged, Verdict
 from sonde.model import quantities
 from sonde.model.lines import Rates
 from sonde.model.record import PhaseRecord

@@ -11,8 +11,9 @@ from markupsafe import Markup
 from sonde.findings.members import nodes_of, tasks_of
 from sonde.findings.remarks import remarks
 from sonde.findings.standing import Standing, error_words, unfinished
-from sonde.findings.verdicts import Judged, Verdict, judge, sentence
+from sonde.findings.verdicts import Judged, Verdict, judge
 from sonde.model import quantities
+from sonde.model.errors import sentence
 from sonde.model.lines import Finding
 from sonde.model.run import Run
 from sonde.model.visible import one_line

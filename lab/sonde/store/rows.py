@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sonde.findings.doubts import verdict_of
 from sonde.model.errors import RecordError
 from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
 from sonde.store.summary import Summary, read_summary
@@ -45,6 +46,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "source": "text",  # null for our own measurements; else the tool whose result was imported
     "verdict": "text",  # good, doubtful, invalid
     "findings": "texts",
+    "doubts": "texts",  # those of the findings that are a warning or worse
     "tags": "texts",
     **dict.fromkeys(_KEY, "text"),
     **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES, OPERATIONS)},
@@ -71,15 +73,17 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "seconds": "float",
     BYTES: "float",
     OPERATIONS: "float",
+    "standing": "text",  # what the number is about: storage, burst, short, cache, …; null when nobody judged it
+    "verdict": "text",  # good, doubtful, invalid
     "findings": "texts",
     "series": "text",  # id of the series that the value belongs to; null when it belongs to none
     "value": "float",  # in the unit of its series
     "key": "text",  # the key of the series as JSON
 }
+_PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "standing", "verdict")
 _CUT_SHORT = ("error", "interrupt", "time_limit")
 # Operations on data, whose number is bytes per second; a file that is created with some bytes in it is one operation.
 _DATA = ("write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "trim")
-_SEVERITIES = {"warning": "doubtful", "invalid": "invalid"}
 
 
 def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
@@ -97,15 +101,16 @@ def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
 def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> Row:
     document = run.document
     findings = [one for one in document.get("findings") or () if isinstance(one, Mapping)]
-    severities = {_SEVERITIES.get(str(one.get("severity")), "good") for one in findings}
+    grave = [one for one in findings if one.get("severity") in ("warning", "invalid")]
     key = key_of(run)
     row: Row = {
         "run": run.id,
         "folder": shown,
         "changed_ns": changed_ns,
         "started_s": epoch_seconds(run.started),
-        "verdict": next((one for one in ("invalid", "doubtful") if one in severities), "good"),
-        "findings": sorted({str(one.get("id")) for one in findings if one.get("id")}),
+        "verdict": verdict_of(str(one.get("severity")) for one in findings),
+        "findings": _ids(findings),
+        "doubts": _ids(grave),
         "tags": sorted(tags),
         "source": _source(document),
         "host": str(document.get("host") or ""),
@@ -117,6 +122,10 @@ def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> 
     for way, ops in (("write", ("write", "rewrite")), ("read", ("read", "reread", "read_only"))):
         row |= _fastest(run.phases, way, ops)
     return row
+
+
+def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted({str(one.get("id")) for one in findings if one.get("id")})
 
 
 def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Sequence[str]) -> Row:
@@ -136,7 +145,7 @@ def _phase_rows(run: Summary) -> list[Row]:
     started_s = epoch_seconds(run.started)
     for position, phase in enumerate(run.phases):
         row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
-        row |= {name: _text(phase.get(name)) for name in ("phase", "op", "backend", "stopped_by", "definition")}
+        row |= {name: _text(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}
         row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES, OPERATIONS)}

@@ -9,9 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import RecordError
+from sonde.findings.doubts import verdict_of_phase
+from sonde.findings.standing import standing_of
+from sonde.model.errors import RecordError, sentence
 from sonde.model.lines import Rate
+from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run, run_of
 from sonde.model.series import run_key
 
 SCHEMA = "sonde-run/1"
@@ -41,7 +45,7 @@ class Summary:
 
 def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str) -> dict[str, Any]:
     """The document run.json. `facts` are what the lab knows beside the record; they come first."""
-    run, end = reader.run, reader.end
+    run, end, known = reader.run, reader.end, run_of(reader)
     host = reader.machines[0].host if reader.machines else ""
     kind = reader.machines[0].file_system.type if reader.machines else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
@@ -54,7 +58,7 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
         "seconds": end.seconds if end and end.seconds is not None else _last_time(reader),
         "host": host,
         "file_system": kind,
-        "phases": [_phase(phase) for phase in reader.phases.values()],
+        "phases": [{**_phase(phase), **standing_facts(known, phase)} for phase in known.phases],
         "findings": [
             {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
             for one in reader.all_findings
@@ -74,6 +78,16 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
             "series": asdict(run_key(run, reader.machines, str(facts.get("target", "")), _table(facts, "site"))),
         }
     return document
+
+
+def standing_facts(run: Run, phase: PhaseRecord) -> dict[str, str]:
+    """What a phase's number is about (name and sentence) and how far to trust it, as every table keeps it."""
+    standing, because = standing_of(run, phase)
+    return {
+        "standing": standing.value,
+        "standing_words": plain(sentence(because)),
+        "verdict": verdict_of_phase(run, phase),
+    }
 
 
 def _last_time(reader: RecordReader) -> float | None:

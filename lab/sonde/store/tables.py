@@ -12,6 +12,8 @@ from typing import Any
 
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import run_of
+from sonde.store.summary import standing_facts
 
 PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
@@ -28,8 +30,10 @@ _SPREAD = ("min", "p25", "p50", "p75", "max")
 
 def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
     """Writes the three files into `folder`."""
-    phases = list(reader.phases.values())
-    _write(folder / PHASES, _phase_types(), ([_phase_row(run_id, one)] for one in phases))
+    run = run_of(reader, folder)
+    phases = run.phases
+    rows = ([{**_phase_row(run_id, one), **standing_facts(run, one)}] for one in phases)
+    _write(folder / PHASES, _phase_types(), rows)
     series = (one for phase in phases for one in phase.series)
     _write(folder / SERIES, _series_types(), (_series_rows(run_id, one) for one in series))
     tables = [table for phase in phases for table in phase.tasks]
@@ -85,7 +89,7 @@ def _phase_types() -> dict[str, str]:
         types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
     types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
     types |= {"tail_share": "float", "wearout_ratio": "float", "resident": "float", "checked_bytes": "int"}
-    types |= {"mismatches": "int", "findings": "text"}
+    types |= {"mismatches": "int", "findings": "text", "standing": "text", "standing_words": "text", "verdict": "text"}
     return types
 
 

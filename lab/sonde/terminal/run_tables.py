@@ -9,9 +9,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from sonde.findings.judgement import judgement_of
+from sonde.findings.standing import Standing
 from sonde.model.errors import sentence
 from sonde.model.lines import Finding, PhaseEnd, Rate
+from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run, run_of
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
 from sonde.terminal.phase_words import phase_words
 from sonde.terminal.screen import plain_table
@@ -23,6 +27,12 @@ _RATES = (
     ("stonewall", "at stonewall", "bytes moved when the stonewall time was over"),
     ("task_sum", "sum of tasks", "rates of the tasks added up"),
 )
+# Green is a number about storage, yellow one about something else, red is wrong or failed.
+STYLES = {
+    **dict.fromkeys(Standing, "yellow"),
+    **dict.fromkeys((Standing.STORAGE, Standing.BURST), "green"),
+    **dict.fromkeys((Standing.INVALID, Standing.FAILED), "red"),
+}
 _STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "red", "interrupted": "yellow"}
 _SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
 
@@ -33,6 +43,8 @@ def print_run(console: Console, folder: Path, record: RecordReader) -> None:
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
         _print_rates(console, ended)
+    _print_judgements(console, run_of(record, folder))
+    if ended:
         _print_latencies(console, ended)
         _print_costs(console, ended)
     _print_findings(console, record)
@@ -106,6 +118,23 @@ def _cache(phase: PhaseRecord) -> str:
     if end.resident is not None:
         return f"{end.resident:.0%} resident"
     return phase.begin.cache
+
+
+def _print_judgements(console: Console, run: Run) -> None:
+    """What each number is about, and what struck about it: the same sentences as on the page."""
+    table = plain_table()
+    table.add_column("phase", no_wrap=True)
+    table.add_column("what its number is worth")
+    for phase in run.phases:
+        if phase.begin.measured:
+            judgement = judgement_of(run, phase)
+            words = Text(plain(judgement.sentence), style=STYLES[judgement.standing])
+            for remark in judgement.remarks:
+                words.append(f" {plain(remark)}", style="yellow" if remark == judgement.doubt else "default")
+            table.add_row(phase.id, words)
+    if table.row_count:
+        console.print(table)
+        console.print()
 
 
 def _print_latencies(console: Console, phases: Sequence[PhaseRecord]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import Observer, Result, Setup, conduct, failure
-from sonde.experiments.check.figures import Figure, figures
+from sonde.experiments.check.figures import Figure, figures, headline
 from sonde.experiments.check.plans import (
     MIB,
     Machine,
@@ -54,10 +54,15 @@ class CheckResult:
     notes: list[str] = field(default_factory=list)
     exit_code: int = DONE
 
+    @property
+    def headline(self) -> str:
+        """All of it in one sentence, and what speaks against it."""
+        return headline(self.figures, self.machine)
+
     def as_json(self) -> dict[str, Any]:
         """The machine form."""
         return {
-            "schema": "sonde-check/1",
+            "schema": "sonde-check/2",
             "id": self.group,
             "target": str(self.target),
             "full": self.full,
@@ -66,6 +71,7 @@ class CheckResult:
             "cpus": self.machine.cpus,
             "memory_bytes": self.machine.memory,
             "exit_code": self.exit_code,
+            "headline": self.headline,
             "figures": [figure.as_json() for figure in self.figures],
             "notes": self.notes,
             "runs": [result.id for result in self.runs],

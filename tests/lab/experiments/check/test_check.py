@@ -18,18 +18,9 @@ from hypothesis import strategies as st
 from sonde.conduct.run import Setup
 from sonde.experiments.check.check import Check, CheckResult, Watcher
 from sonde.experiments.check.figures import (
-    BURST,
-    CACHE,
-    FAILED,
-    MEMORY,
-    SHORT,
-    STORAGE,
     Figure,
-    Row,
     figures,
     headline,
-    judge,
-    movement,
     rows,
 )
 from sonde.experiments.check.plans import (
@@ -42,9 +33,10 @@ from sonde.experiments.check.plans import (
     file_calibration,
     parts,
 )
+from sonde.findings.standing import Standing
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError
-from sonde.model.lines import Finding, Latency, Moved, Operations, PhaseBegin, PhaseEnd, SeriesLine, TreatmentLine
+from sonde.model.lines import Finding, Latency, Moved, Operations, PhaseBegin, PhaseEnd
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord
 from sonde.model.volume import phase_volumes, written_bytes
@@ -158,79 +150,10 @@ def phase(
     return PhaseRecord(PhaseBegin(phase="p", op=op, direct=direct), end)
 
 
-ROW = Row("sequential-1", "p", "p", "Sequential", "label")
-
-
-def judged(one: PhaseRecord, seconds: float = 3.0, row: Row = ROW, machine: Machine = ORDINARY) -> tuple[str, str]:
-    assert one.end is not None
-    return judge(row, one, one.end, seconds, machine)
-
-
-@pytest.mark.parametrize(
-    ("found", "seconds", "trust", "words"),
-    [
-        (phase(), 3.0, BURST, "from storage, a burst of 3.00 s"),
-        (phase(), 60.0, STORAGE, "sustained for 1 min 00 s"),
-        (phase(), 0.2, SHORT, "over in 200 ms: too short"),
-        (phase(resident=0.37), 3.0, CACHE, "37% of it was in the page cache"),
-        (phase(resident=0.37, direct=True), 3.0, BURST, "from storage"),
-        (phase(resident=None), 3.0, CACHE, "not known"),
-        (phase(moved=3 * GIB), 3.0, CACHE, "read more than once"),
-        (phase(moved=3 * GIB, direct=True), 3.0, BURST, "from storage"),
-        (phase(op="write"), 3.0, CACHE, "may still be in memory"),
-        (phase(op="write", fsync=1), 3.0, BURST, "to storage"),
-        (phase(op="write", direct=True), 3.0, BURST, "to storage"),
-        (phase(failed=3), 3.0, FAILED, "3 operations failed"),
-    ],
-)
-def test_what_a_number_counts(found: PhaseRecord, seconds: float, trust: str, words: str) -> None:
-    assert judged(found, seconds)[0] == trust
-    assert words in judged(found, seconds)[1]
-
-
-def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
-    machine = replace(ORDINARY, file_system="tmpfs", memory_backed=True)
-    for one in (phase(direct=True), phase(op="write", fsync=1), phase()):
-        assert judged(one, 60.0, machine=machine) == (MEMORY, "tmpfs keeps files in memory: not a storage number")
-
-
-def test_what_was_meant_to_come_from_the_cache_says_so() -> None:
-    cached = replace(ROW, cached=True)
-    assert judged(phase(), row=cached) == (CACHE, "from page cache: not a storage number")
-    assert judged(phase(op="write"), row=cached)[1].startswith("into page cache")
-
-
-def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
-    one = phase(resident=None)
-    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", resident_after=0.0))
-    assert judged(one)[0] == BURST
-
-
-def series(rates: list[float], slice_s: float = 0.1) -> SeriesLine:
-    moved = tuple(int(rate * slice_s) for rate in rates)
-    return SeriesLine(phase="p", slice_s=slice_s, bytes=moved, active=(1,) * len(rates))
-
-
-def test_a_rate_that_fell_is_said_with_the_time() -> None:
-    words = movement(series([2e9] * 20 + [5e8] * 40))
-    assert words == "fell from 2.00 GB/s to 500 MB/s after 2.00 s"
-
-
-def test_a_rate_that_fell_and_rose() -> None:
-    words = movement(series([2e9] * 20 + [5e8] * 20 + [2e9] * 20))
-    assert words == "fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s"
-
-
-def test_a_steady_rate_is_not_said_to_move() -> None:
-    assert movement(series([2e9] * 60)) == ""
-    assert movement(None) == ""
-    assert movement(SeriesLine(phase="p")) == ""
-
-
 def test_one_task_that_was_the_limit_is_said_so() -> None:
     result = {key: (f"run-{key}", _record(key, rate)) for key, rate in (("sequential-1", 1e9), ("sequential-all", 3e9))}
     found = figures(result, ORDINARY, queued=True)
-    verdicts = {figure.key: figure.verdict for figure in found}
+    verdicts = {figure.key: figure.words for figure in found}
     assert "limited by one task" in verdicts["read-direct-1"]
     assert "limited by one task" not in verdicts["read-direct-all"]
     assert "limited by one task" not in verdicts["write-cached-1"], "the page cache is not the storage"
@@ -261,12 +184,23 @@ def test_keys_of_figures_are_unique() -> None:
 
 
 def test_the_headline_takes_only_numbers_of_storage() -> None:
-    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", CACHE, "v", value=9e10)
-    real = Figure("read-direct-1", "s", "l", "bytes_per_s", BURST, "v", value=1e9)
+    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", Standing.CACHE, "v", value=9e10)
+    real = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "v", value=1e9)
     assert headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
     assert headline([cached], ORDINARY).startswith("No number")
     assert "tmpfs" in headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
-    assert "sustained" in headline([replace(real, trust=STORAGE)], ORDINARY)
+    assert "sustained" in headline([replace(real, standing=Standing.STORAGE)], ORDINARY)
+
+
+def test_a_doubtful_headline_says_so_first() -> None:
+    noisy = Finding(id="noisy_node", severity="warning", text="other processes used 2.0 cores of this node")
+    calm = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=1e9)
+    loud = Figure("write-storage-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=2e9, doubts=(noisy,))
+    unquoted = replace(loud, key="create", unit="files_per_s")
+    best = "Best from storage, in bursts of seconds: writes 2.00 GB/s, reads 1.00 GB/s."
+    assert headline([loud, calm], ORDINARY) == f"Doubtful: {noisy.text} (1 of 2 numbers). {best}"
+    assert headline([loud, replace(calm, doubts=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"
+    assert headline([replace(loud, doubts=()), calm, unquoted], ORDINARY) == best
 
 
 def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
@@ -308,7 +242,7 @@ def test_a_cache_that_cannot_be_emptied_gives_no_cold_reads(fake: Fake, target: 
 def test_a_memory_file_system(fake: Fake, target: Path, archive: Path) -> None:
     fake(type="tmpfs")
     result = check(target, archive)
-    assert {figure.trust for figure in result.figures} == {MEMORY}
+    assert {figure.standing for figure in result.figures} == {Standing.MEMORY}
 
 
 def test_a_part_that_fails_does_not_cost_the_others(

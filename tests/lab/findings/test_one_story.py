@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One judge, one story: each standing is told in the same words wherever a number is shown."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from make_record import Scene, Work, write_run
+from rich.console import Console
+
+from sonde.cli.check import print_result
+from sonde.experiments.check.check import CheckResult
+from sonde.experiments.check.figures import Row, figures
+from sonde.experiments.check.plans import GIB, Machine
+from sonde.findings.standing import Standing
+from sonde.model.record import read_record
+from sonde.report import write_report
+from sonde.store.shards import place_of
+from sonde.store.summary import summarize
+from sonde.store.tables import write_tables
+
+NOISY = {
+    "id": "noisy_node",
+    "severity": "warning",
+    "text": "other processes used 2.0 cores of this node during the phase",
+    "advice": "repeat on a quiet node",
+}
+CLOCK = {"id": "clock", "severity": "invalid", "text": "the clocks differ by 3 s over the phase"}
+TMPFS = {"type": "tmpfs", "source": "tmpfs", "memory_backed": True}
+MACHINE = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
+
+# What each phase is, and the words known beforehand.
+WORKS: Mapping[str, tuple[Work, Standing, str]] = {
+    "long": (
+        Work("long", seconds=60.0, slice_s=0.1),
+        Standing.STORAGE,
+        "to storage: fsync at the end; sustained for 1 min",
+    ),
+    "burst": (
+        Work("burst", "read", seconds=2.0, cache="cold", resident=0.0, fsync=0),
+        Standing.BURST,
+        "from storage: 0 % of the data was in the page cache; a burst of 2.00 s",
+    ),
+    "brief": (
+        Work("brief", seconds=0.2),
+        Standing.SHORT,
+        "to storage: fsync at the end; over in 252 ms: too short to trust",
+    ),
+    "cached": (
+        Work("cached", "read", seconds=2.0, cache="warm", resident=1.0, fsync=0),
+        Standing.CACHE,
+        "served from page cache: not a storage number",
+    ),
+    "paced": (
+        Work("paced", seconds=2.0, backend="paced"),
+        Standing.SYNTHETIC,
+        "the backend “paced” moves no data: not a storage number",
+    ),
+    "unsure": (
+        Work("unsure", "read", seconds=2.0, fsync=0),
+        Standing.UNKNOWN,
+        "how much of it came from the page cache is not known",
+    ),
+    "wrong": (
+        Work("wrong", seconds=2.0, findings=(CLOCK,)),
+        Standing.INVALID,
+        "the clocks differ by 3 s over the phase",
+    ),
+    "noisy": (
+        Work("noisy", "read", seconds=2.0, direct=True, cache="direct", fsync=0, findings=(NOISY,)),
+        Standing.BURST,
+        "from storage: direct I/O; a burst of 2.00 s",
+    ),
+    "broken": (Work("broken", ends=False), Standing.FAILED, "it did not end; last heard of after"),
+}
+IN_MEMORY = (Work("memory", seconds=2.0), Standing.MEMORY, "files on tmpfs live in memory: not a storage number")
+
+
+def keep(archive: Path, run_id: str, scene: Scene) -> Path:
+    """A run in the archive, as the lab keeps one."""
+    folder = write_run(place_of(archive, run_id), scene)
+    record = read_record(folder / "record.ndjson")
+    document = summarize(record, {"id": run_id, "role": "run", "group": None}, 1 if scene.status == "failed" else 0, "")
+    (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    write_tables(folder, run_id, record)
+    return folder
+
+
+def one_blank(text: str) -> str:
+    """Text with every run of blanks, markup and line ends as one blank; pages and terminals break lines differently."""
+    return re.sub(r"[\s\u00a0]+", " ", html.unescape(re.sub(r"<[^>]*>", " ", text)))
+
+
+def said_of(surface: str, words: str) -> bool:
+    """Whether the surface says these words, whichever letter a sentence begins with."""
+    return words.lower() in one_blank(surface).lower()
+
+
+@pytest.fixture
+def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+    """Everything that the lab shows of these runs."""
+    monkeypatch.setenv("COLUMNS", "200")
+    scene = Scene(works=[work for work, _, _ in WORKS.values()], status="failed")
+    folders = [
+        keep(archive, "20261121T204501Z-known-ab12", scene),
+        keep(archive, "20261121T214501Z-known-ab13", Scene(works=[IN_MEMORY[0]], file_system=TMPFS)),
+    ]
+    known = [*WORKS, "memory"]
+    monkeypatch.setattr(
+        "sonde.experiments.check.figures.rows",
+        lambda *_: [Row(str(at), name, f"read-{name}", "All", name) for at in (0, 1) for name in known],
+    )
+    records = {str(at): (folder.name, read_record(folder / "record.ndjson")) for at, folder in enumerate(folders)}
+    result = CheckResult("group", tmp_path, MACHINE, full=False, figures=figures(records, MACHINE, queued=True))
+    checked = io.StringIO()
+    print_result(Console(file=checked, width=200), result, None)
+    return {
+        "terminal": "".join(sonde("show", folder.name).out for folder in folders),
+        "page": write_report(folders, tmp_path / "report.html").read_text(encoding="utf-8"),
+        "check": checked.getvalue(),
+        "check json": result.as_json(),
+        "show json": [phase for folder in folders for phase in sonde("show", folder.name, "--json").json[0]["phases"]],
+        "list": sonde("list").out,
+        "summary": [phase for folder in folders for phase in json.loads((folder / "run.json").read_text())["phases"]],
+        "table": [row for folder in folders for row in parquet.read_table(folder / "phases.parquet").to_pylist()],
+        "index": sonde("query", "SELECT phase, standing, verdict FROM phases", "--json").json,
+    }
+
+
+def test_every_standing_is_told_in_the_same_words_on_every_surface(surfaces: Mapping[str, Any]) -> None:
+    for name, (_, standing, words) in {**WORKS, "memory": IN_MEMORY}.items():
+        for surface in ("terminal", "page", "check"):
+            assert said_of(surfaces[surface], words), (name, surface)
+        (shown,) = (one["judgement"] for one in surfaces["show json"] if one["phase"] == name)
+        assert shown["standing"] == standing.value
+        assert said_of(shown["sentence"], words)
+        (kept,) = (one for one in surfaces["summary"] if one["phase"] == name)
+        (row,) = (one for one in surfaces["table"] if one["phase"] == name)
+        (indexed,) = (one for one in surfaces["index"] if one["phase"] == name)
+        assert kept["standing_words"] == row["standing_words"] == shown["sentence"]
+        assert [one["standing"] for one in (kept, row, indexed)] == [standing.value] * 3
+        assert kept["verdict"] == row["verdict"] == indexed["verdict"] == shown["verdict"]
+        (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == name)
+        assert figure["standing"] == standing.value
+        assert figure["sentence"] == shown["sentence"]
+
+
+def test_a_noisy_node_is_told_on_every_surface(surfaces: Mapping[str, Any]) -> None:
+    for surface in ("terminal", "page", "check"):
+        assert said_of(surfaces[surface], f"doubtful: {NOISY['text']}"), surface
+    assert surfaces["check json"]["headline"].startswith(f"Doubtful: {NOISY['text']}")
+    (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "noisy")
+    (shown,) = (one for one in surfaces["show json"] if one["phase"] == "noisy")
+    assert figure["doubts"] == shown["judgement"]["doubts"] == [NOISY]
+    for table in ("summary", "table", "index"):
+        (row,) = (one for one in surfaces[table] if one["phase"] == "noisy")
+        assert row["verdict"] == "doubtful", table
+    assert said_of(surfaces["list"], "invalid: clock, noisy_node")
+
+
+def test_how_the_rate_moved_is_one_sentence_everywhere(surfaces: Mapping[str, Any]) -> None:
+    (shown,) = (one["judgement"] for one in surfaces["show json"] if one["phase"] == "burst")
+    (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "burst")
+    assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", shown["moved"])
+    assert figure["moved"] == shown["moved"]
+    assert said_of(surfaces["terminal"], shown["moved"])
+    assert said_of(surfaces["page"], shown["moved"])

@@ -12,7 +12,7 @@ import click
 from sonde.cli.options import archive_option, json_option, load_plan
 from sonde.conduct.run import Setup, conduct, failure
 from sonde.launch.engine import find_engine
-from sonde.launch.launchers import make_launcher
+from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.model.units import counted
 from sonde.store.archive import PLAN, Archive
@@ -88,9 +88,9 @@ def _repeat(run: Summary, archive: Archive, quiet: bool) -> Summary:
     if not plan_file.is_file():
         raise UserError(f"{run.id} has no plan to repeat; judge it as it is with --retests 0.")
     plan = load_plan(str(plan_file), (), None)
-    name = str(run.document.get("launcher") or "local")
+    name = str(run.document.get("launcher") or LOCAL)
     ranks = run.document.get("processes")
-    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != "local" else 1, _launcher_words(run))
+    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _launcher_words(run))
     display = make_display(messages(), quiet)
     setup = Setup(find_engine(), archive, launcher, None, display.stopping)
     display.begin(f"{plan.title or plan.id}, again", 1, 1, plan)

@@ -20,7 +20,7 @@ from sonde.dialects.io500.page import by_sonde
 from sonde.dialects.io500.verify import verify
 from sonde.dialects.io500.words import places_of
 from sonde.launch.engine import find_engine
-from sonde.launch.launchers import make_launcher
+from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.launch.started import started_by
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.model.lines import Line
@@ -169,7 +169,7 @@ def command(
         setup,
         f"sonde-{sonde.__version__}",
         new_id("io500"),
-        launched=launcher != "local",
+        launched=launcher != LOCAL,
         extended=mode == "extended",
         dry_run=dry_run,
         cleanup=cleanup,

@@ -18,7 +18,7 @@ from sonde.dialects.iozone.plans import Cell, plan_of
 from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput
 from sonde.dialects.iozone.words import Settings, grid, read_words
 from sonde.launch.engine import find_engine
-from sonde.launch.launchers import make_launcher
+from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, UserError
 from sonde.store.archive import Archive, new_id
 from sonde.terminal.live import make_display
@@ -67,7 +67,7 @@ def command(
     worst: Result | None = None
     for number, (cell, plan) in enumerate(zip(cells, plans, strict=True), 1):
         ranks = max(1, cell.children)
-        if launcher != "local":
+        if launcher != LOCAL:
             plan = plan.with_settings(["tasks.processes=null"])
         setup = Setup(engine, archive, make_launcher(launcher, ranks, launcher_args), None, display.stopping)
         display.begin(plan.title, number, len(cells), plan)

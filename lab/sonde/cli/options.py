@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from sonde.experiments.ready import plan_source
+from sonde.launch.launchers.list import LOCAL, names
 from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan, read_document
 from sonde.store.archive import Archive
@@ -76,8 +77,8 @@ def launcher_options(starts: str) -> Callable[[Command], Command]:
         )(command)
         return click.option(
             "--launcher",
-            type=click.Choice(["local", "mpiexec", "srun"]),
-            default="local",
+            type=click.Choice(names()),
+            default=LOCAL,
             show_default=True,
             help=f"What starts {starts}.",
         )(command)
@@ -151,9 +152,9 @@ def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) 
     task unless asked otherwise, and the plan says nothing about processes, because the launcher does.
     """
     if tasks is None and processes is None:
-        ranks = plan.processes if launcher != "local" else 1
-        return (_without_processes(plan) if launcher != "local" else plan), ranks
-    count = processes or ((tasks or 1) if launcher != "local" else 1)
+        ranks = plan.processes if launcher != LOCAL else 1
+        return (_without_processes(plan) if launcher != LOCAL else plan), ranks
+    count = processes or ((tasks or 1) if launcher != LOCAL else 1)
     if tasks is None:
         threads = plan.threads
     elif tasks % count:
@@ -163,7 +164,7 @@ def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) 
     if threads > 4096:
         raise UserError(f"{threads} tasks in one process are too many (4096 at most); add --processes.")
     plan = plan.with_settings([f"tasks.threads={threads}"])
-    if launcher != "local":
+    if launcher != LOCAL:
         return _without_processes(plan), count
     return plan.with_settings([f"tasks.processes={count}"]), 1
 

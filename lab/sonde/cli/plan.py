@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sonde.cli.options import json_option, load_plan, plan_options, spread, task_options
 from sonde.launch.engine import Engine, find_engine
+from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import BAD_INPUT, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
@@ -53,7 +54,7 @@ def command(
     if as_json:
         print_json(checked.resolved())
         return 0
-    count = checked.threads * (ranks if launcher != "local" else checked.processes)
+    count = checked.threads * (ranks if launcher != LOCAL else checked.processes)
     facts = _facts(engine, checked)
     volumes = phase_volumes(checked, count, node_memory=facts.get("memory_bytes"))
     _print(results(), checked, count, volumes, facts)

@@ -22,7 +22,7 @@ from sonde.cli.options import (
 from sonde.cli.present import make_report
 from sonde.conduct.run import Result, Setup, conduct, failure
 from sonde.launch.engine import find_engine
-from sonde.launch.launchers import make_launcher
+from sonde.launch.launchers.list import make_launcher
 from sonde.model.errors import DONE
 from sonde.store.archive import Archive
 from sonde.store.summary import NAME as SUMMARY

@@ -13,7 +13,7 @@ from sonde.cli.present import make_report
 from sonde.conduct.run import Setup
 from sonde.conduct.tool_line import ToolLine, ToolResult, conduct_line, plans_of
 from sonde.launch.engine import find_engine
-from sonde.launch.launchers import make_launcher
+from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
@@ -73,7 +73,7 @@ def tool_verb(name: str, help_text: str) -> click.Command:
 
 def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
     if (
-        launcher == "local"
+        launcher == LOCAL
         and tasks > 1
         and any(plan.document.get("data", {}).get("backend") == "mpiio" for plan in plans)
     ):

@@ -11,7 +11,8 @@ from typing import Any
 
 import sonde
 from sonde.launch.engine import Engine
-from sonde.launch.launchers import Launcher, LocalLauncher
+from sonde.launch.launchers.launcher import Launcher
+from sonde.launch.launchers.local import LocalLauncher
 from sonde.launch.session import Job, Session
 from sonde.model.errors import (
     BAD_INPUT,

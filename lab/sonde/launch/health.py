@@ -14,7 +14,9 @@ from typing import Any
 
 import sonde
 from sonde.launch.engine import Engine, find_engine
-from sonde.launch.launchers import find_mpiexec
+from sonde.launch.launchers.launcher import Launcher
+from sonde.launch.launchers.list import LAUNCHERS, LOCAL
+from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
 from sonde.model.errors import UserError
 from sonde.model.units import format_bytes
 
@@ -158,9 +160,12 @@ def _mpi(engine: Engine) -> list[Fact]:
         found.append(Fact("mpiexec", YES, f"{mpiexec.program} ({mpiexec.flavour}, {mpiexec.version})"))
     except UserError as reason:
         found.append(Fact("mpiexec", NO, str(reason)))
-    srun = shutil.which("srun")
-    found.append(Fact("srun", YES, srun) if srun else Fact("srun", NO, "not on PATH: no Slurm here"))
-    return found
+    return found + [_launcher(one) for one in LAUNCHERS if one.name not in (LOCAL, MpiexecLauncher.name)]
+
+
+def _launcher(launcher: type[Launcher]) -> Fact:
+    reason = launcher.available()
+    return Fact(launcher.name, NO if reason else YES, reason or shutil.which(launcher.name) or "can be used")
 
 
 def _archive(root: Path) -> Fact:

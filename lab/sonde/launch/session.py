@@ -11,7 +11,7 @@ from pathlib import Path
 from sonde.launch.child import Child, SignalWatch
 from sonde.launch.engine import Engine, engine_error, last_sentence
 from sonde.launch.follow import Follower
-from sonde.launch.launchers import Launcher
+from sonde.launch.launchers.launcher import Launcher
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, sentence
 from sonde.model.lines import Line, RunLine
 from sonde.model.record import RecordReader, join_stages
@@ -130,7 +130,7 @@ class Session:
         self._complaint = (
             f"{self._job.launcher.name} was asked for {wanted} processes, but the engine sees {line.processes}: they do"
             " not know of each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
-            + (', or name the PMI with --launcher-args "--mpi=…".' if self._job.launcher.name == "srun" else ".")
+            f"{self._job.launcher.lost}."
         )
         return False
 

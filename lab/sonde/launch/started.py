@@ -7,14 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Launcher -> variables with rank and number of ranks; each must be there with a number, the third only be there.
-_MARKS = {
-    "mpiexec": (
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
-        ("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),  # Slurm's own PMI sets the first two as well
-    ),
-    "srun": (("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),),
-}
+from sonde.launch.launchers.list import LAUNCHERS
 
 
 @dataclass(frozen=True)
@@ -28,10 +21,10 @@ class Started:
 
 def started_by(environment: Mapping[str, str] = os.environ) -> Started | None:
     """How this process was started by a launcher of several; None when it stands alone."""
-    for launcher, marks in _MARKS.items():
-        for rank, size, other in marks:
-            numbers = [environment.get(rank, ""), environment.get(size, "")]
-            if all(one.isdecimal() for one in numbers) and (not other or other in environment):
-                found = Started(launcher, int(numbers[0]), int(numbers[1]))
-                return found if found.size > 1 else None
+    for launcher in LAUNCHERS:
+        for mark in launcher.marks:
+            numbers = [environment.get(mark.rank, ""), environment.get(mark.size, "")]
+            if all(number.isdecimal() for number in numbers) and (not mark.there or mark.there in environment):
+                started = Started(launcher.name, int(numbers[0]), int(numbers[1]))
+                return started if started.size > 1 else None
     return None

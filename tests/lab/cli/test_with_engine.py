@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sonde.launch.engine import Engine
-from sonde.launch.launchers import find_mpiexec
+from sonde.launch.launchers.mpiexec import find_mpiexec
 from sonde.model.errors import UserError
 from sonde.model.record import read_record
 

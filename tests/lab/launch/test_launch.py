@@ -20,7 +20,10 @@ from sonde.launch import child as child_module
 from sonde.launch.child import Child, SignalWatch
 from sonde.launch.engine import engine_error, find_engine, last_sentence
 from sonde.launch.follow import Follower
-from sonde.launch.launchers import LocalLauncher, MpiexecLauncher, SrunLauncher, find_mpiexec, make_launcher
+from sonde.launch.launchers.list import make_launcher
+from sonde.launch.launchers.local import LocalLauncher
+from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
+from sonde.launch.launchers.srun import SrunLauncher
 from sonde.launch.session import Job, Outcome, Session
 from sonde.model.errors import DataMismatchError, MachineError, RunFailedError, StoppedError, UserError
 

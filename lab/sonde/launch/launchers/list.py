@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All launchers. To add one: a file with its class beside this one, and its line here."""
+
+from __future__ import annotations
+
+import shlex
+
+from sonde.launch.launchers.launcher import Launcher
+from sonde.launch.launchers.local import LocalLauncher
+from sonde.launch.launchers.mpiexec import MpiexecLauncher
+from sonde.launch.launchers.srun import SrunLauncher
+from sonde.model.errors import UserError
+
+LAUNCHERS: tuple[type[Launcher], ...] = (
+    LocalLauncher,
+    MpiexecLauncher,
+    SrunLauncher,
+)
+LOCAL = LocalLauncher.name
+
+
+def names() -> list[str]:
+    """What --launcher takes."""
+    return [launcher.name for launcher in LAUNCHERS]
+
+
+def make_launcher(name: str, ranks: int, extra: str = "") -> Launcher:
+    """The launcher of that name; `extra` are further arguments for it, as one would type them."""
+    try:
+        options = shlex.split(extra)
+    except ValueError as reason:
+        raise UserError(f'--launcher-args "{extra}" cannot be split into arguments: {reason}.') from None
+    for launcher in LAUNCHERS:
+        if launcher.name == name:
+            return launcher.of(ranks, options)
+    raise UserError(f'There is no launcher "{name}"; known are {", ".join(names())}.')

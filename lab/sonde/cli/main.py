@@ -7,21 +7,25 @@ import importlib
 import io
 import keyword
 import os
+import pkgutil
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 
 import click
 
-import sonde
+import sonde.cli
 from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
 
-# In the order people need them. Each is a module here with a command of the same name.
-VERBS = (
+# Files here that are no verbs: what several verbs need.
+_NO_VERBS = frozenset({"main", "options", "present", "selecting", "tool_verb"})
+# The order in which help shows them: that in which people need them. Verbs that are not named here follow.
+_FIRST = (
     *("check", "run", "plan", "ior", "mdtest", "iozone", "obdfilter-survey", "io500"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
@@ -47,25 +51,33 @@ back was wrong, 5 interrupted.
 """
 
 
+@cache
+def verbs() -> tuple[str, ...]:
+    """The names of all verbs. Each is a file here with a `command`; `import_.py` is the verb import."""
+    files = (entry.name for entry in pkgutil.iter_modules(sonde.cli.__path__))
+    known = {name.rstrip("_").replace("_", "-") for name in files if name not in _NO_VERBS}
+    return (*(name for name in _FIRST if name in known), *sorted(known - set(_FIRST)))
+
+
 class Verbs(click.Group):
     """Loads a verb when it is used, so that none pays for what the others import."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(verbs())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in verbs():
             return None
         module = f"sonde.cli.{name.replace('-', '_')}{'_' * keyword.iskeyword(name)}"
-        found = getattr(importlib.import_module(module), "command", None)
-        return found if isinstance(found, click.Command) else None
+        verb = getattr(importlib.import_module(module), "command", None)
+        return verb if isinstance(verb, click.Command) else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
-            known = ", ".join(VERBS)
-            near = suggestion(args[0], VERBS)
+        if args and not args[0].startswith("-") and args[0] not in verbs():
+            known = ", ".join(verbs())
+            near = suggestion(args[0], verbs())
             raise click.UsageError(f'There is no command "{args[0]}"; there are {known}.{near}', ctx)
         return super().resolve_command(ctx, args)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sonde.findings.members import nodes_of, tasks_of
 from sonde.findings.remarks import remarks
 from sonde.findings.standing import Standing, error_words, unfinished
 from sonde.findings.verdicts import Judged, Verdict, judge
@@ -19,11 +18,10 @@ from sonde.model.run import Run
 from sonde.model.visible import one_line
 from sonde.report import facts, figures
 from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import latency_chart, spread_chart
 from sonde.report.facts import NodeView, Pairs
 from sonde.report.figures import Four
-from sonde.report.node_heat import node_heat
-from sonde.report.over_time import rate_chart, run_timeline, spark, tone
+from sonde.report.over_time import run_timeline, spark, tone
+from sonde.report.sections.section import draw
 
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")
@@ -274,7 +272,7 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
 
 def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
     phase = one.phase
-    wide, narrow, small = _charts(run, one)
+    drawn = draw(run, one)
     lanes, lane_words = figures.lanes(run, phase)
     return PhaseView(
         anchor=f"r{at}p{place}",
@@ -286,9 +284,9 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         measured=phase.begin.measured,
         figures=figures.of_phase(run, phase),
         rates=figures.rate_rows(phase, one.operations),
-        wide=wide,
-        narrow=narrow,
-        small=small,
+        wide=drawn["wide"],
+        narrow=drawn["narrow"],
+        small=drawn["small"],
         split=figures.split(phase),
         slowest=figures.slowest(run, phase),
         treatments=tuple(figures.treatment(line) for line in phase.treatments),
@@ -301,24 +299,3 @@ def _phase_view(run: Run, one: Judged, at: int, place: int) -> PhaseView:
         lane_words=lane_words,
         latencies=figures.latencies(phase),
     )
-
-
-def _charts(run: Run, one: Judged) -> tuple[tuple[Markup, ...], ...]:
-    """Charts for the wide column, for the narrow one beside it, and small ones below."""
-    css = tone(one.verdict.standing)
-    over_time = rate_chart(run, one)
-    if not one.phase.begin.measured:
-        return ((over_time.render(),) if over_time else (), (), ())
-    latencies = [chart for line in one.phase.histograms if (chart := latency_chart(one.phase, line, css))]
-    # Reads and writes are what the phase is about; opening, flushing and closing stand below.
-    first = [chart for chart in latencies if chart.about in ("read", "write")]
-    rest = [chart for chart in latencies if chart.about not in ("read", "write")]
-    tasks, nodes = (of(run, one.phase, one.operations) for of in (tasks_of, nodes_of))
-    wide = [over_time] if over_time else []
-    if len(nodes) > 1:
-        wide.append(spread_chart("nodes", "Rate of each node", nodes, one.operations, css))
-    heat = node_heat(run, one.phase, one.operations)
-    if len(tasks) > 1:
-        first.append(spread_chart("tasks", "Rate of each task", tasks, one.operations, css))
-    left, right, below = ([chart.render() for chart in charts] for charts in (wide, first, rest))
-    return (*left, *([heat] if heat else [])), tuple(right), tuple(below)

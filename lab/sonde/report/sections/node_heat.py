@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import time_axis
 from sonde.charts.heat import HeatMap, heat_map
 from sonde.findings.members import host_names
+from sonde.findings.verdicts import Judged
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
+from sonde.report.sections.section import Place, Section
 from sonde.stats.bins import rebin
 
 _MOST_COLUMNS = 300
@@ -38,3 +42,12 @@ def node_heat(run: Run, phase: PhaseRecord, operations: bool) -> Markup | None:
     words = "One row a node, over the time of the phase; each value by the median of all."
     columns = [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
     return heat_map(HeatMap("Nodes over time", words, names, values / float(np.median(working)), columns))
+
+
+def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
+    heat = node_heat(run, judged.phase, judged.operations)
+    if heat:
+        yield "wide", heat
+
+
+SECTION = Section(40, _draw)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a section is, and how the page finds them all."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from markupsafe import Markup
+
+import sonde.report.sections
+from sonde.findings.verdicts import Judged
+from sonde.model.run import Run
+
+Place = Literal["wide", "narrow", "small"]
+"""The wide column, the narrow one beside it, or a row of small drawings below both."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of what the page shows of one phase: `draw` gives HTML and its place, or nothing when there is nothing.
+
+    Sections stand in the order of `rank`. Phases that only prepare others have those with `preparation`.
+    """
+
+    rank: int
+    draw: Callable[[Run, Judged], Iterable[tuple[Place, Markup]]]
+    preparation: bool = False
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All sections in their order."""
+    files = pkgutil.iter_modules(sonde.report.sections.__path__, f"{sonde.report.sections.__name__}.")
+    modules = (importlib.import_module(entry.name) for entry in files)
+    return tuple(sorted((one.SECTION for one in modules if hasattr(one, "SECTION")), key=lambda section: section.rank))
+
+
+def draw(run: Run, judged: Judged) -> dict[Place, tuple[Markup, ...]]:
+    """Everything drawn of a phase, by place."""
+    drawn: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
+    for section in sections():
+        if judged.phase.begin.measured or section.preparation:
+            for place, markup in section.draw(run, judged):
+                drawn[place] = (*drawn[place], markup)
+    return drawn

@@ -58,10 +58,21 @@ def job(folder: Path, launcher: Any = None, stages: int = 1, plan: dict[str, Any
     return Job(find_engine(), launcher or LocalLauncher(), folder / "plan.json", folder, "id", stages)
 
 
-def run(work: Job) -> tuple[Outcome, list[str]]:
+def run(work: Job, once_begun: Callable[[], None] | None = None) -> tuple[Outcome, list[str]]:
+    """Runs it; `once_begun` is called when the first phase has begun, so that no test depends on how fast it starts."""
     seen: list[str] = []
-    outcome = Session(work, lambda kind, line: seen.append(kind)).run()
-    return outcome, seen
+
+    def see(kind: str, line: object) -> None:
+        if kind == "phase_begin" and once_begun and kind not in seen:
+            once_begun()
+        seen.append(kind)
+
+    return Session(work, see).run(), seen
+
+
+def told(number: int) -> None:
+    """This process gets a signal."""
+    os.kill(os.getpid(), number)
 
 
 def commands(log: Path) -> list[list[str]]:
@@ -125,18 +136,11 @@ def test_a_stage_that_fails_is_the_last(fake: Fake, tmp_path: Path) -> None:
     assert "no space left" in outcome.text
 
 
-def in_the_middle(action: Callable[[], None], delay: float = 0.4) -> None:
-    threading.Timer(delay, action).start()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
     fake(seconds="20")
     before = signal.getsignal(signal.SIGINT)
-    in_the_middle(lambda: os.kill(os.getpid(), number))
-    begin = time.monotonic()
-    outcome, seen = run(job(tmp_path))
-    assert time.monotonic() - begin < 5
+    outcome, seen = run(job(tmp_path), lambda: told(number))
     assert outcome.exit_code == 5
     assert outcome.record.status == "interrupted"
     assert seen[-1] == "end"
@@ -148,11 +152,12 @@ def test_a_second_signal_kills_after_a_grace_period(
 ) -> None:
     monkeypatch.setattr(child_module, "GRACE_S", 0.3)
     fake("deaf", seconds="30")
-    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.4)
-    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.8)
-    begin = time.monotonic()
-    outcome, _ = run(job(tmp_path))
-    assert 0.9 < time.monotonic() - begin < 10
+
+    def twice() -> None:
+        told(signal.SIGINT)
+        threading.Timer(0.4, told, [signal.SIGINT]).start()
+
+    outcome, _ = run(job(tmp_path), twice)
     assert outcome.exit_code == 1
     assert "SIGKILL" in outcome.text
 
@@ -160,8 +165,7 @@ def test_a_second_signal_kills_after_a_grace_period(
 def test_one_signal_alone_never_kills(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "GRACE_S", 0.1)
     fake("deaf", seconds="1.2")
-    in_the_middle(lambda: os.kill(os.getpid(), signal.SIGINT), 0.3)
-    outcome, _ = run(job(tmp_path))
+    outcome, _ = run(job(tmp_path), lambda: told(signal.SIGINT))
     assert outcome.exit_code == 0
 
 
@@ -353,19 +357,24 @@ def test_unknown_launchers_are_refused() -> None:
 def test_the_lab_may_die_and_the_engine_goes_on(fake: Fake, tmp_path: Path) -> None:
     """Its messages go to a file, not to a pipe that would break: the record is completed all the same."""
     fake(seconds="0.5")
-    work = job(tmp_path)
+    work, record = job(tmp_path), tmp_path / "record.ndjson"
     code = (
-        "import sys, os, signal, threading\n"
+        "import sys, os, signal, threading, time\n"
         "from pathlib import Path\n"
         "from sonde.launch.child import Child, SignalWatch\n"
-        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()\n"
-        f"child = Child({work.command(None, tmp_path / 'record.ndjson')!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
+        "def die():\n"
+        f"    while not Path({str(record)!r}).exists(): time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "threading.Thread(target=die).start()\n"
+        f"child = Child({work.command(None, record)!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
         "with SignalWatch() as signals: child.watch(signals, lambda n: n, lambda: None)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
-    for _ in range(50):
-        text = (tmp_path / "record.ndjson").read_text()
+    text = record.read_text()
+    assert '"end"' not in text, "it died too late to show anything"
+    for _ in range(200):
+        text = record.read_text()
         if '"end"' in text:
             break
-        time.sleep(0.1)
+        time.sleep(0.05)
     assert '"status": "done"' in text

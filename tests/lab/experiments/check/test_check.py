@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,12 +284,17 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
     fake(seconds="0.2")
     told: list[str] = []
 
+    parts_begun: list[int] = []
+
     def part(title: str, number: int, count: int, plan: Plan) -> None:
-        if number == 2:
-            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        parts_begun.append(number)
+
+    def line(kind: str, line: object) -> None:
+        if parts_begun[-1] == 2 and kind == "phase_begin" and not told:
+            os.kill(os.getpid(), signal.SIGINT)
 
     setup = Setup(find_engine(), Archive(archive), stopping=lambda: told.append("stopping"))
-    result = Check(target, setup, False, Watcher(part=part)).run()
+    result = Check(target, setup, False, Watcher(part=part, line=line)).run()
     assert result.exit_code == 5
     assert told == ["stopping"]
     assert len(result.runs) == 2

@@ -33,6 +33,11 @@ $(DONE)/system: tools/system-packages
 	@tools/system-packages
 	@mkdir -p $(@D) && touch $@
 
+# What tests compare with, and what they set up: fio, file systems, an MPI, a browser, …
+$(DONE)/system-tests: tools/system-packages | $(DONE)/system
+	@tools/system-packages tests browser
+	@touch $@
+
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
@@ -40,9 +45,15 @@ $(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 $(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
-	@echo "Building the engine and installing Sonde into $(VENV)"
-	@$(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --no-build-isolation --no-deps \
-		--force-reinstall . </dev/null
+	@$(BIN)/python tools/progress.py "Building the engine and installing Sonde into $(VENV)" build/log/package.txt \
+		$(BIN)/python -m pip --disable-pip-version-check --no-input install -v --no-build-isolation --no-deps \
+		--force-reinstall .
+	@touch $@
+
+# The tests link the objects that the package is made of: one tree, compiled once.
+$(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload bench) | $(DONE)/system-tests
+	@$(BIN)/python tools/progress.py "Building the C++ tests" build/log/tests.txt bash -c \
+		"cmake -DSONDE_TESTS=ON build/package && cmake --build build/package --target all sonde-tests"
 	@touch $@
 
 # --- what people do ---------------------------------------------------------------------------------------------------
@@ -53,8 +64,8 @@ demo: build  ## measures the disk this folder is on and writes a report
 	@mkdir -p build/demo
 	$(BIN)/sonde check build/demo
 
-test: build $(VENV)/.done-test $(DONE)/dev  ## all tests; the last line counts them
-	@$(BIN)/python tools/test.py build/dev $(PYTEST)
+test: build $(VENV)/.done-test $(DONE)/tests  ## all tests; the last lines count them and say what was skipped
+	@$(BIN)/python tools/test.py build/package $(PYTEST)
 
 bench: $(VENV)/.done-build $(DONE)/dev  ## what Sonde itself costs, beside raw system calls
 	@for bench in bench/*.py; do $(BIN)/python $$bench; done

@@ -34,7 +34,7 @@ sonde_dependency(nlohmann_json 3.10 nlohmann_json::nlohmann_json https://github.
 set(CLI11_INSTALL OFF CACHE INTERNAL "")
 sonde_dependency(CLI11 2.1 CLI11::CLI11 https://github.com/CLIUtils/CLI11.git
   4160d259d961cd393fd8d67590a8c7d210207348 2.5.0 libcli11-dev cli11-devel)
-if(SONDE_DEVELOPER)
+if(SONDE_DEVELOPER OR SONDE_TESTS)
   set(DOCTEST_WITH_TESTS OFF CACHE INTERNAL "")
   set(DOCTEST_WITH_MAIN_IN_STATIC_LIB OFF CACHE INTERNAL "")
   set(DOCTEST_NO_INSTALL ON CACHE INTERNAL "")

@@ -16,6 +16,8 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
+from progress import run
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 
@@ -89,10 +91,10 @@ def main() -> None:
     group = sys.argv[1]
     wanted = requirements(group)
     make_venv()
-    print(f"Installing into .venv what '{group}' needs: {', '.join(wanted)}", flush=True)
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
-    done = subprocess.run([*pip, *wanted], stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
+    what = f"Installing into .venv what '{group}' needs: {', '.join(wanted)}"
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    code = run(what, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *wanted])
+    if code != 0:
         fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
 
 

@@ -16,9 +16,14 @@ LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
 
 
 def built(program: str) -> Path | None:
-    """A program of the build tree SONDE_BUILD (build/dev), or None when it has not been built."""
-    path = Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "dev")) / "engine" / program
-    return path if path.exists() else None
+    """A program of the build tree SONDE_BUILD (default: the one whose tests were built last), or None without one."""
+    named = os.environ.get("SONDE_BUILD")
+    trees = [Path(named)] if named else [path.parents[1] for path in ROOT.glob("build/*/engine/team-probe")]
+    newest = (
+        trees[0] if named else max(trees, key=lambda tree: (tree / "engine/team-probe").stat().st_mtime, default=None)
+    )
+    path = newest / "engine" / program if newest else None
+    return path if path is not None and path.exists() else None
 
 
 @dataclass(frozen=True)

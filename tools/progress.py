@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command and shows that it goes on: at least every five seconds one line with the time and the newest output.
+
+Usage: python3 tools/progress.py WHAT LOG COMMAND...      WHAT is said before it begins, LOG is a file for all output.
+On a terminal one line is written again and again; elsewhere each is a line of its own. A command that fails has its
+output shown whole. The exit code is that of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+EVERY_S = 4.0
+# Steps of Ninja among the output of pip: these count what is done, so they are shown rather than what came last.
+_STEP = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
+
+
+def said(line: str) -> str:
+    """What a line of output says, shortly."""
+    step = _STEP.search(line.strip())
+    return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else line.strip()
+
+
+def _follow(stream: IO[str], log: IO[str], lines: queue.Queue[str | None]) -> None:
+    for line in stream:
+        log.write(line)
+        log.flush()
+        if line.strip():
+            lines.put(line)
+    lines.put(None)
+
+
+def run(what: str, log_file: Path, command: list[str]) -> int:
+    """Runs the command; returns its exit code."""
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns - 1
+    print(what, flush=True)
+
+    def show(text: str) -> None:
+        line = f"  {time.monotonic() - began:3.0f} s  {text}"
+        print(f"\r\033[K{line[:width]}" if terminal else line[:160], end="" if terminal else "\n", flush=True)
+
+    lines: queue.Queue[str | None] = queue.Queue()
+    with log_file.open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdout is not None
+        reader = threading.Thread(target=_follow, args=(process.stdout, log, lines), daemon=True)
+        reader.start()
+        newest, shown, due = "", "", EVERY_S
+        while True:
+            try:
+                line = lines.get(timeout=max(0.05, began + due - time.monotonic()))
+                if line is None:
+                    break
+                newest = said(line)
+            except queue.Empty:
+                pass
+            now = time.monotonic() - began
+            if now >= due or (terminal and newest != shown):
+                show(newest)
+                shown, due = newest, now + EVERY_S
+        code = process.wait()
+    if terminal:
+        print("\r\033[K", end="")
+    if code != 0:
+        print(log_file.read_text(encoding="utf-8", errors="replace"), file=sys.stderr)
+    print(
+        f"  {time.monotonic() - began:3.0f} s  {'done' if code == 0 else f'FAILED with exit code {code}'}", flush=True
+    )
+    return code
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit("Usage: tools/progress.py WHAT LOG COMMAND...")
+    sys.exit(run(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))

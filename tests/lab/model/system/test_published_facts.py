@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 
 from sonde.model.system import System, read_system
+from sonde.model.system.network import Path as Path_
 from sonde.model.system.network import Router
 from sonde.model.system.service import FileSystem, Pool, Unit
+from sonde.model.system.storage import Enclosure, RaidGroup
 from sonde.model.tables.quantity import Quantity
 
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
@@ -125,7 +127,7 @@ def test_the_striped_volume_is_the_sum_of_six_slices_on_two_subsystems_and_both_
 def test_a_lun_of_the_rs200_has_two_active_and_two_standby_paths() -> None:
     x1 = system("cray-x1")
     paths = [item.table for item in x1.items("paths") if x1.reference(item.id, "to") == "rs1-L10"]
-    assert sorted(path.state for path in paths) == ["active", "active", "standby", "standby"]  # type: ignore[attr-defined]
+    assert sorted(cast(Path_, path).state for path in paths) == ["active", "active", "standby", "standby"]
 
 
 def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
@@ -149,6 +151,29 @@ def test_the_two_servers_of_the_sonexion_1300_add_up_to_the_published_total() ->
     rates = {server["id"]: server["rate"] for server in sonexion["servers"] if "rate" in server}
     assert sum(rate["write"] for rate in rates.values()) == 3757e6
     assert sum(rate["read"] for rate in rates.values()) == 4601e6
+
+
+def test_an_ost_of_the_sonexion_1300_is_served_by_the_other_server_when_its_own_fails() -> None:
+    sonexion = system("sonexion-1300")
+    assert [sonexion.failover_of(f"ost{number}") for number in (0, 3, 4, 7)] == ["oss2", "oss2", "oss1", "oss1"]
+    assert sonexion.partner_of("oss1") is None  # only their targets say who takes over
+    assert len(sonexion.targets_of("ssu1")) == 8
+
+
+def test_the_bricks_of_the_rs200_have_the_drives_that_their_layouts_name() -> None:
+    """A layout is called RG, bricks, groups, data drives as one hexadecimal digit."""
+    x1 = system("cray-x1")
+    for item in x1.items("enclosures"):
+        layout = cast(Enclosure, item.table).layout
+        if not layout:
+            continue
+        groups = [one for one in x1.items("raid_groups") if one.id.startswith(f"{item.id}-")]
+        data = sum(int(cast(RaidGroup, one.table).data or 0) for one in groups)
+        assert layout == f"RG1{len(groups)}{data:X}"
+        used = {drive for one in groups for drive in x1.references(one.id, "drives")}
+        spares = {drive for one in groups for drive in x1.references(one.id, "spares")}
+        assert len(used | spares) == 14
+        assert {x1.reference(drive, "enclosure") for drive in used | spares} == {item.id}
 
 
 def test_the_hpcs_pools_have_the_published_table() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from sonde.model.addresses import AddressError, network
 from sonde.model.addresses import Network as AddressRange
@@ -53,12 +54,22 @@ def _check_interface(
                 raise source.wrong(
                     f"interfaces.{member}", f'gives "{name}" {one}, which "{other}" has on {joined.id} too.'
                 )
+    for nid in listed_nids(source, interface):
+        own, at, name = nid.partition("@")
+        if not own or not at or (joined.lnet and _numbered(name) != _numbered(joined.lnet)):
+            wanted = f"@{joined.lnet}" if joined.lnet else "@ and the LNet network"
+            raise source.wrong("interfaces.nids", f'has "{nid}"; an LNet id on {joined.id} ends in {wanted}.')
     inside = ranges.get(joined.id, [])
     for one in listed_addresses(source, interface) if inside else ():
         here = ipaddress.ip_address(one)
         if not any(here in block for block in inside):
             allowed = " or ".join(str(block) for block in inside)
             raise source.wrong("interfaces.addresses", f"has {one}, which is outside {joined.id}, {allowed}.")
+
+
+def _numbered(lnet: str) -> str:
+    """LNet names the first network of a kind with or without its 0: o2ib is o2ib0."""
+    return lnet if re.fullmatch(r".*[a-z][0-9]+", lnet) else f"{lnet}0"
 
 
 def check_routers(index: Index) -> None:

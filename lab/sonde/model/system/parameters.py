@@ -63,6 +63,7 @@ RAID: Parameters = ANY | {
 }
 TARGET: Parameters = ANY | {
     "rate": ("rate", "bytes per second of the target, as seen by its server"),
+    "queue_depth": ("count", "requests that it works on at once"),
     "request_cost": ("duration", "time of one request, beside moving its bytes"),
     "writer_cost": ("duration", "extra time of a request for each further writer of the same object"),
     "contention": ("share", "share of the rate that each further client at the same time takes away"),

@@ -38,7 +38,7 @@ _WRITTEN: dict[str, dict[str, Any]] = {
     "share": {
         "anyOf": [
             {"type": "number", "minimum": 0, "maximum": 1},
-            {"type": "string", "pattern": r"^([0-9]{1,2}(\.[0-9]+)?|100(\.0+)?) *%$"},
+            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *%$"},
         ],
         "description": 'a share, like 0.4 or "40 %"',
     },

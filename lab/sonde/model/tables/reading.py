@@ -101,6 +101,8 @@ def quantity(kind: str, value: Any, at: Reading, least: int | None = None) -> Qu
                 f'is "{status}"; allowed is {", ".join(STATUSES)}.{suggestion(status, STATUSES)}'
             )
     try:
+        if isinstance(written, str) and written != written.strip():
+            raise UnitError(f"{shown(written)} has spaces around it; remove them.")
         if isinstance(written, list | Mapping):
             raise UnitError(f"{shown(written)} is not one number.")
         parsed = PARSERS[kind](written)

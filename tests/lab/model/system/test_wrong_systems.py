@@ -247,6 +247,17 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("oss[1-2].interfaces.addresses", "10.0.0.2", "r1"),
     ),
     "no address": ('addresses = "10.1.0.[1-4]"', 'addresses = "10.1.0.[253-256]"', ("nodes.n[1-4]", "10.1.0.256")),
+    "an LNet id of another network": (
+        'addresses = "10.0.0.[1-2]"',
+        'nids = "10.0.0.[1-2]@o2ib3"',
+        ("oss[1-2].interfaces.nids", "@o2ib"),
+    ),
+    "an LNet id without its network": (
+        'addresses = "10.0.0.[1-2]"',
+        'nids = "10.0.0.[1-2]"',
+        ("oss[1-2].interfaces.nids", "@o2ib"),
+    ),
+    "spaces around a number": ('"64 GB"', '" 64 GB"', ("nodes.n[1-4].memory", "remove")),
     "a range of addresses that is none": ('"10.0.0.0/24"', '"10.0.0.7/24"', ("networks.ib.addresses", "10.0.0.0/24")),
     "a router of one network": (
         '[[routers.interfaces]]\nnetwork = "eth"\naddresses = "10.1.1.[11-12]"\n',

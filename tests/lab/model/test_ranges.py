@@ -57,7 +57,7 @@ def test_as_many_names_as_the_product_of_the_brackets(parts: list[tuple[str, int
     assert len(names) == total
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.one_of(NAMES, st.builds("{}{:0{}d}".format, NAMES, st.integers(0, 120), st.integers(1, 3))), max_size=30

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment held against the system that it names: pools, units, targets, nodes, and what controls change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sonde.model.errors import SystemFileError, suggestion
+from sonde.model.experiment.experiment import Experiment
+from sonde.model.system.system import System
+
+# Member of `storage` -> kind of part that it names.
+_NAMED = {"pool": "pools", "file_systems": "file_systems", "mounts": "mounts"}
+
+
+def contradictions(experiment: Experiment, system: System) -> list[str]:
+    """One sentence for each thing that the experiment says and the system does not have; empty when they agree.
+
+    An experiment may also run on storage that no file describes (``--on NAME=DIR``): it is the caller who knows whether
+    these are errors.
+    """
+    return [f"{experiment.origin}: {told}" for told in dict.fromkeys(_all(experiment, system))]
+
+
+def _all(experiment: Experiment, system: System) -> Iterator[str]:
+    for cell in experiment.cells:
+        yield from _storage(experiment.storage_of(cell), system)
+    clients = experiment.file.clients
+    if clients is not None and clients.group:
+        try:
+            system.named(clients.group)
+        except SystemFileError as reason:
+            yield f"clients.group: {reason}"
+    for variant in experiment.file.variants:
+        if variant.mount:
+            yield from _unknown(f"variants.{variant.id}.mount", variant.mount, "mounts", system)
+    for expectation in experiment.file.expect:
+        for path in expectation.control or {}:
+            yield from _control(f"expect.{expectation.id}.control", path, system)
+
+
+def _storage(storage: dict[str, Any], system: System) -> Iterator[str]:
+    for member, kind in _NAMED.items():
+        told = storage.get(member, [])
+        for name in [told] if isinstance(told, str) else told:
+            yield from _unknown(f"storage.{member}", name, kind, system)
+    pool = storage.get("pool")
+    if pool in system.ids("pools"):
+        counted = {"units": len(system.units_of(pool)), "targets": len(system.targets_of(pool))}
+        for member, count in counted.items():
+            if count and storage.get(member, count) != count:
+                yield f'storage.{member} is {storage[member]}, but pool "{pool}" of {system.id} has {count}.'
+
+
+def _unknown(where: str, name: str, kind: str, system: System) -> Iterator[str]:
+    known = system.ids(kind)
+    if name not in known:
+        near = suggestion(name, known[:2000])
+        yield f'{where} names "{name}", which is none of the {kind.replace("_", " ")} of {system.id}.{near}'
+
+
+def _control(where: str, path: str, system: System) -> Iterator[str]:
+    """KIND.ID.MEMBER: an id may hold dots, so the longest name that is a part or a group is taken."""
+    kind, _, rest = path.partition(".")
+    steps = rest.split(".")
+    names = {*system.ids(kind), *system.index.groups}
+    if not any(".".join(steps[:count]) in names for count in range(1, len(steps))):
+        near = suggestion(steps[0], list(names)[:2000])
+        yield f'{where} has "{path}", but {system.id} has no such part among its {kind.replace("_", " ")}.{near}'

@@ -17,8 +17,8 @@ from sonde.store.selection import Selection
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import plain_table, print_json, results
 from sonde.trends.comparison import median
-from sonde.trends.comparison_words import cell_name, value_text
-from sonde.trends.sides import BASELINE, cells, find_side
+from sonde.trends.comparison_words import number_name, value_text
+from sonde.trends.sides import BASELINE, find_side, numbers_of
 from sonde.trends.threshold import LEAST, limit_of
 
 
@@ -52,7 +52,7 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     archive.recover()
     tag = _tag(name)
     chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
-    if not cells(list(chosen.values())):
+    if not numbers_of(list(chosen.values())):
         raise UserError(
             f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage);"
             " a baseline needs runs that were done."
@@ -123,24 +123,24 @@ def _members(archive: Archive, tag: str) -> list[Path]:
 
 def _show(archive: Archive, tag: str, as_json: bool) -> None:
     side = find_side(archive, tag)
-    own = sorted(cells(side.runs), key=lambda cell: cell.key)
-    keys = [cell.key for cell in own]
+    own = sorted(numbers_of(side.runs), key=lambda number: number.key)
+    keys = [number.key for number in own]
     if as_json:
         print_json(
             {
                 "name": tag.removeprefix(BASELINE),
                 "runs": [run.id for run in side.runs],
-                "cells": [
+                "numbers": [
                     {
-                        "series": cell.key.id,
-                        "phase": cell.key.phase,
-                        "op": cell.key.op,
-                        "unit": cell.key.unit,
-                        "values": list(cell.values),
-                        "median": limit_of(cell.values)[0],
-                        "limit": limit_of(cell.values)[1] if len(cell.values) >= LEAST else None,
+                        "series": number.key.id,
+                        "phase": number.key.phase,
+                        "op": number.key.op,
+                        "unit": number.key.unit,
+                        "values": list(number.values),
+                        "median": limit_of(number.values)[0],
+                        "limit": limit_of(number.values)[1] if len(number.values) >= LEAST else None,
                     }
-                    for cell in own
+                    for number in own
                 ],
             }
         )
@@ -150,10 +150,12 @@ def _show(archive: Archive, tag: str, as_json: bool) -> None:
     table = plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
-    for cell in own:
-        scatter = f"{100 * variation(cell.values).value:.1f} %" if len(cell.values) > 1 else "-"
-        enough = len(cell.values) >= LEAST
-        limit = value_text(limit_of(cell.values)[1], cell.key.unit) if enough else f"needs {LEAST} runs"
-        middle = value_text(median(cell.values), cell.key.unit)
-        table.add_row(cell_name(cell.key, cell.plan, keys), cell.key.op, str(len(cell.values)), middle, scatter, limit)
+    for number in own:
+        scatter = f"{100 * variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
+        enough = len(number.values) >= LEAST
+        limit = value_text(limit_of(number.values)[1], number.key.unit) if enough else f"needs {LEAST} runs"
+        middle = value_text(median(number.values), number.key.unit)
+        table.add_row(
+            number_name(number.key, number.plan, keys), number.key.op, str(len(number.values)), middle, scatter, limit
+        )
     console.print(table)

@@ -15,7 +15,7 @@ from sonde.model.errors import FAILED, UserError
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
-from sonde.trends.comparison_words import cell_name, change_words, common_members, percent, value_text, verdict_text
+from sonde.trends.comparison_words import change_words, common_members, number_name, percent, value_text, verdict_text
 from sonde.trends.environment import Difference, differences
 from sonde.trends.sides import find_side
 
@@ -77,7 +77,7 @@ def command(
         _print(found, around)
     if page is not None:
         (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
-    return FAILED if check and any(cell.verdict == "slower" for cell in found.cells) else 0
+    return FAILED if check and any(number.verdict == "slower" for number in found.numbers) else 0
 
 
 def _pieces(units: tuple[str, ...]) -> dict[str, float]:
@@ -104,7 +104,7 @@ def _report(found: Comparison, around: list[Difference], units: dict[str, float]
 
 def _print(found: Comparison, around: list[Difference]) -> None:
     console = results()
-    keys = [cell.key for cell in found.cells]
+    keys = [number.key for number in found.numbers]
     console.print(f"Before  {_side(found.before.name, found.before.runs)}", soft_wrap=True)
     console.print(f"After   {_side(found.after.name, found.after.runs)}", soft_wrap=True)
     for name, value in common_members(keys):
@@ -113,22 +113,22 @@ def _print(found: Comparison, around: list[Difference]) -> None:
     table = plain_table()
     for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", "COV", ""):
         table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
-    for cell in found.cells:
+    for number in found.numbers:
         table.add_row(
-            cell_name(cell.key, cell.plan, keys),
-            cell.key.op,
-            value_text(median(cell.before), cell.key.unit),
-            str(len(cell.before)),
-            value_text(median(cell.after), cell.key.unit),
-            str(len(cell.after)),
-            change_words(cell.ratio),
-            _scatter(cell),
-            verdict_text(cell),
+            number_name(number.key, number.plan, keys),
+            number.key.op,
+            value_text(median(number.before), number.key.unit),
+            str(len(number.before)),
+            value_text(median(number.after), number.key.unit),
+            str(len(number.after)),
+            change_words(number.ratio),
+            _scatter(number),
+            verdict_text(number),
         )
     console.print(table)
-    for cell in found.cells:
-        for name, old, new in cell.differs_in:
-            console.print(f"{cell.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
+    for number in found.numbers:
+        for name, old, new in number.differs_in:
+            console.print(f"{number.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     for side, one in found.alone:
         console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
     _print_around(around)
@@ -149,8 +149,8 @@ def _print_around(around: list[Difference]) -> None:
     console.print(table)
 
 
-def _scatter(cell: Compared) -> str:
-    both = [f"{100 * one.value:.0f}" if one else "-" for one in (cell.scatter_before, cell.scatter_after)]
+def _scatter(number: Compared) -> str:
+    both = [f"{100 * one.value:.0f}" if one else "-" for one in (number.scatter_before, number.scatter_after)]
     return f"{both[0]} → {both[1]} %"
 
 
@@ -164,23 +164,23 @@ def _document(found: Comparison, around: list[Difference]) -> dict[str, Any]:
     return {
         "before": {"name": found.before.name, "runs": [run.id for run in found.before.runs]},
         "after": {"name": found.after.name, "runs": [run.id for run in found.after.runs]},
-        "cells": [
+        "numbers": [
             {
-                "series": cell.key.id,
-                "key": asdict(cell.key),
-                "plan": cell.plan,
-                "before": list(cell.before),
-                "after": list(cell.after),
-                "ratio": asdict(cell.ratio),
-                "change": percent(cell.ratio.value - 1),
-                "p_adjusted": cell.p,
-                "smallest_visible_drop": cell.visible,
-                "verdict": cell.verdict,
-                "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in cell.differs_in],
-                "cov_before": asdict(cell.scatter_before) if cell.scatter_before else None,
-                "cov_after": asdict(cell.scatter_after) if cell.scatter_after else None,
+                "series": number.key.id,
+                "key": asdict(number.key),
+                "plan": number.plan,
+                "before": list(number.before),
+                "after": list(number.after),
+                "ratio": asdict(number.ratio),
+                "change": percent(number.ratio.value - 1),
+                "p_adjusted": number.p,
+                "smallest_visible_drop": number.visible,
+                "verdict": number.verdict,
+                "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in number.differs_in],
+                "cov_before": asdict(number.scatter_before) if number.scatter_before else None,
+                "cov_after": asdict(number.scatter_after) if number.scatter_after else None,
             }
-            for cell in found.cells
+            for number in found.numbers
         ],
         "only_in": [{"side": side, "key": asdict(one.key)} for side, one in found.alone],
         "environment": [asdict(one) for one in around],

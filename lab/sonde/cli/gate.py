@@ -19,7 +19,7 @@ from sonde.store.archive import PLAN, Archive
 from sonde.store.summary import Summary, read_summary
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
-from sonde.trends.comparison_words import cell_name, percent, value_text
+from sonde.trends.comparison_words import number_name, percent, value_text
 from sonde.trends.sides import BASELINE, Side, find_side
 from sonde.trends.threshold import IN_A_ROW, Judged, judge
 
@@ -124,7 +124,7 @@ def _print(reference: Side, now: Side, judged: Sequence[Judged], failed: bool) -
     for one in judged:
         unit = one.key.unit
         table.add_row(
-            cell_name(one.key, one.plan, keys),
+            number_name(one.key, one.plan, keys),
             one.key.op,
             value_text(one.usual, unit),
             value_text(one.limit, unit),
@@ -153,7 +153,7 @@ def _document(reference: Side, now: Side, judged: Sequence[Judged], failed: bool
         "good": not failed,
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
         "runs": [run.id for run in now.runs],
-        "cells": [
+        "numbers": [
             {
                 "series": one.key.id,
                 "key": asdict(one.key),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two sides compared cell by cell: the ratio with its interval, what changed, what could not have been seen."""
+"""Two sides compared number by number: the ratio with its interval, what changed, what could not have been seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sonde.model.series import SeriesKey
 from sonde.stats.multiple import false_discovery
 from sonde.stats.ratio import Ratio, ratio, smallest_visible
 from sonde.stats.spread import Variation, variation
-from sonde.trends.sides import Cell, Side, cells, differences_of_key, pairs
+from sonde.trends.sides import Side, SideNumber, differences_of_key, numbers_of, pairs
 
 Verdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 SMALLEST_CHANGE = 0.10
@@ -24,7 +24,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell on both sides. `visible` is the drop that would probably have been seen, as a share; None: unknown."""
+    """One number on both sides. `visible` is the drop that would probably have been seen, as a share; None: unknown."""
 
     key: SeriesKey
     plan: str
@@ -33,7 +33,7 @@ class Compared:
     ratio: Ratio
     visible: float | None
     verdict: Verdict
-    p: float | None  # of the rank test, after the number of cells was taken into account
+    p: float | None  # of the rank test, with how many were compared taken into account
     differs_in: tuple[tuple[str, str, str], ...]
     scatter_before: Variation | None
     scatter_after: Variation | None
@@ -45,24 +45,24 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`alone` are cells that only one side has, with the name of that side."""
+    """`alone` are numbers that only one side has, with the name of that side."""
 
     before: Side
     after: Side
-    cells: tuple[Compared, ...]
-    alone: tuple[tuple[str, Cell], ...]
+    numbers: tuple[Compared, ...]
+    alone: tuple[tuple[str, SideNumber], ...]
 
     @property
     def changed(self) -> list[Compared]:
-        return [cell for cell in self.cells if cell.changed]
+        return [number for number in self.numbers if number.changed]
 
 
 def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Comparison:
     """Compares every number that both sides have. Raises UserError when there is none.
 
-    Changed is what differs by `smallest` or more and by a rank test that knows how many cells are looked at.
+    Changed is what differs by `smallest` or more and by a rank test that knows how many numbers are looked at.
     """
-    old, new = cells(before.runs), cells(after.runs)
+    old, new = numbers_of(before.runs), numbers_of(after.runs)
     both = pairs(old, new)
     if not both:
         raise UserError(
@@ -73,12 +73,14 @@ def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Com
     known = [at for at, one in enumerate(ratios) if one.p is not None]
     adjusted = dict(zip(known, false_discovery([ratios[at].p or 0.0 for at in known]).tolist(), strict=True))
     compared = [_compared(one, other, ratios[at], adjusted.get(at), smallest) for at, (one, other) in enumerate(both)]
-    paired = {id(cell) for pair in both for cell in pair}
-    alone = [(side.name, cell) for side, own in ((before, old), (after, new)) for cell in own if id(cell) not in paired]
-    return Comparison(before, after, tuple(sorted(compared, key=lambda cell: cell.key)), tuple(alone))
+    paired = {id(number) for pair in both for number in pair}
+    alone = [
+        (side.name, number) for side, own in ((before, old), (after, new)) for number in own if id(number) not in paired
+    ]
+    return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone))
 
 
-def _compared(before: Cell, after: Cell, found: Ratio, p: float | None, smallest: float) -> Compared:
+def _compared(before: SideNumber, after: SideNumber, found: Ratio, p: float | None, smallest: float) -> Compared:
     return Compared(
         key=after.key,
         plan=after.plan,
@@ -109,5 +111,5 @@ def _scatter(values: Sequence[float]) -> Variation | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle one of a cell's values."""
+    """The middle one of a number's values."""
     return float(np.median(values))

@@ -32,7 +32,7 @@ _TONES = {
     "no change seen": "same",
     "too few runs": "unknown",
 }
-# Curves are shown of the cells that changed most.
+# Curves are shown of the numbers that changed most.
 _MOST_CURVES = 8
 
 
@@ -46,12 +46,12 @@ def comparison_study(found: Comparison, around: Sequence[Difference], units: Map
         _scatter(found),
         *_by_unit(found, units),
     ]
-    slower = [cell for cell in found.cells if cell.verdict == "slower"]
+    slower = [number for number in found.numbers if number.verdict == "slower"]
     return Study(
         title=f"{found.after.name} against {found.before.name}",
         lead=_lead(found),
         facts=[("Before", _side(found.before)), ("After", _side(found.after))],
-        alarms=[f"{len(slower)} of {len(found.cells)} numbers became slower: {_names(slower)}."] if slower else [],
+        alarms=[f"{len(slower)} of {len(found.numbers)} numbers became slower: {_names(slower)}."] if slower else [],
         sections=[*sections, _surroundings(around)],
     )
 
@@ -61,48 +61,51 @@ def _side(side: Side) -> str:
     return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}"
 
 
-def _names(cells: Sequence[Compared]) -> str:
-    shown = [f"{cell.plan} {cell.key.op} on {_place(cell)} ({percent(cell.ratio.value - 1)})" for cell in cells[:6]]
-    return "; ".join(shown) + (f"; and {len(cells) - 6} more" if len(cells) > 6 else "")
+def _names(numbers: Sequence[Compared]) -> str:
+    shown = [
+        f"{number.plan} {number.key.op} on {_place(number)} ({percent(number.ratio.value - 1)})"
+        for number in numbers[:6]
+    ]
+    return "; ".join(shown) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
 
 
-def _place(cell: Compared) -> str:
+def _place(number: Compared) -> str:
     """The file system as short as it can be said."""
-    return cell.key.file_system.partition("@")[0] or cell.key.system
+    return number.key.file_system.partition("@")[0] or number.key.system
 
 
 def _lead(found: Comparison) -> str:
-    changed, few = found.changed, [cell for cell in found.cells if cell.verdict == "too few runs"]
+    changed, few = found.changed, [number for number in found.numbers if number.verdict == "too few runs"]
     if changed:
-        same = len(found.cells) - len(changed) - len(few)
-        words = f"{len(changed)} of {len(found.cells)} numbers changed by more than chance"
+        same = len(found.numbers) - len(changed) - len(few)
+        words = f"{len(changed)} of {len(found.numbers)} numbers changed by more than chance"
         words += f"; {same} did not." if same else "."
-    elif len(few) == len(found.cells):
+    elif len(few) == len(found.numbers):
         words = "No number has enough runs on both sides for a verdict."
     else:
         words = "No number changed by more than chance."
-    return words + (f" {len(few)} have too few runs." if few and len(few) < len(found.cells) else "")
+    return words + (f" {len(few)} have too few runs." if few and len(few) < len(found.numbers) else "")
 
 
-def _label(cell: Compared) -> str:
-    phase = "" if cell.key.phase in (cell.key.op, "") else f" · {cell.key.phase}"
-    return f"{cell.plan or cell.key.experiment}{phase} · {cell.key.op}"
+def _label(number: Compared) -> str:
+    phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
+    return f"{number.plan or number.key.experiment}{phase} · {number.key.op}"
 
 
 def _changes(found: Comparison) -> Section:
-    places = {_place(cell) for cell in found.cells}
+    places = {_place(number) for number in found.numbers}
     rows = [
         ChangeRow(
-            group=_label(cell) if len(places) > 1 else cell.plan,
-            name=_place(cell) if len(places) > 1 else f"{cell.key.phase} · {cell.key.op}",
-            change=cell.ratio.value - 1,
-            low=None if cell.ratio.low is None else cell.ratio.low - 1,
-            high=None if cell.ratio.high is None else cell.ratio.high - 1,
-            tone=_TONES[cell.verdict],
-            shown=change_words(cell.ratio),
-            remark=_remark(cell),
+            group=_label(number) if len(places) > 1 else number.plan,
+            name=_place(number) if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
+            change=number.ratio.value - 1,
+            low=None if number.ratio.low is None else number.ratio.low - 1,
+            high=None if number.ratio.high is None else number.ratio.high - 1,
+            tone=_TONES[number.verdict],
+            shown=change_words(number.ratio),
+            remark=_remark(number),
         )
-        for cell in sorted(found.cells, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
+        for number in sorted(found.numbers, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
     ]
     words = [
         "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
@@ -111,22 +114,24 @@ def _changes(found: Comparison) -> Section:
     return Section("Percentage against the baseline", words, [change_bars(rows, _lead(found))])
 
 
-def _remark(cell: Compared) -> str:
-    if cell.verdict == "too few runs":
-        return cell.ratio.why
-    rates = f"{value_text(median(cell.before), cell.key.unit)} → {value_text(median(cell.after), cell.key.unit)}"
-    if cell.verdict == "no change seen" and cell.visible is not None:
-        return f"{rates}; drops show from {100 * cell.visible:.0f} %"
+def _remark(number: Compared) -> str:
+    if number.verdict == "too few runs":
+        return number.ratio.why
+    rates = (
+        f"{value_text(median(number.before), number.key.unit)} → {value_text(median(number.after), number.key.unit)}"
+    )
+    if number.verdict == "no change seen" and number.visible is not None:
+        return f"{rates}; drops show from {100 * number.visible:.0f} %"
     return rates
 
 
 def _matrix(found: Comparison) -> list[Section]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
-        (_place(cell), (cell.plan or cell.key.experiment, f"{cell.key.phase} {cell.key.op}".strip())): Field(
-            cell.ratio.value - 1, cell.changed, percent(cell.ratio.value - 1)
+        (_place(number), (number.plan or number.key.experiment, f"{number.key.phase} {number.key.op}".strip())): Field(
+            number.ratio.value - 1, number.changed, percent(number.ratio.value - 1)
         )
-        for cell in found.cells
+        for number in found.numbers
     }
     rows = sorted({place for place, _ in fields})
     columns = sorted({column for _, column in fields})
@@ -141,43 +146,43 @@ def _matrix(found: Comparison) -> list[Section]:
 
 
 def _curves(found: Comparison) -> list[Section]:
-    chosen = sorted(found.cells, key=lambda cell: (not cell.changed, -abs(cell.ratio.value - 1)))[:_MOST_CURVES]
+    chosen = sorted(found.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[:_MOST_CURVES]
     readers: dict[tuple[str, str, str], Records] = {}
     parts: list[Markup] = []
-    for cell in chosen:
+    for number in chosen:
         both = []
         for name, side in (("before", found.before), ("after", found.after)):
-            key = (name, cell.plan, cell.key.file_system if not cell.differs_in else "")
+            key = (name, number.plan, number.key.file_system if not number.differs_in else "")
             if key not in readers:
-                readers[key] = Records([run for run in side.runs if _of_cell(run.plan, run.document, key)])
+                readers[key] = Records([run for run in side.runs if _of_number(run.plan, run.document, key)])
             both.append(readers[key])
-        compared = profiles(both[0], both[1], cell.key.phase, cell.key.phase)
+        compared = profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
-            title = f"{_label(cell)}, {_place(cell)}"
+            title = f"{_label(number)}, {_place(number)}"
             overlay = Overlay(title, _profile_words(compared), *_lists(compared))
             parts.append(profile_chart(overlay).render())
     return [Section("Rate over the time of the phase", [], parts)] if parts else []
 
 
 def _nodes(found: Comparison) -> list[Section]:
-    """Nodes by runs of the cell that changed most, where runs had nodes to compare."""
-    cell = max(found.cells, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
+    """Nodes by runs of the number that changed most, where runs had nodes to compare."""
+    number = max(found.numbers, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
     parts, words = [], []
     for name, side in (("Before", found.before), ("After", found.after)):
-        own = [run for run in side.runs if _of_cell(run.plan, run.document, ("", cell.plan, ""))]
-        rates = node_rates(Records(own).phases(cell.key.phase))
+        own = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
+        rates = node_rates(Records(own).phases(number.key.phase))
         if rates is None:
             continue
         said = slow_words(rates) or "No node was slower than the others again and again."
         ends = [(0.0, "oldest run"), (0.9, "latest")] if len(rates.runs) > 2 else []
         marked = [row for row, _ in rates.slow]
-        parts.append(heat_map(HeatMap(f"{name}: {_label(cell)}", said, rates.hosts, rates.shares, ends, marked)))
+        parts.append(heat_map(HeatMap(f"{name}: {_label(number)}", said, rates.hosts, rates.shares, ends, marked)))
     if parts:
         words = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     return [Section("Nodes", words, parts)] if parts else []
 
 
-def _of_cell(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
+def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
     shared = document.get("series")
     storage = shared.get("file_system") if isinstance(shared, Mapping) else None
     return plan == key[1] and (not key[2] or storage == key[2])
@@ -206,15 +211,15 @@ def _profile_words(compared: Profiles) -> str:
 def _scatter(found: Comparison) -> Section:
     rows = [
         (
-            f"{_label(cell)}, {_place(cell)}",
+            f"{_label(number)}, {_place(number)}",
             [
                 Amount(one.value, one.low, one.high, tone, _variation(one))
-                for tone, one in (("before", cell.scatter_before), ("after", cell.scatter_after))
+                for tone, one in (("before", number.scatter_before), ("after", number.scatter_after))
                 if one is not None
             ],
         )
-        for cell in found.cells
-        if cell.scatter_before or cell.scatter_after
+        for number in found.numbers
+        if number.scatter_before or number.scatter_after
     ]
     words = [
         "Coefficient of variation of the runs: their standard deviation as a share of their mean, with its interval."
@@ -231,15 +236,15 @@ def _variation(one: Variation) -> str:
 def _by_unit(found: Comparison, units: Mapping[str, float]) -> list[Section]:
     """Rates by piece of hardware, so that file systems of different size can be compared."""
     rows = []
-    for cell in found.cells:
-        count = next((number for name, number in units.items() if name in cell.key.file_system), None)
+    for number in found.numbers:
+        count = next((count for name, count in units.items() if name in number.key.file_system), None)
         if count:
-            pair = (("before", median(cell.before)), ("after", median(cell.after)))
-            bars = [Amount(v / count, None, None, tone, value_text(v / count, cell.key.unit)) for tone, v in pair]
-            rows.append((f"{_label(cell)}, {_place(cell)}", bars))
+            pair = (("before", median(number.before)), ("after", median(number.after)))
+            bars = [Amount(v / count, None, None, tone, value_text(v / count, number.key.unit)) for tone, v in pair]
+            rows.append((f"{_label(number)}, {_place(number)}", bars))
     if not rows:
         return []
-    told = ", ".join(f"{name} {number:g}" for name, number in units.items())
+    told = ", ".join(f"{name} {count:g}" for name, count in units.items())
     keys = [("before", "before"), ("after", "after")]
     return [Section("Rate by unit", [f"Medians divided by the units of each: {told}."], [amount_bars(rows, "", keys)])]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios, intervals and cells of a comparison in words."""
+"""Ratios, intervals and numbers of a comparison in words."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def change_words(found: Ratio) -> str:
     return f"{percent(found.value - 1)} [{low}, {high}]"
 
 
-def verdict_text(cell: Compared) -> Text:
+def verdict_text(number: Compared) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
-    words: str = cell.verdict
-    if cell.verdict == "no change seen" and cell.visible is not None:
-        words += f" (a drop below {100 * cell.visible:.0f} % would not show)"
-    elif cell.verdict == "too few runs":
-        words = cell.ratio.why
-    return Text(words, style=STYLES[cell.verdict])
+    words: str = number.verdict
+    if number.verdict == "no change seen" and number.visible is not None:
+        words += f" (a drop below {100 * number.visible:.0f} % would not show)"
+    elif number.verdict == "too few runs":
+        words = number.ratio.why
+    return Text(words, style=STYLES[number.verdict])
 
 
 def common_members(keys: Sequence[SeriesKey]) -> list[tuple[str, str]]:
-    """Members of the key that all cells share: they are said once, above the table."""
+    """Members of the key that all numbers share: they are said once, above the table."""
     names = ("system", "file_system", "node_class")
     return [
         (name.replace("_", " "), values.pop())
@@ -55,7 +55,7 @@ def common_members(keys: Sequence[SeriesKey]) -> list[tuple[str, str]]:
     ]
 
 
-def cell_name(key: SeriesKey, plan: str, keys: Sequence[SeriesKey]) -> str:
+def number_name(key: SeriesKey, plan: str, keys: Sequence[SeriesKey]) -> str:
     """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
     parts = [plan or key.experiment, key.phase]
     parts += [getattr(key, name) for name in ("system", "file_system") if len({getattr(k, name) for k in keys}) > 1]

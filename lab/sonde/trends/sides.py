@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compared: runs that words of the user mean, and their numbers by cell."""
+"""What is compared: runs that words of the user mean, and their numbers by number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SideNumber:
     """One number of a side: its values by run, in the order of the runs. `key` is that of the latest."""
 
     key: SeriesKey
@@ -84,14 +84,14 @@ def _selection(text: str) -> Selection | None:
     return None
 
 
-def cells(runs: Sequence[Summary]) -> list[Cell]:
-    """The numbers of the runs, by series; what differs only in epoch is one cell."""
+def numbers_of(runs: Sequence[Summary]) -> list[SideNumber]:
+    """The numbers of the runs, by series; what differs only in epoch is one number."""
     gathered: dict[SeriesKey, list[tuple[Summary, SeriesKey, float]]] = {}
     for run in runs:
         for key, value in _values(run):
             gathered.setdefault(_without_epoch(key), []).append((run, key, value))
     return [
-        Cell(
+        SideNumber(
             key=rows[-1][1],
             plan=rows[-1][0].plan,
             values=tuple(value for _, _, value in rows),
@@ -114,30 +114,30 @@ def _without_epoch(key: SeriesKey) -> SeriesKey:
     return SeriesKey(**{one.name: getattr(key, one.name) if one.name != "epoch" else "" for one in fields(SeriesKey)})
 
 
-def pairs(before: Sequence[Cell], after: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+def pairs(before: Sequence[SideNumber], after: Sequence[SideNumber]) -> list[tuple[SideNumber, SideNumber]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
 
     The second kind compares what the user asked to compare, two file systems say; `differences_of_key` says in what.
     """
-    same = {_without_epoch(cell.key): cell for cell in before}
-    found = [(same[_without_epoch(cell.key)], cell) for cell in after if _without_epoch(cell.key) in same]
+    same = {_without_epoch(number.key): number for number in before}
+    found = [(same[_without_epoch(number.key)], number) for number in after if _without_epoch(number.key) in same]
     taken = {id(one) for pair in found for one in pair}
-    loose_before = [cell for cell in before if id(cell) not in taken]
-    loose_after = [cell for cell in after if id(cell) not in taken]
-    for cell in loose_after:
-        alike = [other for other in loose_before if _alike(other) == _alike(cell)]
-        rivals = [other for other in loose_after if _alike(other) == _alike(cell)]
+    loose_before = [number for number in before if id(number) not in taken]
+    loose_after = [number for number in after if id(number) not in taken]
+    for number in loose_after:
+        alike = [other for other in loose_before if _alike(other) == _alike(number)]
+        rivals = [other for other in loose_after if _alike(other) == _alike(number)]
         if len(alike) == 1 and len(rivals) == 1:
-            found.append((alike[0], cell))
+            found.append((alike[0], number))
     return found
 
 
-def _alike(cell: Cell) -> tuple[str, ...]:
-    return (cell.plan, cell.key.phase, cell.key.op, cell.key.unit)
+def _alike(number: SideNumber) -> tuple[str, ...]:
+    return (number.plan, number.key.phase, number.key.op, number.key.unit)
 
 
 def differences_of_key(before: SeriesKey, after: SeriesKey) -> list[tuple[str, str, str]]:
-    """Members of the key in which two cells differ: name, before, after."""
+    """Members of the key in which two numbers differ: name, before, after."""
     shown = [one.name for one in fields(RunKey)] + ["cache", "definition"]
     both = ((name, getattr(before, name), getattr(after, name)) for name in shown)
     return [(name.replace("_", " "), old, new) for name, old, new in both if old != new]

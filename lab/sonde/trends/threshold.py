@@ -14,7 +14,7 @@ from sonde.model.series import SeriesKey
 from sonde.model.units import counted
 from sonde.stats.spread import robust_sd
 from sonde.trends.lanes import Settings
-from sonde.trends.sides import Cell, Side, cells, differences_of_key, pairs
+from sonde.trends.sides import Side, SideNumber, differences_of_key, numbers_of, pairs
 
 # Below this many baseline runs a limit is a guess.
 LEAST = 5
@@ -24,7 +24,7 @@ IN_A_ROW = 3
 
 @dataclass(frozen=True)
 class Judged:
-    """One cell: what the baseline had, the limit that follows, what was measured now."""
+    """One number: what the baseline had, the limit that follows, what was measured now."""
 
     key: SeriesKey
     plan: str
@@ -62,7 +62,7 @@ def limit_of(values: Sequence[float], settings: Settings | None = None) -> tuple
 
 def judge(baseline: Side, now: Side, settings: Settings | None = None) -> list[Judged]:
     """Each number that baseline and runs have in common. Raises UserError when the baseline cannot judge."""
-    both = pairs(cells(baseline.runs), cells(now.runs))
+    both = pairs(numbers_of(baseline.runs), numbers_of(now.runs))
     if not both:
         raise UserError(
             f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
@@ -77,7 +77,7 @@ def judge(baseline: Side, now: Side, settings: Settings | None = None) -> list[J
     return sorted((_judged(old, new, settings) for old, new in both), key=lambda one: one.key)
 
 
-def _judged(old: Cell, new: Cell, settings: Settings | None) -> Judged:
+def _judged(old: SideNumber, new: SideNumber, settings: Settings | None) -> Judged:
     usual, limit = limit_of(old.values, settings)
     differs = tuple(differences_of_key(old.key, new.key))
     return Judged(new.key, new.plan, old.values, usual, limit, new.values, differs)

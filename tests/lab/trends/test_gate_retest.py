@@ -56,7 +56,7 @@ def test_one_good_repetition_opens_the_gate(sonde: Sonde, measured: list[Path]) 
     said = sonde("gate", measured[5].name, "--baseline", "good", "--json")
     assert said.code == 0, said.err
     assert len(said.json["runs"]) == 2
-    assert said.json["cells"][0]["measured"] == pytest.approx([1e8, 1e9], rel=0.01)
+    assert said.json["numbers"][0]["measured"] == pytest.approx([1e8, 1e9], rel=0.01)
 
 
 def test_three_slow_runs_close_it(sonde: Sonde, measured: list[Path]) -> None:

@@ -33,29 +33,31 @@ def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int
         add_run(day + number / 50, rates, plan=test, storage=storage, node=node)
 
 
-def test_flagged_are_exactly_the_cells_that_changed(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_flagged_are_exactly_the_numbers_that_changed(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(16), slow_from=8)
     said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
     assert said.code == 1
-    cells = said.json["cells"]
-    assert len(cells) == 24
-    flagged = {(cell["plan"], cell["key"]["op"], cell["key"]["file_system"]) for cell in cells if _changed(cell)}
+    numbers = said.json["numbers"]
+    assert len(numbers) == 24
+    flagged = {
+        (number["plan"], number["key"]["op"], number["key"]["file_system"]) for number in numbers if _changed(number)
+    }
     assert flagged == {(*SLOW, storage) for storage in SYSTEMS}
-    assert all(0.2 < cell["ratio"]["value"] < 0.4 for cell in cells if _changed(cell))
-    others = [cell for cell in cells if not _changed(cell)]
-    assert all(cell["smallest_visible_drop"] is not None for cell in others)
+    assert all(0.2 < number["ratio"]["value"] < 0.4 for number in numbers if _changed(number))
+    others = [number for number in numbers if not _changed(number)]
+    assert all(number["smallest_visible_drop"] is not None for number in others)
     assert [one["name"] for one in said.json["environment"]] == ["kernel"]
 
 
-def _changed(cell: dict[str, Any]) -> bool:
-    return cell["verdict"] in ("slower", "faster")
+def _changed(number: dict[str, Any]) -> bool:
+    return number["verdict"] in ("slower", "faster")
 
 
-def test_two_like_halves_have_no_flagged_cell(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_two_like_halves_have_no_flagged_number(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(16), seed=9)
     said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
     assert said.code == 0
-    assert not [cell for cell in said.json["cells"] if _changed(cell)]
+    assert not [number for number in said.json["numbers"] if _changed(number)]
     assert said.json["environment"] == []
 
 
@@ -74,10 +76,10 @@ def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: 
         change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), add=["new"])
     said = sonde("compare", "tag:old", "tag:new", "--json")
     assert said.code == 0, said.err
-    (cell,) = said.json["cells"]
-    assert cell["ratio"]["value"] == pytest.approx(0.5, rel=1e-6)
-    assert cell["verdict"] == "slower"
-    assert cell["differs_in"] == [{"name": "file system", "before": "lustre:fs1 /a", "after": "lustre:fs2 /b"}]
+    (number,) = said.json["numbers"]
+    assert number["ratio"]["value"] == pytest.approx(0.5, rel=1e-6)
+    assert number["verdict"] == "slower"
+    assert number["differs_in"] == [{"name": "file system", "before": "lustre:fs1 /a", "after": "lustre:fs2 /b"}]
     assert "not the same file system" in sonde("compare", "tag:old", "tag:new").out
 
 
@@ -107,8 +109,8 @@ def test_a_baseline_is_set_shown_and_forgotten(sonde: Sonde, add_run: AddRun, ar
     assert sonde("baseline", "set", "good", "2026-01-01..2026-01-06").code == 0
     shown = sonde("baseline", "show", "good", "--json").json
     assert len(shown["runs"]) == 6
-    assert shown["cells"][0]["median"] == pytest.approx(1e9 * (1.02 * 1.03) ** 0.5)
-    assert shown["cells"][0]["limit"] == pytest.approx(0.85 * 1e9 * (1.02 * 1.03) ** 0.5)
+    assert shown["numbers"][0]["median"] == pytest.approx(1e9 * (1.02 * 1.03) ** 0.5)
+    assert shown["numbers"][0]["limit"] == pytest.approx(0.85 * 1e9 * (1.02 * 1.03) ** 0.5)
     sonde("baseline", "set", "good", folders[-1].name, "--add")
     assert sonde("baseline", "show", "--json").json == [{"name": "good", "runs": 7}]
     sonde("baseline", "set", "good", folders[0].name)
@@ -128,7 +130,7 @@ def test_the_gate_passes_what_is_usual_and_stops_what_is_not(sonde: Sonde, add_r
     add_run(21, {("read", "read"): 7e8, ("write", "write"): 1e9})
     said = sonde("gate", "last", "--baseline", "good", "--retests", "0", "--json")
     assert said.code == 1
-    assert {cell["key"]["op"]: cell["good"] for cell in said.json["cells"]} == {"read": False, "write": True}
+    assert {number["key"]["op"]: number["good"] for number in said.json["numbers"]} == {"read": False, "write": True}
     assert said.json["good"] is False
     assert "Too slow" in sonde("gate", "last", "--baseline", "good", "--retests", "0").out
 

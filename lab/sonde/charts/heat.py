@@ -42,22 +42,22 @@ class HeatMap:
     marked: Sequence[int] = ()
 
 
-def heat_map(found: HeatMap) -> Markup:
+def heat_map(heat: HeatMap) -> Markup:
     """The figure as HTML."""
-    chosen = _chosen(found)
-    values = found.values[chosen]
+    chosen = _chosen(heat)
+    values = heat.values[chosen]
     height = max(1.0, min(_TALLEST, _HEIGHT / len(chosen)))
     total = max(14.0, height * len(chosen))
     names = Markup("").join(
         Markup('<span class="{}" style="top:{}">{}</span>').format(
-            "slow" if row in found.marked else "", share((at + 0.5) / len(chosen)), one_line(found.rows[row], 60)
+            "slow" if row in heat.marked else "", share((at + 0.5) / len(chosen)), one_line(heat.rows[row], 60)
         )
-        for at, row in _labelled(chosen, found.marked, height)
+        for at, row in _labelled(chosen, heat.marked, height)
     )
     below = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(share(at), one_line(words, 40)) for at, words in found.columns
+        Markup('<span style="left:{}">{}</span>').format(share(at), one_line(words, 40)) for at, words in heat.columns
     )
-    left_out = len(found.rows) - len(chosen)
+    left_out = len(heat.rows) - len(chosen)
     note = f" The {len(chosen)} rows furthest from usual; {left_out} more are not drawn." if left_out else ""
     legend = Markup(
         '<span class="keys"><span class="ki">half as fast <span class="scale"></span> twice as fast</span>'
@@ -69,18 +69,18 @@ def heat_map(found: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="said">{}{}</span> {}</figcaption></figure>'
     ).format(
-        one_line(found.title), found.words, f"{total:.0f}", names, _png(values), f"{total:.0f}", below,
-        found.words, note, legend,
+        one_line(heat.title), heat.words, f"{total:.0f}", names, _png(values), f"{total:.0f}", below,
+        heat.words, note, legend,
     )  # fmt: skip
 
 
-def _chosen(found: HeatMap) -> list[int]:
-    count = len(found.rows)
+def _chosen(heat: HeatMap) -> list[int]:
+    count = len(heat.rows)
     if count <= MOST_ROWS:
         return list(range(count))
     with np.errstate(divide="ignore", invalid="ignore"):
-        far = np.nanmax(np.abs(np.log(np.where(np.isnan(found.values), 1.0, found.values))), axis=1)
-    far[list(found.marked)] = np.inf
+        far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat.values), 1.0, heat.values))), axis=1)
+    far[list(heat.marked)] = np.inf
     return sorted(np.argsort(-far, kind="stable")[:MOST_ROWS].tolist())
 
 

@@ -94,26 +94,28 @@ def _pieces(units: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _report(found: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool) -> Path:
+def _report(
+    comparison: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool
+) -> Path:
     from sonde.charts.study import write_study
     from sonde.cli.present import write_with
     from sonde.trends.comparison_page import comparison_study
 
-    return write_with(lambda: write_study(comparison_study(found, around, units), output), output, quiet)
+    return write_with(lambda: write_study(comparison_study(comparison, around, units), output), output, quiet)
 
 
-def _print(found: Comparison, around: list[Difference]) -> None:
+def _print(comparison: Comparison, around: list[Difference]) -> None:
     console = results()
-    keys = [number.key for number in found.numbers]
-    console.print(f"Before  {_side(found.before.name, found.before.runs)}", soft_wrap=True)
-    console.print(f"After   {_side(found.after.name, found.after.runs)}", soft_wrap=True)
+    keys = [number.key for number in comparison.numbers]
+    console.print(f"Before  {_side(comparison.before.name, comparison.before.runs)}", soft_wrap=True)
+    console.print(f"After   {_side(comparison.after.name, comparison.after.runs)}", soft_wrap=True)
     for name, value in common_members(keys):
         console.print(f"{name.capitalize():7} {value}", style="dim", soft_wrap=True)
     console.print()
     table = plain_table()
     for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", "COV", ""):
         table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
-    for number in found.numbers:
+    for number in comparison.numbers:
         table.add_row(
             number_name(number.key, number.plan, keys),
             number.key.op,
@@ -126,10 +128,10 @@ def _print(found: Comparison, around: list[Difference]) -> None:
             verdict_text(number),
         )
     console.print(table)
-    for number in found.numbers:
+    for number in comparison.numbers:
         for name, old, new in number.differs_in:
             console.print(f"{number.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
-    for side, one in found.alone:
+    for side, one in comparison.alone:
         console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
     _print_around(around)
 
@@ -160,10 +162,10 @@ def _side(name: str, runs: Any) -> str:
     return f"{name}: {len(runs)} run{'s' if len(runs) != 1 else ''}, {when}"
 
 
-def _document(found: Comparison, around: list[Difference]) -> dict[str, Any]:
+def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any]:
     return {
-        "before": {"name": found.before.name, "runs": [run.id for run in found.before.runs]},
-        "after": {"name": found.after.name, "runs": [run.id for run in found.after.runs]},
+        "before": {"name": comparison.before.name, "runs": [run.id for run in comparison.before.runs]},
+        "after": {"name": comparison.after.name, "runs": [run.id for run in comparison.after.runs]},
         "numbers": [
             {
                 "series": number.key.id,
@@ -180,8 +182,8 @@ def _document(found: Comparison, around: list[Difference]) -> dict[str, Any]:
                 "cov_before": asdict(number.scatter_before) if number.scatter_before else None,
                 "cov_after": asdict(number.scatter_after) if number.scatter_after else None,
             }
-            for number in found.numbers
+            for number in comparison.numbers
         ],
-        "only_in": [{"side": side, "key": asdict(one.key)} for side, one in found.alone],
+        "only_in": [{"side": side, "key": asdict(one.key)} for side, one in comparison.alone],
         "environment": [asdict(one) for one in around],
     }

@@ -107,53 +107,55 @@ def command(
     return ENVIRONMENT if not found.standings else FAILED if any(one.slower for one in found.standings) else 0
 
 
-def _report(found: Survey, measure: str, output: Path, quiet: bool) -> Path:
+def _report(survey: Survey, measure: str, output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study
     from sonde.cli.present import write_with
     from sonde.trends.history_page import history_study
 
-    return write_with(lambda: write_study(history_study(found, measure), output), output, quiet)
+    return write_with(lambda: write_study(history_study(survey, measure), output), output, quiet)
 
 
-def _print(found: Survey, measure: str) -> None:
+def _print(survey: Survey, measure: str) -> None:
     console = results()
-    runs = sum(len(one.series) for one in found.standings)
-    console.print(verdict(found), style="bold red" if any(one.slower for one in found.standings) else "bold")
-    if not found.standings:
+    runs = sum(len(one.series) for one in survey.standings)
+    console.print(verdict(survey), style="bold red" if any(one.slower for one in survey.standings) else "bold")
+    if not survey.standings:
         return
-    console.print(f"{len(found.standings)} series, {counted(runs, 'probe')} ({measure}). {promise(found)}", style="dim")
+    console.print(
+        f"{len(survey.standings)} series, {counted(runs, 'probe')} ({measure}). {promise(survey)}", style="dim"
+    )
     console.print()
-    for joint in found.joint:
-        _print_joint(console, found, joint)
-    if not found.joint:
+    for joint in survey.joint:
+        _print_joint(console, survey, joint)
+    if not survey.joint:
         console.print("No change was noticed.")
     console.print()
     table = plain_table()
     for title in ("series", "runs", "level", "last three", "noise", "visible", "last change"):
         table.add_column(title, justify="left" if title in ("series", "last change") else "right")
-    for one in found.standings:
-        table.add_row(*_standing_cells(one, found), style="bold red" if one.slower else None)
+    for one in survey.standings:
+        table.add_row(*_standing_cells(one, survey), style="bold red" if one.slower else None)
     console.print(table)
     console.print("visible: a drop of this size shows in ten runs, four times of five.", style="dim")
 
 
-def _print_joint(console: Console, found: Survey, joint: JointChange) -> None:
+def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
     soonest = min(change.runs_to_notice for change in joint.changes)
     console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {soonest} runs", style="bold")
-    for part, sentence in zip(joint.parts, joint_sentences(found, joint), strict=True):
+    for part, sentence in zip(joint.parts, joint_sentences(survey, joint), strict=True):
         console.print(f"  {sentence}", highlight=False)
         shown = part.changes[:_NAMED] if len(part.changes) > 1 else ()
         for change in shown:
-            name = name_of(found.series[change.series], found.series)
+            name = name_of(survey.series[change.series], survey.series)
             console.print(f"    {name}  {change_size(change)}", highlight=False, style="dim")
         if len(part.changes) > _NAMED:
             console.print(f"    and {len(part.changes) - _NAMED} more", style="dim")
 
 
-def _standing_cells(one: Standing, found: Survey) -> tuple[str, ...]:
+def _standing_cells(one: Standing, survey: Survey) -> tuple[str, ...]:
     last = one.changes[-1] if one.changes else None
     return (
-        name_of(one.series, found.series),
+        name_of(one.series, survey.series),
         f"{len(one.series):,}",
         value_of(one.level, one.series),
         value_of(one.now, one.series),
@@ -163,12 +165,12 @@ def _standing_cells(one: Standing, found: Survey) -> tuple[str, ...]:
     )
 
 
-def _document(found: Survey, measure: str) -> dict[str, Any]:
+def _document(survey: Survey, measure: str) -> dict[str, Any]:
     return {
         "measure": measure,
-        "budget": asdict(found.budget),
-        "calibration": asdict(found.calibration),
-        "short_series": found.short,
+        "budget": asdict(survey.budget),
+        "calibration": asdict(survey.calibration),
+        "short_series": survey.short,
         "series": [
             {
                 "labels": dict(one.series.labels),
@@ -182,29 +184,29 @@ def _document(found: Survey, measure: str) -> dict[str, Any]:
                 "stretches": [asdict(part) for part in one.stretches],
                 "changes": [_change(change) for change in one.changes],
             }
-            for one in found.standings
+            for one in survey.standings
         ],
-        "verdict": verdict(found),
+        "verdict": verdict(survey),
         "joint_changes": [
             {
                 "time": moment(joint.time).isoformat(),
                 "noticed": moment(joint.noticed).isoformat(),
                 "parts": [
-                    _part(found, part, sentence)
-                    for part, sentence in zip(joint.parts, joint_sentences(found, joint), strict=True)
+                    _part(survey, part, sentence)
+                    for part, sentence in zip(joint.parts, joint_sentences(survey, joint), strict=True)
                 ],
             }
-            for joint in found.joint
+            for joint in survey.joint
         ],
     }
 
 
-def _part(found: Survey, part: Part, sentence: str) -> dict[str, Any]:
+def _part(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
     return {
         "sentence": sentence,
         **asdict(part.explanation),
         "changes": [
-            {"series": found.series[one.series].labels.get("series", ""), **_change(one)} for one in part.changes
+            {"series": survey.series[one.series].labels.get("series", ""), **_change(one)} for one in part.changes
         ],
     }
 

@@ -68,13 +68,13 @@ def _slow(shares: Floats) -> tuple[tuple[int, int], ...]:
     return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)
 
 
-def slow_words(found: NodeRates) -> str:
+def slow_words(rates: NodeRates) -> str:
     """Which nodes are slow again and again; empty when none is."""
     words = []
-    for row, count in found.slow[:5]:
-        known = found.shares[row][~np.isnan(found.shares[row])]
+    for row, count in rates.slow[:5]:
+        known = rates.shares[row][~np.isnan(rates.shares[row])]
         words.append(
-            f"{found.hosts[row]} ({100 * (1 - float(np.median(known))):.0f} %, in {count} of {known.size} runs)"
+            f"{rates.hosts[row]} ({100 * (1 - float(np.median(known))):.0f} %, in {count} of {known.size} runs)"
         )
-    more = f" and {len(found.slow) - 5} more" if len(found.slow) > 5 else ""
+    more = f" and {len(rates.slow) - 5} more" if len(rates.slow) > 5 else ""
     return f"Slower than the middle node again and again: {', '.join(words)}{more}." if words else ""

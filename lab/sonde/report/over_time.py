@@ -76,7 +76,7 @@ def rate_chart(run: Run, judged: Judged) -> Chart | None:
 
 
 def _total_panel(
-    phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, found: Verdict
+    phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, verdict: Verdict
 ) -> Panel:
     scale = amount_axis(max(rates, default=0.0), unit)
     panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
@@ -87,7 +87,7 @@ def _total_panel(
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
                 panel.note("", axis.at(start), word)
-    css = tone(found.standing)
+    css = tone(verdict.standing)
     panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
     panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
     rates_of = phase.end.rates if phase.end else Rates()

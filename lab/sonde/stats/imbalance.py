@@ -122,12 +122,12 @@ def attribute(seconds: ArrayLike, nodes: Sequence[int]) -> Attribution | None:
     return Attribution(False, by_task) if by_task else None
 
 
-def blame_words(found: Attribution, names: Sequence[str]) -> str:
+def blame_words(blamed: Attribution, names: Sequence[str]) -> str:
     """Without node nid0123 the run would have been 38 % faster. `names` are those of the members, in their order."""
-    kind = "node" if found.of_nodes else "task"
+    kind = "node" if blamed.of_nodes else "task"
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     plural = "s" if len(names) > 1 else ""
-    faster = f"{100 * found.blame.faster:.0f} %"
+    faster = f"{100 * blamed.blame.faster:.0f} %"
     return f"Without {kind}{plural} {', '.join(names[:5])}{more} the run would have been {faster} faster."
 
 

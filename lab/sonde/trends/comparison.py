@@ -80,15 +80,15 @@ def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Com
     return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone))
 
 
-def _compared(before: SideNumber, after: SideNumber, found: Ratio, p: float | None, smallest: float) -> Compared:
+def _compared(before: SideNumber, after: SideNumber, change: Ratio, p: float | None, smallest: float) -> Compared:
     return Compared(
         key=after.key,
         plan=after.plan,
         before=before.values,
         after=after.values,
-        ratio=found,
+        ratio=change,
         visible=smallest_visible(before.values, after.values),
-        verdict=_verdict(found, p, smallest),
+        verdict=_verdict(change, p, smallest),
         p=p,
         differs_in=tuple(differences_of_key(before.key, after.key)),
         scatter_before=_scatter(before.values),
@@ -96,14 +96,14 @@ def _compared(before: SideNumber, after: SideNumber, found: Ratio, p: float | No
     )
 
 
-def _verdict(found: Ratio, p: float | None, smallest: float) -> Verdict:
-    if p is None or found.low is None:
+def _verdict(change: Ratio, p: float | None, smallest: float) -> Verdict:
+    if p is None or change.low is None:
         return "too few runs"
     if p > LEVEL:
         return "no change seen"
-    if 1 - smallest < found.value < 1 / (1 - smallest):
+    if 1 - smallest < change.value < 1 / (1 - smallest):
         return "small change"
-    return "slower" if found.value < 1 else "faster"
+    return "slower" if change.value < 1 else "faster"
 
 
 def _scatter(values: Sequence[float]) -> Variation | None:

@@ -36,22 +36,24 @@ _TONES = {
 _MOST_CURVES = 8
 
 
-def comparison_study(found: Comparison, around: Sequence[Difference], units: Mapping[str, float]) -> Study:
+def comparison_study(comparison: Comparison, around: Sequence[Difference], units: Mapping[str, float]) -> Study:
     """The page. `units` are pieces of hardware by file system, for rates by unit."""
     sections = [
-        _changes(found),
-        *_matrix(found),
-        *_curves(found),
-        *_nodes(found),
-        _scatter(found),
-        *_by_unit(found, units),
+        _changes(comparison),
+        *_matrix(comparison),
+        *_curves(comparison),
+        *_nodes(comparison),
+        _scatter(comparison),
+        *_by_unit(comparison, units),
     ]
-    slower = [number for number in found.numbers if number.verdict == "slower"]
+    slower = [number for number in comparison.numbers if number.verdict == "slower"]
     return Study(
-        title=f"{found.after.name} against {found.before.name}",
-        lead=_lead(found),
-        facts=[("Before", _side(found.before)), ("After", _side(found.after))],
-        alarms=[f"{len(slower)} of {len(found.numbers)} numbers became slower: {_names(slower)}."] if slower else [],
+        title=f"{comparison.after.name} against {comparison.before.name}",
+        lead=_lead(comparison),
+        facts=[("Before", _side(comparison.before)), ("After", _side(comparison.after))],
+        alarms=[f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."]
+        if slower
+        else [],
         sections=[*sections, _surroundings(around)],
     )
 
@@ -74,17 +76,17 @@ def _place(number: Compared) -> str:
     return number.key.file_system.partition("@")[0] or number.key.system
 
 
-def _lead(found: Comparison) -> str:
-    changed, few = found.changed, [number for number in found.numbers if number.verdict == "too few runs"]
+def _lead(comparison: Comparison) -> str:
+    changed, few = comparison.changed, [number for number in comparison.numbers if number.verdict == "too few runs"]
     if changed:
-        same = len(found.numbers) - len(changed) - len(few)
-        words = f"{len(changed)} of {len(found.numbers)} numbers changed by more than chance"
+        same = len(comparison.numbers) - len(changed) - len(few)
+        words = f"{len(changed)} of {len(comparison.numbers)} numbers changed by more than chance"
         words += f"; {same} did not." if same else "."
-    elif len(few) == len(found.numbers):
+    elif len(few) == len(comparison.numbers):
         words = "No number has enough runs on both sides for a verdict."
     else:
         words = "No number changed by more than chance."
-    return words + (f" {len(few)} have too few runs." if few and len(few) < len(found.numbers) else "")
+    return words + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
 def _label(number: Compared) -> str:
@@ -92,8 +94,8 @@ def _label(number: Compared) -> str:
     return f"{number.plan or number.key.experiment}{phase} · {number.key.op}"
 
 
-def _changes(found: Comparison) -> Section:
-    places = {_place(number) for number in found.numbers}
+def _changes(comparison: Comparison) -> Section:
+    places = {_place(number) for number in comparison.numbers}
     rows = [
         ChangeRow(
             group=_label(number) if len(places) > 1 else number.plan,
@@ -105,13 +107,13 @@ def _changes(found: Comparison) -> Section:
             shown=change_words(number.ratio),
             remark=_remark(number),
         )
-        for number in sorted(found.numbers, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
+        for number in sorted(comparison.numbers, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
     ]
     words = [
         "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
         " more than chance, the number of comparisons on this page taken into account."
     ]
-    return Section("Percentage against the baseline", words, [change_bars(rows, _lead(found))])
+    return Section("Percentage against the baseline", words, [change_bars(rows, _lead(comparison))])
 
 
 def _remark(number: Compared) -> str:
@@ -125,13 +127,13 @@ def _remark(number: Compared) -> str:
     return rates
 
 
-def _matrix(found: Comparison) -> list[Section]:
+def _matrix(comparison: Comparison) -> list[Section]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
         (_place(number), (number.plan or number.key.experiment, f"{number.key.phase} {number.key.op}".strip())): Field(
             number.ratio.value - 1, number.changed, percent(number.ratio.value - 1)
         )
-        for number in found.numbers
+        for number in comparison.numbers
     }
     rows = sorted({place for place, _ in fields})
     columns = sorted({column for _, column in fields})
@@ -145,13 +147,15 @@ def _matrix(found: Comparison) -> list[Section]:
     return [Section("What changed where", words, [matrix(rows, list(short.values()), drawn, "Changes by file system")])]
 
 
-def _curves(found: Comparison) -> list[Section]:
-    chosen = sorted(found.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[:_MOST_CURVES]
+def _curves(comparison: Comparison) -> list[Section]:
+    chosen = sorted(comparison.numbers, key=lambda number: (not number.changed, -abs(number.ratio.value - 1)))[
+        :_MOST_CURVES
+    ]
     readers: dict[tuple[str, str, str], Records] = {}
     parts: list[Markup] = []
     for number in chosen:
         both = []
-        for name, side in (("before", found.before), ("after", found.after)):
+        for name, side in (("before", comparison.before), ("after", comparison.after)):
             key = (name, number.plan, number.key.file_system if not number.differs_in else "")
             if key not in readers:
                 readers[key] = Records([run for run in side.runs if _of_number(run.plan, run.document, key)])
@@ -164,11 +168,11 @@ def _curves(found: Comparison) -> list[Section]:
     return [Section("Rate over the time of the phase", [], parts)] if parts else []
 
 
-def _nodes(found: Comparison) -> list[Section]:
+def _nodes(comparison: Comparison) -> list[Section]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
-    number = max(found.numbers, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
+    number = max(comparison.numbers, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
     parts, words = [], []
-    for name, side in (("Before", found.before), ("After", found.after)):
+    for name, side in (("Before", comparison.before), ("After", comparison.after)):
         own = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
         rates = node_rates(Records(own).phases(number.key.phase))
         if rates is None:
@@ -208,7 +212,7 @@ def _profile_words(compared: Profiles) -> str:
     return " ".join(words)
 
 
-def _scatter(found: Comparison) -> Section:
+def _scatter(comparison: Comparison) -> Section:
     rows = [
         (
             f"{_label(number)}, {_place(number)}",
@@ -218,7 +222,7 @@ def _scatter(found: Comparison) -> Section:
                 if one is not None
             ],
         )
-        for number in found.numbers
+        for number in comparison.numbers
         if number.scatter_before or number.scatter_after
     ]
     words = [
@@ -233,10 +237,10 @@ def _variation(one: Variation) -> str:
     return words if one.low is None or one.high is None else f"{words} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
-def _by_unit(found: Comparison, units: Mapping[str, float]) -> list[Section]:
+def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section]:
     """Rates by piece of hardware, so that file systems of different size can be compared."""
     rows = []
-    for number in found.numbers:
+    for number in comparison.numbers:
         count = next((count for name, count in units.items() if name in number.key.file_system), None)
         if count:
             pair = (("before", median(number.before)), ("after", median(number.after)))

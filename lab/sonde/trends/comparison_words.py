@@ -27,12 +27,12 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
-def change_words(found: Ratio) -> str:
+def change_words(change: Ratio) -> str:
     """The change with its interval: "−71 % [−76, −65]"."""
-    if found.low is None or found.high is None:
-        return percent(found.value - 1)
-    low, high = (percent(one - 1).removesuffix(" %") for one in (found.low, found.high))
-    return f"{percent(found.value - 1)} [{low}, {high}]"
+    if change.low is None or change.high is None:
+        return percent(change.value - 1)
+    low, high = (percent(one - 1).removesuffix(" %") for one in (change.low, change.high))
+    return f"{percent(change.value - 1)} [{low}, {high}]"
 
 
 def verdict_text(number: Compared) -> Text:

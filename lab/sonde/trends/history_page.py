@@ -27,43 +27,44 @@ _MANY = 3
 _LATEST = 12
 
 
-def history_study(found: Survey, measure: str) -> Study:
+def history_study(survey: Survey, measure: str) -> Study:
     """The page of a survey."""
-    begin = min((float(one.series.times[0]) for one in found.standings), default=0.0)
-    end = max((float(one.series.times[-1]) for one in found.standings), default=1.0)
+    begin = min((float(one.series.times[0]) for one in survey.standings), default=0.0)
+    end = max((float(one.series.times[-1]) for one in survey.standings), default=1.0)
+    probes = counted(sum(len(one.series) for one in survey.standings), "probe")
     facts = [
         (
             "Series",
-            f"{len(found.standings)}, {counted(sum(len(one.series) for one in found.standings), 'probe')} ({measure})",
+            f"{len(survey.standings)}, {probes} ({measure})",
         ),
         ("Time", f"{moment(begin):%Y-%m-%d} to {moment(end):%Y-%m-%d}"),
-        ("False alarms", promise(found).removeprefix("False alarms: ")),
+        ("False alarms", promise(survey).removeprefix("False alarms: ")),
     ]
     return Study(
         title="Histories",
-        lead=verdict(found),
+        lead=verdict(survey),
         facts=facts,
-        alarms=[verdict(found)] if any(one.slower for one in found.standings) else [],
-        sections=[_joint_changes(found), _pictures(found, begin, end), *_by_date(found), _standings(found)],
+        alarms=[verdict(survey)] if any(one.slower for one in survey.standings) else [],
+        sections=[_joint_changes(survey), _pictures(survey, begin, end), *_by_date(survey), _standings(survey)],
     )
 
 
-def _name(one: Standing, found: Survey) -> str:
-    return name_of(one.series, found.series)
+def _name(one: Standing, survey: Survey) -> str:
+    return name_of(one.series, survey.series)
 
 
-def _joint_changes(found: Survey) -> Section:
-    if not found.joint:
-        nothing = "No change was noticed." if found.standings else "No series is long enough to be watched."
+def _joint_changes(survey: Survey) -> Section:
+    if not survey.joint:
+        nothing = "No change was noticed." if survey.standings else "No series is long enough to be watched."
         return Section("Joint changes", [nothing], [])
     rows = [
         (
             f"{moment(joint.time):%Y-%m-%d %H:%M}",
             f"{min(change.runs_to_notice for change in joint.changes)} runs",
-            " ".join(joint_sentences(found, joint)),
-            _members(found, joint),
+            " ".join(joint_sentences(survey, joint)),
+            _members(survey, joint),
         )
-        for joint in sorted(found.joint, key=lambda one: one.time, reverse=True)
+        for joint in sorted(survey.joint, key=lambda one: one.time, reverse=True)
     ]
     columns = ["First run after", "Noticed with", "What changed", "Series"]
     words = ["Changes of several series at the same time are one joint change. A change that has passed was a spell."]
@@ -73,14 +74,14 @@ def _joint_changes(found: Survey) -> Section:
     return Section("Joint changes", words, parts)
 
 
-def _members(found: Survey, joint: JointChange) -> str:
-    names = [f"{name_of(found.series[one.series], found.series)} {change_size(one)}" for one in joint.changes[:8]]
+def _members(survey: Survey, joint: JointChange) -> str:
+    names = [f"{name_of(survey.series[one.series], survey.series)} {change_size(one)}" for one in joint.changes[:8]]
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
-def _pictures(found: Survey, begin: float, end: float) -> Section:
-    ordered = sorted(found.standings, key=lambda one: (not one.slower, -len(one.changes)))
-    charts = [history_chart(_history(one, found), begin, end).render() for one in ordered[:_MOST_PICTURES]]
+def _pictures(survey: Survey, begin: float, end: float) -> Section:
+    ordered = sorted(survey.standings, key=lambda one: (not one.slower, -len(one.changes)))
+    charts = [history_chart(_history(one, survey), begin, end).render() for one in ordered[:_MOST_PICTURES]]
     legend = Markup(
         '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
         '<span class="ki"><span class="key median"></span>level</span>'
@@ -93,7 +94,7 @@ def _pictures(found: Survey, begin: float, end: float) -> Section:
     return Section("Series", words, [legend, *charts])
 
 
-def _history(one: Standing, found: Survey) -> History:
+def _history(one: Standing, survey: Survey) -> History:
     values, times = one.series.values, one.series.times
     stretches = [
         Stretch(
@@ -109,11 +110,11 @@ def _history(one: Standing, found: Survey) -> History:
     mine = {change.first_after for change in one.changes}
     others = [
         Mark(joint.time, "", own=False)
-        for joint in found.joint
+        for joint in survey.joint
         if len(joint.changes) >= _MANY and not mine & {change.first_after for change in joint.changes}
     ]
     return History(
-        _name(one, found), _words(one), _unit(one), times.tolist(), values.tolist(), stretches, [*own, *others]
+        _name(one, survey), _words(one), _unit(one), times.tolist(), values.tolist(), stretches, [*own, *others]
     )
 
 
@@ -132,15 +133,15 @@ def _words(one: Standing) -> str:
     return " ".join(words)
 
 
-def _by_date(found: Survey) -> list[Section]:
+def _by_date(survey: Survey) -> list[Section]:
     """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
-    ordered = sorted(found.standings, key=lambda one: (not one.slower, -len(one.changes), -one.noise))
+    ordered = sorted(survey.standings, key=lambda one: (not one.slower, -len(one.changes), -one.noise))
     charts = [
         chart.render()
         for one in ordered[:_MOST_SPREADS]
-        if (chart := strip_chart(_name(one, found), _unit(one), one.series.times, one.series.values)) is not None
+        if (chart := strip_chart(_name(one, survey), _unit(one), one.series.times, one.series.values)) is not None
     ]
-    left = len(found.standings) - len(charts)
+    left = len(survey.standings) - len(charts)
     words = ["Two shapes one above the other are two kinds of days; a long tail downwards is other people's work."]
     return (
         [Section("Spread by date", [*words, *([f"{left} more series are not drawn."] * (left > 0))], charts)]
@@ -153,10 +154,10 @@ def _unit(one: Standing) -> str:
     return "op/s" if one.series.unit == "op/s" else "B/s"
 
 
-def _standings(found: Survey) -> Section:
+def _standings(survey: Survey) -> Section:
     rows = [
         (
-            _name(one, found),
+            _name(one, survey),
             f"{len(one.series):,}",
             value_of(one.level, one.series),
             value_of(one.now, one.series),
@@ -165,7 +166,7 @@ def _standings(found: Survey) -> Section:
             f"{moment(one.changes[-1].first_after):%Y-%m-%d}" if one.changes else "",
             percent(one.changes[-1].size.value - 1) if one.changes else "",
         )
-        for one in found.standings
+        for one in survey.standings
     ]
     columns = ["Series", "Runs", "Level", "Last three", "Noise", "Visible", "Changed", "By"]
     words = ["Visible: a drop of this size shows in ten runs, four times of five."]

@@ -33,21 +33,21 @@ _WHERE_TO_LOOK = {
 }
 
 
-def verdict(found: Survey) -> str:
+def verdict(survey: Survey) -> str:
     """The first sentence: whether anything is slower now, and what could not be judged."""
     short = ""
-    if found.short:
-        short = f" {counted(found.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
-    if not found.standings:
+    if survey.short:
+        short = f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
+    if not survey.standings:
         return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
-    slower = [one for one in found.standings if one.slower]
-    rest = len(found.standings) - len(slower)
+    slower = [one for one in survey.standings if one.slower]
+    rest = len(survey.standings) - len(slower)
     if not slower:
-        blind = sum(one.visible is None for one in found.standings)
+        blind = sum(one.visible is None for one in survey.standings)
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
         return f"None of {counted(rest, 'series')} became slower within its last ten runs.{unseen}{short}"
     names = [
-        f"{name_of(one.series, found.series)} {change_size(one.changes[-1])}"
+        f"{name_of(one.series, survey.series)} {change_size(one.changes[-1])}"
         f" since {moment(one.changes[-1].first_after):%Y-%m-%d}"
         for one in slower[:6]
     ]
@@ -55,15 +55,15 @@ def verdict(found: Survey) -> str:
     return f"Slower now: {'; '.join(names)}{more}. {counted(rest, 'other series')} did not become slower.{short}"
 
 
-def joint_sentences(found: Survey, joint: JointChange) -> list[str]:
+def joint_sentences(survey: Survey, joint: JointChange) -> list[str]:
     """What happened at one time, a sentence for each part."""
-    return [_part_sentence(found, part) for part in joint.parts]
+    return [_part_sentence(survey, part) for part in joint.parts]
 
 
-def _part_sentence(found: Survey, part: Part) -> str:
+def _part_sentence(survey: Survey, part: Part) -> str:
     size = _size_words(part)
     if len(part.changes) == 1:
-        return f"{name_of(found.series[part.changes[0].series], found.series)} {size}."
+        return f"{name_of(survey.series[part.changes[0].series], survey.series)} {size}."
     why = part.explanation
     what = " and ".join(_scope_words(scope) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
@@ -103,13 +103,13 @@ def _scope_words(scope: Scope) -> str:
     return " ".join([words, *spans])
 
 
-def promise(found: Survey) -> str:
+def promise(survey: Survey) -> str:
     """What is promised about false alarms, and on what ground."""
-    known = found.calibration
-    rate = f"{found.budget.alarms_per_year:g} a year and series"
+    known = survey.calibration
+    rate = f"{survey.budget.alarms_per_year:g} a year and series"
     if not known.own:
         return f"False alarms: settings for independent runs, until a series has 60 runs; the budget is {rate}."
-    expected = (known.per_100_runs or 0.0) * found.budget.runs_per_year / 100
+    expected = (known.per_100_runs or 0.0) * survey.budget.runs_per_year / 100
     learned = f"learned from {counted(known.runs, 'run')}"
     words = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), {learned}"
     return f"{words}." if known.kept else f"{words}: the noise of this site breaks the budget; repeat each probe."

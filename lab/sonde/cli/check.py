@@ -19,8 +19,9 @@ from sonde.findings.judgement import doubt_words
 from sonde.findings.standing import Standing
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, INTERRUPTED, sentence
+from sonde.model.lines import Finding
 from sonde.model.plan import Plan
-from sonde.model.units import format_latency, format_ops, format_rate, format_wait
+from sonde.model.units import counted, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
 from sonde.store.durable import write_json
 from sonde.store.shards import REPORTS
@@ -28,6 +29,8 @@ from sonde.terminal.live import Display, make_display
 from sonde.terminal.run_tables import STYLES
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
+# How the rate of anything else moved is in the report.
+_TELLING = (Standing.STORAGE, Standing.BURST, Standing.MEMORY)
 # From this width on latencies have a column of their own.
 _ROOMY = 120
 
@@ -129,12 +132,16 @@ def print_result(console: Console, result: CheckResult, page: Path | None) -> No
 
 
 def _doubts(figures: list[Figure]) -> list[str]:
-    """What speaks against which figures: the same words are said once."""
-    about: dict[str, list[str]] = {}
+    """What speaks against figures: what was found of several is said once, in the words of the first."""
+    kinds: dict[str, list[Finding]] = {}
     for figure in figures:
         for doubt in figure.doubts:
-            about.setdefault(sentence(doubt_words(doubt)), []).append(f"{figure.section.split(',')[0]}: {figure.label}")
-    return [f"{said} ({'; '.join(dict.fromkeys(labels))})" for said, labels in about.items()]
+            kinds.setdefault(doubt.id, []).append(doubt)
+    said = []
+    for name, doubts in kinds.items():
+        words = f"{sentence(doubt_words(doubts[0]))} {sentence(doubts[0].advice)}".strip()
+        said.append(f"{name} ({counted(len(doubts), 'figure')}): {words}")
+    return said
 
 
 def _table(figures: list[Figure], roomy: bool) -> Table:
@@ -154,7 +161,7 @@ def _table(figures: list[Figure], roomy: bool) -> Table:
         latency, verdict = _latency(figure), Text(figure.words, style=STYLES[figure.standing])
         if figure.doubts:
             verdict.append(f"\ndoubtful: {', '.join(dict.fromkeys(one.id for one in figure.doubts))}", style="yellow")
-        for remark in (figure.moved, figure.slow):
+        for remark in (figure.moved, figure.slow) if figure.standing in _TELLING else ():
             if remark and not remark.startswith("Steady"):
                 verdict.append(f"\n{remark}", style="yellow")
         if latency and not roomy:

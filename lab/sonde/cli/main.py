@@ -30,6 +30,7 @@ _FIRST = (
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),
+    *("route",),
     *("report", "clean", "doctor"),
 )
 

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde route``: IP and LNet routes around a compute fabric, planned, checked, predicted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import json_option
+from sonde.cli.selecting import steps
+from sonde.design.routes.check import Fault, check_host
+from sonde.design.routes.fabric import Fabric, fabrics
+from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
+from sonde.design.routes.words import fabric_words, gathered, outcome_words, plan_words
+from sonde.model.errors import FAILED, MachineError
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system
+from sonde.terminal.screen import plain_table, print_json, results
+
+FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible", "lnet")
+
+
+@click.group("route")
+def command() -> None:
+    """Plan, check and predict routes between a compute fabric and storage, from a system file.
+
+    \b
+    Examples:
+      sonde route plan cumulus --format iproute2 -o routes/
+      sonde route check cumulus --as compute rules.txt routes.txt sysctl.txt
+      sonde route simulate cumulus --connections 2
+    """
+
+
+_system = click.argument("system", metavar="SYSTEM")
+
+
+@command.command("plan")
+@_system
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="iproute2", show_default=True, help="Of the files."
+)
+@click.option("--class", "only", metavar="NAME", help="Files for this class of hosts only.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write the files."
+)
+@json_option
+def plan_command(system: str, form: str, only: str | None, output: Path | None, as_json: bool) -> int:
+    """Plan the routes of SYSTEM: a file, or the name of a ready-made system.
+
+    Without -o the files are printed. Nothing on this machine is changed.
+
+    \b
+    Examples:
+      sonde route plan cumulus
+      sonde route plan cumulus --format networkd --class wolf-servers -o networkd/
+      sonde route plan edison --format lnet
+    """
+    known = read_system(system_source(system))
+    if form == "lnet":
+        from sonde.design.routes.configurations import lnet_files
+
+        plans: list[RoutePlan] = []
+        files = lnet_files(known)
+    else:
+        plans = [plan_routes(fabric) for fabric in fabrics(known)]
+        files = {name: text for plan in plans for name, text in _files(plan, form, only).items()}
+    if output is not None:
+        _write(output, files)
+    if as_json:
+        print_json({"plans": [asdict(plan) for plan in plans], "files": files})
+        return 0
+    console = results()
+    for plan in plans:
+        console.print(fabric_words(plan.fabric), style="bold", soft_wrap=True)
+        table = plain_table()
+        for title in ("hosts", "rules", "tables", "main table"):
+            table.add_column(title)
+        for row in plan_words(plan):
+            table.add_row(*row)
+        console.print(table)
+        for note in plan.notes:
+            console.print(f"! {note}", soft_wrap=True, highlight=False)
+    for name, text in files.items():
+        if output is not None:
+            console.print(str(output / name), soft_wrap=True)
+        else:
+            console.print(f"\n--- {name}", style="bold", soft_wrap=True)
+            console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
+    return 0
+
+
+def _files(plan: RoutePlan, form: str, only: str | None) -> dict[str, str]:
+    from sonde.design.routes import configurations, scripts
+
+    hosts = plan.hosts if only is None else (plan.of(only),)
+    if form == "iproute2":
+        every = scripts.scripts_of(plan)
+        return every if only is None else {name: text for name, text in every.items() if only in name}
+    if form == "ansible":
+        return configurations.ansible_files(plan)
+    makers = {
+        "network-scripts": scripts.legacy_files,
+        "networkd": configurations.networkd_files,
+        "networkmanager": configurations.keyfile_files,
+        "nmstate": configurations.nmstate_files,
+    }
+    # the same file name may be wanted by several classes: each has its own folder
+    return {f"{host.name}/{name}": text for host in hosts for name, text in makers[form](host).items()}
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as reason:
+        raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
+
+
+@command.command("check")
+@_system
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--as", "name", metavar="NAME", required=True, help='Whose tables: a class of hosts, a host, or "routers".'
+)
+@json_option
+def check_command(system: str, files: tuple[Path, ...], name: str, as_json: bool) -> int:
+    """Say what is wrong with rules, routes and settings of a host of SYSTEM.
+
+    FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `sysctl -a`, a kernel .config,
+    or scripts and files that hold rules and routes. Without FILES this host is asked. Exit code 1 when something is
+    wrong.
+
+    \b
+    Examples:
+      sonde route check cumulus --as compute
+      sonde route check cumulus --as wolf-servers rule-ib1 route-ib1 sysctl.conf
+    """
+    faults: list[Fault] = []
+    unknown: list[str] = []
+    for fabric in fabrics(read_system(system_source(system))):
+        verdict = check_host(fabric, name, _tables(fabric, files))
+        faults += verdict.faults
+        unknown += verdict.unknown
+    unknown = list(dict.fromkeys(unknown))
+    if as_json:
+        print_json({"host": name, "faults": [asdict(one) for one in faults], "not_given": unknown})
+    else:
+        _print_faults(name, faults, unknown)
+    return FAILED if faults else 0
+
+
+def _tables(fabric: Fabric, files: tuple[Path, ...]) -> Any:
+    if files:
+        from sonde.design.routes.tables import read_tables
+
+        return read_tables(files)
+    from sonde.design.routes.live import this_host
+
+    return this_host(fabric.version)
+
+
+def _print_faults(name: str, faults: list[Fault], unknown: list[str]) -> None:
+    console = results()
+    for fault, places in gathered(faults):
+        where = places[0] if len(places) == 1 else f"{places[0]}, and {len(places) - 1} more like it"
+        console.print(f"{fault.kind}  {where}", style="bold red", soft_wrap=True)
+        console.print(f"  {fault.what}: {fault.remedy}.", soft_wrap=True, highlight=False)
+    said = "Nothing wrong was found" if not faults else f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
+    blind = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
+    console.print(f"{name}: {said}.{blind}", soft_wrap=True)
+
+
+@command.command("simulate")
+@_system
+@click.option(
+    "--connections", type=click.IntRange(1, 1000), default=1, show_default=True, help="From a client to a server."
+)
+@click.option("--clients", type=click.IntRange(1), metavar="N", help="The first N clients (default: all).")
+@click.option(
+    "--policy", type=click.Choice(["0", "1"]), default="1", show_default=True, help="fib_multipath_hash_policy."
+)
+@click.option(
+    "--seed", type=click.IntRange(1, 2**32 - 1), default=HASH_SEED, show_default=True, help="fib_multipath_hash_seed."
+)
+@json_option
+def simulate_command(system: str, connections: int, clients: int | None, policy: str, seed: int, as_json: bool) -> int:
+    """Predict which router each flow of SYSTEM takes, the rates of clients and in all, and what a lost router costs.
+
+    The kernel's own hash is computed. Clients are the hosts on the side without servers; every client talks to every
+    server.
+
+    \b
+    Examples:
+      sonde route simulate cumulus
+      sonde route simulate cumulus --policy 0 --clients 1
+    """
+    from sonde.design.routes.flows import simulate
+
+    found = []
+    for fabric in fabrics(read_system(system_source(system))):
+        near = [address for one in fabric.near.classes for address in one.addresses][:clients]
+        far = [address for one in fabric.far.classes for address in one.addresses]
+        layer = 4 if policy == "1" else 3
+        with steps("routers lost in turn") as step:
+            traffic = simulate(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
+        found.append((fabric, traffic))
+    if as_json:
+        print_json([{"fabric": fabric.name, **asdict(traffic)} for fabric, traffic in found])
+        return 0
+    console = results()
+    for fabric, traffic in found:
+        console.print(fabric_words(fabric), style="bold", soft_wrap=True)
+        console.print(f"all routers: {outcome_words(traffic.all_living)}", soft_wrap=True, highlight=False)
+        for way, outcome in zip(fabric.active, traffic.one_lost, strict=False):
+            console.print(f"without {way.router}: {outcome_words(outcome)}", soft_wrap=True, highlight=False)
+        if not traffic.one_lost:
+            console.print("There is no other router: when this one is lost, nothing reaches the other side.")
+    return 0

@@ -99,7 +99,7 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
         default = "required" if member in required else f"`{json.dumps(raw['default'])}`" if "default" in raw else ""
         meaning = plain(inner.get("description", ""))
         if nested is not None:
-            key = json.dumps(nested["properties"], sort_keys=True)
+            key = json.dumps(without_defaults(nested["properties"]), sort_keys=True)
             if key in seen:
                 meaning = f"{meaning} See [{seen[key]}](#{anchor(seen[key])}).".strip()
             else:
@@ -111,6 +111,13 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
     yield ""
     for title, nested in below:
         yield from sections(schema, nested, title, seen)
+
+
+def without_defaults(node: Any) -> Any:
+    """What is laid over something has the members of it, but no defaults: they need no second table."""
+    if isinstance(node, dict):
+        return {name: without_defaults(one) for name, one in node.items() if name != "default"}
+    return [without_defaults(one) for one in node] if isinstance(node, list) else node
 
 
 def plain(text: str) -> str:

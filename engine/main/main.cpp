@@ -16,7 +16,7 @@ namespace {
 
 /// The commands there are, in words.
 std::string commands() {
-    std::string words = "use run, touched, backends, clean, probe";
+    std::string words = "use run, resolve, touched, backends, clean, probe";
     for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
         words += ", " + std::string(dialect->name);
     }
@@ -94,6 +94,13 @@ int dispatch(int argc, char** argv) {
     run_command->add_option("--mpi-module", run.mpi_module, "MPI module to load instead of the one beside the engine");
     run_command->add_flag("--dry-run", run.dry_run, "check the plan and say what it would do");
 
+    sonde::ResolveArguments question;
+    CLI::App* resolve = app.add_subcommand("resolve", "Say as JSON what a plan means and what it would touch");
+    resolve->add_option("plan", question.plan, "plan as JSON; - reads standard input")->required();
+    resolve->add_flag("--lines", question.lines,
+                      "each line is an object: plan, and if wanted processes, nodes, node_memory_bytes");
+    resolve->add_flag("--order", question.order, "count every access, and say a number that stands for their order");
+
     std::string plan_file;
     CLI::App* touched =
         app.add_subcommand("touched", "List every (phase, task, file, offset, length) of a plan as NDJSON");
@@ -127,6 +134,9 @@ int dispatch(int argc, char** argv) {
     }
     if (run_command->parsed()) {
         return sonde::command_run(run);
+    }
+    if (resolve->parsed()) {
+        return sonde::command_resolve(question);
     }
     if (touched->parsed()) {
         return sonde::command_touched(plan_file);

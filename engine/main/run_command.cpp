@@ -1,93 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "files/file_map.hpp"
-#include "files/segments.hpp"
-#include "files/trees.hpp"
 #include "main/commands.hpp"
 #include "main/launch_names.hpp"
+#include "main/read_plan.hpp"
 #include "main/run_id.hpp"
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
 #include "phases/stages.hpp"
 #include "plan/parse.hpp"
-#include "plan/units.hpp"
 #include "ranks/launcher.hpp"
-#include "records/environment.hpp"
 #include "records/text.hpp"
-#include "runs/extent.hpp"
 #include "runs/run.hpp"
 #include "runs/target.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <iostream>
 
 namespace sonde {
 namespace {
-
-using files::TaskMap;
-
-/// The text of a plan, not more than any plan can have: what is named may be a device that never ends.
-std::string read_all(const std::string& path) {
-    constexpr std::size_t longest = 64U << 20U;
-    const bool standard = path == "-";
-    const int file = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const std::string name = standard ? "standard input" : path;
-    std::string text;
-    ssize_t count = file < 0 ? -1 : 1;
-    while (count > 0 && text.size() <= longest) {
-        std::array<char, 65536> piece{};
-        count = ::read(file, piece.data(), piece.size());
-        text.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(0, count)));
-    }
-    const int error = errno;
-    if (!standard && file >= 0) {
-        ::close(file);
-    }
-    if (count < 0) {
-        throw plan::PlanError("cannot read the plan " + name + ": " + std::strerror(error) + "; name a JSON file");
-    }
-    if (text.size() > longest) {
-        throw plan::PlanError("the plan " + name + " is longer than 64 MiB: it is not a Sonde plan");
-    }
-    return text;
-}
-
-int dry_run(const plan::Plan& plan) {
-    const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
-                        plan.tasks.used};
-    runs::check_extent(plan, tasks, records::node_memory_bytes());
-    runs::check_backends(plan, true);
-    std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
-    for (const plan::Phase& phase : plan.phases) {
-        if (phase.meta) {
-            const patterns::TreeShape shape(phase.meta->tree);
-            const auto all = static_cast<std::uint64_t>(tasks.tasks());
-            std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
-                      << shape.items() * all << " item(s) in "
-                      << shape.copies() * shape.directories() * files::branches_of(*phase.meta, tasks).size()
-                      << " directories\n";
-            continue;
-        }
-        const std::uint64_t segments = files::segments_of(phase, tasks, records::node_memory_bytes());
-        const files::FileMap map(plan.target.path, phase.data.files, tasks);
-        const auto files = static_cast<std::uint64_t>(phase.files.empty() ? map.files_per_task()
-                                                                          : static_cast<int>(phase.files.size()));
-        const std::uint64_t bytes =
-            segments * phase.data.access.block * files * static_cast<std::uint64_t>(tasks.tasks());
-        std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", "
-                  << plan::format_bytes(bytes) << " in " << map.distinct_files() << " file(s), "
-                  << plan::format_bytes(phase.data.access.transfer) << " at a time, "
-                  << plan::text(phase.data.access.order) << "\n";
-    }
-    return phases::exit_done;
-}
 
 /// Waits for the process of a stage; passes on what people and launchers send to this one. The signals are blocked, so
 /// that one which comes between two stages waits for the next stage, which then ends in good order.
@@ -144,10 +78,10 @@ int run_stages(const RunArguments& arguments, int stages) {
 }
 
 int run(RunArguments arguments) {
-    plan::Plan plan = plan::parse_plan(read_all(arguments.plan));
+    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan));
     runs::check_backends(plan, false);
     if (arguments.dry_run) {
-        return dry_run(plan);
+        return say_what_would_be_done(plan);
     }
     if (arguments.run_id.empty()) {
         arguments.run_id = make_run_id(plan.id);
@@ -211,74 +145,6 @@ int command_run(const RunArguments& arguments) {
             records::complain(error.what());
         }
         return phases::exit_environment;
-    }
-}
-
-namespace {
-
-/// Each item that a phase on a tree works on, when it works on all of them.
-void list_items(const plan::Phase& phase, const std::string& root, const TaskMap& tasks) {
-    const plan::Meta& meta = *phase.meta;
-    const patterns::TreeShape shape(meta.tree);
-    const std::uint64_t items =
-        plan::on_items(phase.op) ? std::min(shape.items(), phase.stop.items.value_or(shape.items())) : 0;
-    for (int task = 0; task < tasks.tasks(); ++task) {
-        const int owner = files::shifted(phase.shift, task, tasks);
-        for (std::uint64_t k = 0; k < items; ++k) {
-            const patterns::TreeShape::Place place = shape.place(k);
-            std::string path = root + "/";
-            shape.append_path(path, files::branch_of(meta, owner, tasks), place.copy, place.directory);
-            path += "/" + patterns::item_stem(meta, owner) + std::to_string(place.number);
-            std::cout << nlohmann::ordered_json{{"phase", phase.id}, {"task", task}, {"path", records::json_text(path)}}
-                      << '\n';
-        }
-    }
-}
-
-}  // namespace
-
-int command_touched(const std::string& plan_file) {
-    try {
-        const plan::Plan plan = plan::parse_plan(read_all(plan_file));
-        const TaskMap tasks{plan.tasks.threads, std::vector<int>(static_cast<std::size_t>(plan.tasks.processes), 0),
-                            plan.tasks.used};
-        runs::check_extent(plan, tasks, records::node_memory_bytes());
-        std::ios::sync_with_stdio(false);
-        for (const plan::Phase& phase : plan.phases) {
-            if (phase.meta) {
-                list_items(phase, plan.target.path, tasks);
-                continue;
-            }
-            const files::FileMap map(plan.target.path, phase.data.files, tasks);
-            const std::uint64_t segments = files::segments_of(phase, tasks, records::node_memory_bytes());
-            for (int task = 0; task < tasks.tasks(); ++task) {
-                const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, tasks);
-                const int files = phase.files.empty() ? map.files_per_task() : static_cast<int>(phase.files.size());
-                for (int n = 0; n < files; ++n) {
-                    const int k = phase.files.empty() ? n : phase.files[static_cast<std::size_t>(n)];
-                    const patterns::Geometry geometry(phase.data.access, segments, map.share(owner),
-                                                      map.file_number(owner, k));
-                    for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
-                        std::cout << nlohmann::ordered_json{{"phase", phase.id},
-                                                            {"task", task},
-                                                            {"file", map.file_number(owner, k)},
-                                                            {"path", records::json_text(map.path(owner, k))},
-                                                            {"offset", geometry.offset_of(i)},
-                                                            {"length", geometry.transfer()}}
-                                  << '\n';
-                    }
-                }
-            }
-        }
-        std::cout.flush();
-        if (!std::cout) {
-            records::complain("the list could not be written to standard output");
-            return phases::exit_environment;
-        }
-        return phases::exit_done;
-    } catch (const std::exception& error) {
-        records::complain(error.what());
-        return phases::exit_plan;
     }
 }
 

@@ -25,9 +25,17 @@ void check_access(const std::string& where, const Access& access) {
         refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
     }
     if (access.block == 0 || access.block % access.transfer != 0) {
-        refuse(where + ".access.block", "is " + std::to_string(access.block) +
-                                            " B, but must be a multiple of transfer (" +
-                                            std::to_string(access.transfer) + " B)");
+        refuse(where + ".access.block",
+               "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
+                   std::to_string(access.transfer) + " B); a phase that sets no block has that of data");
+    }
+    if (access.within && access.order != Order::random_replace) {
+        refuse(where + ".access.within", "is only used with order = \"random_replace\"");
+    }
+    if (access.within && (*access.within < access.transfer || *access.within % access.transfer != 0)) {
+        refuse(where + ".access.within", "is " + std::to_string(*access.within) +
+                                             " B, but must be a multiple of transfer (" +
+                                             std::to_string(access.transfer) + " B)");
     }
     if (access.order == Order::stride && access.stride < access.transfer) {
         refuse(where + ".access.stride",

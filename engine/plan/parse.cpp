@@ -5,33 +5,13 @@
 #include "plan/parse_data.hpp"
 #include "plan/parse_meta.hpp"
 #include "plan/reader.hpp"
+#include "plan/words.hpp"
 
 namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-
-constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite},     {"read", Op::read},
-                              {"reread", Op::reread}, {"read_only", Op::read_only}, {"mixed", Op::mixed},
-                              {"duplex", Op::duplex}, {"stat", Op::stat},           {"remove", Op::remove}};
-constexpr Choice<Open> opens[] = {
-    {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
-constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
-                                      {"nodes", ShiftBy::nodes},     {"random", ShiftBy::random},
-                                      {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
-constexpr Choice<Barrier> barriers[] = {{"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
-constexpr Choice<Treatment::Kind> treatments[] = {{"sync", Treatment::Kind::sync},
-                                                  {"drop_page_cache", Treatment::Kind::drop_page_cache},
-                                                  {"fadvise", Treatment::Kind::fadvise},
-                                                  {"remount", Treatment::Kind::remount},
-                                                  {"memory_hog", Treatment::Kind::memory_hog},
-                                                  {"sleep", Treatment::Kind::sleep},
-                                                  {"command", Treatment::Kind::command}};
-constexpr Choice<Lane::Tasks> lane_tasks[] = {
-    {"same", Lane::Tasks::same}, {"first_half", Lane::Tasks::first_half}, {"second_half", Lane::Tasks::second_half}};
-constexpr Choice<bool> lane_ops[] = {{"write", true}, {"read", false}};
-constexpr Choice<bool> needs[] = {{"required", true}, {"best_effort", false}};
-constexpr Choice<bool> processes[] = {{"separate", true}, {"same", false}};
+using namespace words;
 
 Treatment read_treatment(const Reader& in) {
     Treatment treatment;
@@ -107,7 +87,6 @@ void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
 
 /// "data" or "meta"; without a word the operation tells, or what the plan is about.
 bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
-    constexpr Choice<bool> subjects[] = {{"meta", true}, {"data", false}};
     const std::string op = in.has("op") && in.value("op").is_string() ? in.text("op") : std::string();
     const bool tree_only = is_tree_op_only(op);
     const bool tree = in.choice("on", subjects, tree_only || (is_tree_op(op) && plan_has_meta && !plan_has_data));
@@ -115,6 +94,18 @@ bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
         in.fail("on", "is \"data\", but op = \"" + op + "\" works on a tree: leave it out");
     }
     return tree;
+}
+
+/// A phase that asks for less than one block of the plan's surely did not mean a whole one.
+void check_volume(const Reader& in, const Access& merged) {
+    const Reader own = in.object_or_empty("access");
+    const bool given = own.has("volume") && !own.has("block");
+    if (given && merged.volume && merged.volume->of == Amount::Of::bytes && merged.volume->per == Amount::Per::task &&
+        merged.volume->bytes > 0 && merged.volume->bytes < merged.block) {
+        own.fail("volume", "is " + std::to_string(merged.volume->bytes) + " B, but blocks are moved whole, and " +
+                               "data.access.block is " + std::to_string(merged.block) +
+                               " B: give the phase a block of its own");
+    }
 }
 
 Phase read_phase(const Reader& in, const json& data, const std::string& data_path, const json& document) {
@@ -129,7 +120,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
         }
     }
     phase.open = in.choice("open", opens, phase.op == Op::write ? Open::truncate : Open::overwrite);
-    phase.separate_process = in.choice("process", processes, false);
+    phase.separate_process = in.choice("process", process_kinds, false);
     phase.measured = in.boolean("measure", true);
     phase.operations_file = in.text("operations_file", "");
     phase.unless_mismatch = in.boolean("unless_mismatch", false);
@@ -175,6 +166,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     const json merged = overlay_data(data, in);
     phase.data = read_data(Reader(merged, own ? in.path() + " over " + data_path : data_path));
     phase.data_at = own ? in.path() : data_path;
+    check_volume(in, phase.data.access);
     in.done({"backend", "access", "io", "verify", "suffix"});
     return phase;
 }
@@ -254,12 +246,7 @@ const char* text(Op op) {
     if (const char* name = tree_op_text(op)) {
         return name;
     }
-    for (const auto& choice : ops) {
-        if (choice.value == op) {
-            return choice.name;
-        }
-    }
-    return "?";
+    return word(ops, op);
 }
 
 bool writes(Op op) {

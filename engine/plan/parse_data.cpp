@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse_data.hpp"
 
+#include "plan/overlay.hpp"
 #include "plan/parse.hpp"
+#include "plan/words.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,41 +13,7 @@ namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-
-constexpr Choice<Mapping> mappings[] = {{"shared", Mapping::shared},
-                                        {"per_task", Mapping::per_task},
-                                        {"per_node", Mapping::per_node},
-                                        {"per_group", Mapping::per_group},
-                                        {"many", Mapping::many}};
-constexpr Choice<Directories> directory_kinds[] = {
-    {"one", Directories::one}, {"per_task", Directories::per_task}, {"per_node", Directories::per_node}};
-constexpr Choice<Order> orders[] = {{"sequential", Order::sequential},
-                                    {"reverse", Order::reverse},
-                                    {"stride", Order::stride},
-                                    {"random_permute", Order::random_permute},
-                                    {"random_replace", Order::random_replace}};
-constexpr Choice<Scope> scopes[] = {{"block", Scope::block}, {"task", Scope::task}, {"file", Scope::file}};
-constexpr Choice<Sync> syncs[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
-constexpr Choice<Fsync> fsyncs[] = {{"none", Fsync::none},
-                                    {"per_op", Fsync::per_op},
-                                    {"end", Fsync::end},
-                                    {"end_timed_separately", Fsync::end_timed_separately}};
-constexpr Choice<Preallocate> preallocations[] = {{"none", Preallocate::none},
-                                                  {"truncate", Preallocate::truncate},
-                                                  {"fallocate", Preallocate::fallocate},
-                                                  {"unwritten", Preallocate::unwritten}};
-constexpr Choice<PayloadKind> payload_kinds[] = {{"stamped", PayloadKind::stamped},
-                                                 {"random", PayloadKind::random},
-                                                 {"zero", PayloadKind::zero},
-                                                 {"ior_timestamp", PayloadKind::ior_timestamp},
-                                                 {"ior_offset", PayloadKind::ior_offset},
-                                                 {"ior_incompressible", PayloadKind::ior_incompressible},
-                                                 {"ior_random", PayloadKind::ior_random}};
-constexpr Choice<Verify> verifications[] = {
-    {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
-constexpr Choice<Amount::Of> amount_of[] = {{"bytes", Amount::Of::bytes}, {"node_memory", Amount::Of::node_memory}};
-constexpr Choice<Amount::Per> amount_per[] = {
-    {"task", Amount::Per::task}, {"node", Amount::Per::node}, {"total", Amount::Per::total}};
+using namespace words;
 
 Files read_files(const Reader& in) {
     Files files;
@@ -96,13 +64,6 @@ Access read_access(const Reader& in) {
     access.seed = static_cast<std::uint64_t>(in.integer("seed", 1, 0, INT64_MAX));
     if (in.has("within")) {
         access.within = in.bytes("within", 0);
-        if (access.order != Order::random_replace) {
-            in.fail("within", "is only used with order = \"random_replace\"");
-        }
-        if (access.transfer == 0 || *access.within < access.transfer || *access.within % access.transfer != 0) {
-            in.fail("within", "is " + std::to_string(*access.within) + " B, but must be a multiple of transfer (" +
-                                  std::to_string(access.transfer) + " B)");
-        }
     }
     if (in.has("read_ratio")) {
         access.read_ratio = in.number("read_ratio", 0.5, 0.0, 1.0);
@@ -245,41 +206,19 @@ json overlay_data(const json& data, const Reader& phase) {
         merged["files"]["suffix"] = phase.value("suffix");
     }
     for (const char* key : {"access", "io"}) {
-        if (!phase.has(key) || !phase.value(key).is_object()) {
-            continue;
+        if (phase.has(key) && phase.value(key).is_object()) {
+            merged[key] = laid_over(merged[key], phase.value(key));
         }
-        const json& own = phase.value(key);
-        json& base = merged[key];
-        if (std::string_view(key) == "access" && base.is_object()) {
-            if (own.contains("segments") || own.contains("volume")) {
-                base.erase("segments");
-                base.erase("volume");
-                if (own.contains("transfer") && !own.contains("block")) {
-                    base.erase("block");
-                }
-            }
-        }
-        base.update(own);
     }
     return merged;
 }
 
 const char* text(Mapping mapping) {
-    for (const auto& choice : mappings) {
-        if (choice.value == mapping) {
-            return choice.name;
-        }
-    }
-    return "?";
+    return word(mappings, mapping);
 }
 
 const char* text(Order order) {
-    for (const auto& choice : orders) {
-        if (choice.value == order) {
-            return choice.name;
-        }
-    }
-    return "?";
+    return word(orders, order);
 }
 
 }  // namespace sonde::plan

@@ -17,8 +17,7 @@ Amount read_amount(const Reader& parent, const char* key);
 /// laid over the plan's.
 void check_own_data(const Reader& phase);
 
-/// The plan's data with the phase's own members laid over it. A phase that sets `volume` or `segments` drops the plan's
-/// other one, and when it also sets `transfer` without `block` it gets block = transfer: what the writer meant.
+/// The plan's data with the phase's own members laid over it (overlay.hpp).
 nlohmann::json overlay_data(const nlohmann::json& data, const Reader& phase);
 
 }  // namespace sonde::plan

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse_find.hpp"
 
+#include "plan/words.hpp"
+
 #include <cmath>
 
 namespace sonde::plan {
 namespace {
 
-constexpr Choice<EntryType> types[] = {{"any", EntryType::any},
-                                       {"file", EntryType::file},
-                                       {"directory", EntryType::directory},
-                                       {"link", EntryType::link},
-                                       {"other", EntryType::other}};
+using namespace words;
 
 void read_size(const Reader& in, Find& find) {
     if (in.has("size") && (in.has("size_min") || in.has("size_max"))) {
@@ -54,7 +52,7 @@ Find read_find(const Reader& in) {
         find.name.find('\0') != std::string::npos) {
         in.fail("name", "must be a pattern of at most 255 bytes without '/': it is for the name, not for the path");
     }
-    find.type = in.choice("type", types, EntryType::any);
+    find.type = in.choice("type", entry_types, EntryType::any);
     read_size(in, find);
     read_age(in, find);
     in.done();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse_meta.hpp"
 
+#include "plan/overlay.hpp"
 #include "plan/parse.hpp"
 #include "plan/parse_find.hpp"
+#include "plan/words.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <algorithm>
 #include <array>
 
@@ -13,30 +13,7 @@ namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-
-constexpr Choice<Op> tree_ops[] = {
-    {"mktree", Op::mktree},       {"create", Op::create},   {"stat", Op::stat_items}, {"open_close", Op::open_close},
-    {"read", Op::read_items},     {"readdir", Op::readdir}, {"walk", Op::walk},       {"rename", Op::rename},
-    {"remove", Op::remove_items}, {"rmtree", Op::rmtree}};
-constexpr Choice<TreeScope> tree_scopes[] = {
-    {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
-constexpr Choice<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
-constexpr Choice<MakeFile> makes[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
-constexpr Choice<StatCall> stat_calls[] = {
-    {"stat", StatCall::stat}, {"lstat", StatCall::lstat}, {"statx", StatCall::statx}};
-constexpr Choice<SelectOrder> select_orders[] = {{"creation", SelectOrder::creation},
-                                                 {"permute", SelectOrder::permute},
-                                                 {"replace", SelectOrder::replace},
-                                                 {"zipf", SelectOrder::zipf}};
-constexpr Choice<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
-constexpr Choice<std::uint32_t> fields[] = {{"type", STATX_TYPE},     {"mode", STATX_MODE},
-                                            {"nlink", STATX_NLINK},   {"uid", STATX_UID},
-                                            {"gid", STATX_GID},       {"atime", STATX_ATIME},
-                                            {"mtime", STATX_MTIME},   {"ctime", STATX_CTIME},
-                                            {"ino", STATX_INO},       {"size", STATX_SIZE},
-                                            {"blocks", STATX_BLOCKS}, {"basic", STATX_BASIC_STATS},
-                                            {"btime", STATX_BTIME},   {"all", STATX_BASIC_STATS | STATX_BTIME}};
-constexpr Choice<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
+using namespace words;
 
 constexpr std::int64_t longest_file = 1LL << 30U;
 
@@ -234,8 +211,7 @@ Meta read_meta(const Reader& in) {
     meta.fields = read_fields(lookup, meta.fields);
     meta.freshness = lookup.choice("freshness", freshness, std::uint32_t{0});
     meta.paths = lookup.choice("paths", path_kinds, meta.paths);
-    constexpr Choice<bool> roots[] = {{"tree", false}, {"directory", true}};
-    meta.from_directory = lookup.choice("walk_from", roots, false);
+    meta.from_directory = lookup.choice("walk_from", walk_roots, false);
     if (in.has("find")) {
         meta.find = read_find(in.object("find"));
     }
@@ -252,16 +228,9 @@ json overlay_meta(const json& base, const json& own) {
     json merged = base.is_object() ? base : json::object();
     for (const auto& [key, value] : own.items()) {
         json& place = merged[key];
-        if (key == "tree" && place.is_object() &&
-            (value.contains("items_per_dir") || value.contains("items_per_task"))) {
-            place.erase("items_per_dir");
-            place.erase("items_per_task");
-        }
-        if (place.is_object() && value.is_object() && key != "paced") {
-            place.update(value);
-        } else {
-            place = value;
-        }
+        // A pace is one schedule: half of another would be none.
+        const bool table = place.is_object() && value.is_object() && key != "paced";
+        place = table ? laid_over(place, value) : value;
     }
     return merged;
 }
@@ -338,12 +307,7 @@ bool on_items(Op op) {
 }
 
 const char* text(TreeScope scope) {
-    for (const auto& choice : tree_scopes) {
-        if (choice.value == scope) {
-            return choice.name;
-        }
-    }
-    return "?";
+    return word(tree_scopes, scope);
 }
 
 }  // namespace sonde::plan

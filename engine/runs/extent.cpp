@@ -133,6 +133,21 @@ void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint
     }
 }
 
+void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
+    if (plan.tasks.used > tasks.all()) {
+        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
+                              std::to_string(tasks.all()) + " tasks");
+    }
+    for (const plan::Phase& phase : plan.phases) {
+        if (phase.shift.by == plan::ShiftBy::list &&
+            phase.shift.owners.size() != static_cast<std::size_t>(tasks.tasks())) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" names " +
+                                  std::to_string(phase.shift.owners.size()) + " shift.owners, but there are " +
+                                  std::to_string(tasks.tasks()) + " tasks");
+        }
+    }
+}
+
 Footprint footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
     // Phases that write the same files need the space of the largest; those that write others add to it.
     uint128 every = 0;

@@ -15,6 +15,9 @@ struct Footprint {
     std::uint64_t bytes = 0, files = 0;
 };
 
+/// Throws plan::PlanError when the plan names more tasks than there are.
+void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks);
+
 /// Throws plan::PlanError when a phase reaches beyond what a file or a file system can hold, or when its buffers and
 /// meters do not fit into the memory of a node.
 void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);

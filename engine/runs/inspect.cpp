@@ -51,21 +51,6 @@ std::vector<files::TreeRule> rules_at(const std::string& directory, const plan::
     return rules;
 }
 
-void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
-    if (plan.tasks.used > tasks.all()) {
-        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
-                              std::to_string(tasks.all()) + " tasks");
-    }
-    for (const plan::Phase& phase : plan.phases) {
-        if (phase.shift.by == plan::ShiftBy::list &&
-            phase.shift.owners.size() != static_cast<std::size_t>(tasks.tasks())) {
-            throw plan::PlanError("plan: phase \"" + phase.id + "\" names " +
-                                  std::to_string(phase.shift.owners.size()) + " shift.owners, but there are " +
-                                  std::to_string(tasks.tasks()) + " tasks");
-        }
-    }
-}
-
 /// Takes over what an earlier stage has left in the run directory, and says where that is.
 std::string continue_stage(phases::Context& context) {
     const std::string name =

@@ -4,6 +4,7 @@
 #include "phases/gather.hpp"
 #include "phases/phase.hpp"
 #include "phases/stages.hpp"
+#include "plan/overlay.hpp"
 #include "plan/parse.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -61,6 +62,7 @@ void write_run_line(const phases::Context& context, const std::string& started) 
     if (context.options.stage >= 0) {
         line["stage"] = context.options.stage;
     }
+    line["overlay"] = plan::overlay_rule;
     line["plan"] = ordered_json::parse(context.plan.canonical);
     context.at_root.record->line("run", line);
 }

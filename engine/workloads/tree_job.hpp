@@ -45,6 +45,18 @@ struct TreeJob {
         const std::uint64_t all = all_directories();
         return all > first ? (all - first - 1) / every + 1 : 0;
     }
+    /// Path of the n-th of this stream's directories; `backwards` counts from the last one, children before parents.
+    void directory_path(std::uint64_t n, bool backwards, std::string& path) const {
+        std::uint64_t number = first + n * every;
+        if (backwards) {
+            number = all_directories() - 1 - number;
+        }
+        const std::uint64_t of_branch = shape.copies() * shape.directories();
+        const std::uint64_t in_branch = number % of_branch;
+        path = root + "/";
+        shape.append_path(path, branches[number / of_branch], in_branch / shape.directories(),
+                          in_branch % shape.directories());
+    }
     std::uint64_t items() const {
         std::uint64_t sum = 0;
         for (const TreePart& part : parts) {

@@ -217,20 +217,6 @@ bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uin
     return true;
 }
 
-/// The n-th of this stream's directories, as a path for calls. Those to be removed come in the opposite order.
-template <class Time>
-void TreeStream<Time>::directory_name(std::uint64_t n, std::string& path) const {
-    std::uint64_t number = tree_.first + n * tree_.every;
-    if (op_ == plan::Op::rmtree) {
-        number = tree_.all_directories() - 1 - number;
-    }
-    const std::uint64_t of_branch = tree_.shape.copies() * tree_.shape.directories();
-    const std::uint64_t in_branch = number % of_branch;
-    path = tree_.root + "/";
-    tree_.shape.append_path(path, tree_.branches[number / of_branch], in_branch / tree_.shape.directories(),
-                            in_branch % tree_.shape.directories());
-}
-
 /// One directory from opening to closing. Entries found, or -errno.
 template <class Time>
 std::int64_t TreeStream<Time>::list(const char* path) {
@@ -256,7 +242,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
     while (next < to) {
         const std::size_t count = std::min<std::uint64_t>(directories_.size(), to - next);
         for (std::size_t k = 0; k < count; ++k) {
-            directory_name(next + k, directories_[k]);
+            tree_.directory_path(next + k, op_ == plan::Op::rmtree, directories_[k]);
         }
         bool good = false;
         if (op_ == plan::Op::mktree) {

@@ -37,7 +37,6 @@ class TreeStream final : public TimedStream<Time> {
     std::string compare(std::size_t k, std::int64_t got, std::uint64_t& offset);
     void sync();
     std::int64_t list(const char* path);
-    void directory_name(std::uint64_t n, std::string& path) const;
 
     const TreeJob& tree_;
     const plan::Meta& meta_;

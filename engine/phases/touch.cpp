@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/touch.hpp"
+
+#include "files/file_map.hpp"
+#include "files/segments.hpp"
+#include "phases/jobs.hpp"
+#include "phases/remember.hpp"
+#include "plan/parse.hpp"
+#include "workloads/item_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sonde::phases {
+namespace {
+
+using plan::Op;
+using workloads::StreamJob;
+
+/// More files of one task than these are taken to be like the first.
+constexpr std::uint64_t files_looked_at = 4096;
+
+/// Stands for a sequence: another order or another member gives another number.
+class Sequence {
+ public:
+    void add(std::uint64_t number) { state_ = patterns::mix64(state_ ^ number) + 1; }
+    void add(std::string_view text) {
+        add(text.size());
+        std::uint64_t sum = 0;
+        for (const char c : text) {
+            sum = sum * 1099511628211ULL + static_cast<unsigned char>(c);
+        }
+        add(sum);
+    }
+    std::uint64_t value() const { return state_; }
+
+ private:
+    std::uint64_t state_ = 0x736f6e6465ULL;
+};
+
+/// Follows one phase through its streams.
+class Follower {
+ public:
+    Follower(const Context& context, std::size_t index, bool in_order, const TouchListener& listener)
+        : context_(context),
+          index_(index),
+          phase_(context.plan.phases[index]),
+          map_(context.storage.directory, phase_.data.files, context.tasks),
+          in_order_(in_order),
+          listener_(listener) {}
+
+    TouchedPhase follow(results::Totals& totals) {
+        if (!phase_.meta) {
+            sum_.segments = files::segments_of(phase_, context_.tasks, context_.node_memory);
+        }
+        const int processes = static_cast<int>(context_.tasks.node_of_process.size());
+        for (int process = 0; process < processes; ++process) {
+            for (const StreamPlace place : streams_of(phase_, context_.tasks, process)) {
+                if (place.task != nobody) {
+                    stream(place, totals);
+                }
+            }
+        }
+        totals.planned_operations = totals.file_operations = sum_.operations;
+        count_files();
+        sum_.order = in_order_ ? sequence_.value() : 0;
+        return sum_;
+    }
+
+ private:
+    void stream(StreamPlace place, results::Totals& totals) {
+        const StreamJob job = job_of(context_, index_, place, map_);
+        const std::uint64_t before = sum_.operations;
+        if (in_order_) {
+            sequence_.add(static_cast<std::uint64_t>(place.task));
+        }
+        if (job.tree) {
+            tree(job);
+        } else if (plan::on_files(phase_.op)) {
+            names(job);
+        } else {
+            data(job);
+        }
+        files_ += job.files;
+        results::TaskRow row;
+        row.task = place.task;
+        row.lane = place.lane;
+        row.next_operation = sum_.operations - before;
+        totals.rows.push_back(row);
+    }
+
+    void data(const StreamJob& job) {
+        const std::uint64_t looked_at = in_order_ ? job.files : std::min(job.files, files_looked_at);
+        std::uint64_t operations = 0;
+        for (std::uint64_t k = 0; k < looked_at; ++k) {
+            const workloads::FileJob file = job.file(k);
+            operations += file.operations;
+            if (in_order_) {
+                accesses(job, file);
+            }
+        }
+        if (looked_at < job.files) {
+            operations = operations / looked_at * job.files;
+        }
+        sum_.operations += operations;
+        sum_.bytes += operations * phase_.data.access.transfer;
+    }
+
+    void accesses(const StreamJob& job, const workloads::FileJob& file) {
+        sequence_.add(phase_.data.files.suffix);
+        sequence_.add(file.number);
+        sequence_.add(static_cast<std::uint64_t>(job.writes) * 2 + static_cast<std::uint64_t>(job.reads));
+        std::array<patterns::Entry, 64> batch;
+        for (std::uint64_t done = 0; done < file.operations;) {
+            const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
+            file.geometry.fill(done, 0, {batch.data(), count});
+            for (std::size_t k = 0; k < count; ++k) {
+                sequence_.add(batch[k].offset);
+                sequence_.add(file.geometry.transfer());
+                tell({index_, job.task, file.number, file.path, batch[k].offset, file.geometry.transfer()});
+            }
+            done += count;
+        }
+    }
+
+    void names(const StreamJob& job) {
+        std::string path;
+        for (std::uint64_t k = 0; in_order_ && k < job.files; ++k) {
+            job.name(k, path);
+            sequence_.add(path);
+            tell({index_, job.task, k, path, 0, 0});
+        }
+        sum_.operations += job.files;
+    }
+
+    void tree(const StreamJob& job) {
+        sum_.operations += job.files;
+        const std::uint64_t length = phase_.op == Op::create       ? phase_.meta->write
+                                     : phase_.op == Op::read_items ? phase_.meta->read
+                                                                   : 0;
+        sum_.bytes += job.files * length;
+        if (!in_order_ || job.files == 0) {
+            return;
+        }
+        sequence_.add(length);
+        if (plan::on_items(phase_.op)) {
+            items(job, length);
+            return;
+        }
+        std::string path;
+        for (std::uint64_t n = 0; n < job.files; ++n) {
+            job.tree->directory_path(n, phase_.op == Op::rmtree, path);
+            sequence_.add(path);
+            tell({index_, job.task, 0, path, 0, 0});
+        }
+    }
+
+    void items(const StreamJob& job, std::uint64_t length) {
+        const backends::Backend& nothing = *backends::find("null");
+        const std::unique_ptr<backends::Channel> channel = nothing.make({});
+        workloads::ItemNames items(*job.tree, *phase_.meta, *channel->names(), phase_.op == Op::rename);
+        for (std::uint64_t next = 0; next < job.files;) {
+            const auto count = static_cast<std::size_t>(items.prepare(next, job.files, 0));
+            for (std::size_t k = 0; k < count; ++k) {
+                const std::string path = items.path(k);
+                sequence_.add(path);
+                tell({index_, job.task, 0, path, 0, length});
+            }
+            next += count;
+        }
+    }
+
+    void count_files() {
+        if (phase_.meta) {
+            const auto tasks = static_cast<std::uint64_t>(phase_.meta->shared_single ? 1 : context_.tasks.tasks());
+            sum_.files = patterns::TreeShape(phase_.meta->tree).items() * tasks;
+        } else {
+            sum_.files = phase_.data.files.mapping == plan::Mapping::many ? files_ : map_.distinct_files();
+        }
+    }
+
+    void tell(const Touched& access) const {
+        if (listener_) {
+            listener_(access);
+        }
+    }
+
+    const Context& context_;
+    std::size_t index_;
+    const plan::Phase& phase_;
+    files::FileMap map_;
+    bool in_order_;
+    const TouchListener& listener_;
+    TouchedPhase sum_;
+    std::uint64_t files_ = 0;
+    Sequence sequence_;
+};
+
+}  // namespace
+
+std::vector<TouchedPhase> touch(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                                ranks::Team& team, bool in_order, const TouchListener& listener) {
+    const RunOptions options;
+    Context context{.plan = plan,
+                    .options = options,
+                    .team = team,
+                    .tasks = tasks,
+                    .node_memory = node_memory,
+                    .storage = {.directory = plan.target.path, .file_system = {}}};
+    std::vector<TouchedPhase> phases;
+    for (std::size_t index = 0; index < plan.phases.size(); ++index) {
+        results::Totals totals;
+        phases.push_back(Follower(context, index, in_order, listener).follow(totals));
+        remember(context, index, totals);
+    }
+    return phases;
+}
+
+}  // namespace sonde::phases

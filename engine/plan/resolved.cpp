@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/resolved.hpp"
+
+#include "plan/parse.hpp"
+#include "plan/words.hpp"
+
+#include <array>
+
+namespace sonde::plan {
+namespace {
+
+using nlohmann::ordered_json;
+using namespace words;
+
+std::string duration(Nanoseconds ns) {
+    return std::to_string(ns) + "ns";
+}
+
+template <class T>
+void put(ordered_json& into, const char* key, const std::optional<T>& value) {
+    if (value) {
+        into[key] = *value;
+    }
+}
+
+void put_duration(ordered_json& into, const char* key, const std::optional<Nanoseconds>& value) {
+    if (value) {
+        into[key] = duration(*value);
+    }
+}
+
+void put_text(ordered_json& into, const char* key, const std::string& value) {
+    if (!value.empty()) {
+        into[key] = value;
+    }
+}
+
+ordered_json amount(const Amount& amount) {
+    if (amount.of == Amount::Of::bytes && amount.per == Amount::Per::task) {
+        return amount.bytes;
+    }
+    ordered_json out{{"of", word(amount_of, amount.of)}};
+    if (amount.of == Amount::Of::bytes) {
+        out["bytes"] = amount.bytes;
+    } else {
+        out["x"] = amount.factor;
+    }
+    out["per"] = word(amount_per, amount.per);
+    return out;
+}
+
+ordered_json target(const Target& target) {
+    ordered_json out{{"path", target.path}};
+    put_text(out, "directory", target.directory);
+    out["keep"] = target.keep;
+    out["use_existing"] = target.use_existing;
+    out["keep_manifest"] = target.keep_manifest;
+    out["min_free"] = target.min_free;
+    put(out, "full_stripe", target.full_stripe);
+    return out;
+}
+
+ordered_json tasks(const Tasks& tasks) {
+    ordered_json out{{"processes", tasks.processes}, {"threads", tasks.threads}, {"pin", tasks.pin}};
+    if (tasks.used > 0) {
+        out["used"] = tasks.used;
+    }
+    return out;
+}
+
+ordered_json files(const Files& files) {
+    ordered_json out{{"mapping", word(mappings, files.mapping)}};
+    if (files.mapping == Mapping::per_group) {
+        out["group_size"] = files.group_size;
+    }
+    out["count"] = files.count;
+    out["directories"] = word(directory_kinds, files.directories);
+    out["name"] = files.name;
+    if (files.in_place()) {
+        out["paths"] = files.paths;
+    }
+    out["suffix"] = files.suffix;
+    return out;
+}
+
+ordered_json access(const Access& access) {
+    ordered_json out{{"transfer", access.transfer}, {"block", access.block}};
+    put(out, "segments", access.segments);
+    if (access.volume) {
+        out["volume"] = amount(*access.volume);
+    }
+    out["order"] = word(orders, access.order);
+    out["scope"] = word(scopes, access.scope);
+    out["stride"] = access.stride;
+    out["gap"] = access.gap;
+    out["offset"] = access.offset;
+    out["seed"] = access.seed;
+    put(out, "within", access.within);
+    put(out, "read_ratio", access.read_ratio);
+    return out;
+}
+
+ordered_json io(const Io& io) {
+    ordered_json out{{"direct", io.direct},
+                     {"sync", word(syncs, io.sync)},
+                     {"fsync", word(fsyncs, io.fsync)},
+                     {"preallocate", word(preallocations, io.preallocate)},
+                     {"queue_depth", io.queue_depth},
+                     {"collective", io.collective},
+                     {"view", io.view},
+                     {"registered", io.registered},
+                     {"continue_short", io.continue_short},
+                     {"pause", duration(io.pause)}};
+    if (!io.hints.empty()) {
+        out["hints"] = io.hints;
+    }
+    return out;
+}
+
+ordered_json payload(const Payload& payload) {
+    ordered_json out{{"kind", word(payload_kinds, payload.kind)},
+                     {"seed", payload.seed},
+                     {"compressible", payload.compressible},
+                     {"duplicates", payload.duplicates}};
+    if (payload.period > 0) {
+        out["period"] = payload.period;
+    }
+    return out;
+}
+
+ordered_json paced(const Paced& paced) {
+    ordered_json out{{"virtual_clock", paced.virtual_clock}, {"latency", duration(paced.latency)}};
+    for (const Paced::Step& step : paced.schedule) {
+        out["schedule"].push_back({{"at", duration(step.at)}, {"rate", step.rate}});
+    }
+    out["ramp"] = paced.ramp;
+    for (const auto& [task, factor] : paced.slow_tasks) {
+        out["slow_tasks"][std::to_string(task)] = factor;
+    }
+    put(out, "fail_after", paced.fail_after);
+    out["fail_errno"] = paced.fail_errno;
+    return out;
+}
+
+ordered_json tree(const Tree& tree) {
+    return {{"top", tree.top},
+            {"copies", tree.copies},
+            {"depth", tree.depth},
+            {"branching", tree.branching},
+            {"leaf_only", tree.leaf_only},
+            {"items_per_dir", tree.items_per_dir},
+            {"scope", word(tree_scopes, tree.scope)},
+            {"home_shift", tree.home_shift}};
+}
+
+ordered_json lookup(const Meta& meta) {
+    ordered_json names = ordered_json::array();
+    for (const auto& field : fields) {
+        if (field.value != STATX_BASIC_STATS && field.value != (STATX_BASIC_STATS | STATX_BTIME) &&
+            (meta.fields & field.value) != 0) {
+            names.push_back(field.name);
+        }
+    }
+    return {{"stat", word(stat_calls, meta.lookup)},
+            {"fields", names},
+            {"freshness", word(freshness, meta.freshness)},
+            {"paths", word(path_kinds, meta.paths)},
+            {"walk_from", word(walk_roots, meta.from_directory)},
+            {"each_entry", meta.look_at_all}};
+}
+
+ordered_json find(const Find& find) {
+    ordered_json out{{"type", word(entry_types, find.type)}};
+    put_text(out, "name", find.name);
+    put(out, "size_min", find.size_min);
+    put(out, "size_max", find.size_max);
+    if (find.newer_than_ns) {
+        out["newer_than"] = static_cast<double>(*find.newer_than_ns) / 1e9;
+    }
+    put_text(out, "newer_than_file", find.newer_than_file);
+    return out;
+}
+
+ordered_json meta(const Phase& phase) {
+    const Meta& meta = *phase.meta;
+    ordered_json out{
+        {"backend", phase.data.backend},
+        {"tree", tree(meta.tree)},
+        {"names", {{"branch", meta.names.branch}, {"file", meta.names.file}, {"directory", meta.names.directory}}},
+        {"objects", word(objects, meta.objects)},
+        {"file",
+         {{"write", meta.write},
+          {"read", meta.read},
+          {"fsync", meta.fsync},
+          {"create", word(makes, meta.make)},
+          {"shared_single", meta.shared_single},
+          {"exclusive", meta.exclusive}}},
+        {"select", {{"order", word(select_orders, meta.order)}, {"exponent", meta.exponent}, {"seed", meta.seed}}},
+        {"lookup", lookup(meta)}};
+    if (meta.find) {
+        out["find"] = find(*meta.find);
+    }
+    out["sync"] = meta.sync;
+    out["by_first"] = meta.by_first;
+    out["payload"] = payload(phase.data.payload);
+    out["verify"] = word(verifications, phase.data.verify);
+    out["paced"] = paced(phase.data.paced);
+    return out;
+}
+
+ordered_json treatment(const Treatment& treatment) {
+    ordered_json out{{"kind", word(treatments, treatment.kind)}, {"need", word(needs, treatment.required)}};
+    if (treatment.time > 0) {
+        out["time"] = duration(treatment.time);
+    }
+    if (treatment.fraction > 0) {
+        out["fraction"] = treatment.fraction;
+    }
+    put_text(out, "command", treatment.command);
+    out["max_resident"] = treatment.max_resident;
+    return out;
+}
+
+ordered_json stop(const Stop& stop) {
+    ordered_json out{{"wearout", stop.wearout}, {"first_done", stop.first_done}};
+    put_duration(out, "time", stop.time);
+    put_duration(out, "stonewall", stop.stonewall);
+    put_duration(out, "min_time", stop.min_time);
+    put(out, "operations", stop.operations);
+    put(out, "items", stop.items);
+    return out;
+}
+
+ordered_json shift(const Shift& shift) {
+    ordered_json out{{"by", word(shifts, shift.by)}, {"n", shift.n}, {"seed", shift.seed}};
+    if (!shift.owners.empty()) {
+        out["owners"] = shift.owners;
+    }
+    return out;
+}
+
+/// What holds for every phase, whatever it works on.
+ordered_json phase_head(const Phase& phase) {
+    ordered_json out{{"id", phase.id}, {"op", text(phase.op)}};
+    if (phase.op == Op::stat || phase.op == Op::remove || phase.op == Op::read || phase.op == Op::stat_items ||
+        phase.op == Op::remove_items || phase.op == Op::read_items) {
+        out["on"] = word(subjects, phase.meta.has_value());
+    }
+    put_text(out, "data_of", phase.data_of);
+    if (!phase.files.empty()) {
+        out["files"] = phase.files;
+    }
+    out["open"] = word(opens, phase.open);
+    out["process"] = word(process_kinds, phase.separate_process);
+    out["measure"] = phase.measured;
+    out["barrier"] = word(barriers, phase.barrier);
+    out["shift"] = shift(phase.shift);
+    out["stop"] = stop(phase.stop);
+    ordered_json valid = ordered_json::object();
+    put_duration(valid, "min_time", phase.valid.min_time);
+    put(valid, "max_resident", phase.valid.max_resident);
+    out["valid"] = valid;
+    out["before"] = ordered_json::array();
+    for (const Treatment& one : phase.before) {
+        out["before"].push_back(treatment(one));
+    }
+    for (const Lane& lane : phase.lanes) {
+        out["lanes"].push_back({{"id", lane.id},
+                                {"op", word(lane_ops, lane.write)},
+                                {"tasks", word(lane_tasks, lane.tasks)},
+                                {"file", lane.file}});
+    }
+    put_text(out, "operations_file", phase.operations_file);
+    out["unless_mismatch"] = phase.unless_mismatch;
+    return out;
+}
+
+ordered_json phase(const Phase& phase) {
+    ordered_json out = phase_head(phase);
+    if (phase.meta) {
+        out["meta"] = meta(phase);
+        return out;
+    }
+    out["backend"] = phase.data.backend;
+    out["access"] = access(phase.data.access);
+    out["io"] = io(phase.data.io);
+    out["verify"] = word(verifications, phase.data.verify);
+    out["suffix"] = phase.data.files.suffix;
+    return out;
+}
+
+}  // namespace
+
+ordered_json resolved(const Plan& plan) {
+    ordered_json out{{"schema", "sonde-plan/1"}, {"id", plan.id}};
+    put_text(out, "title", plan.title);
+    out["target"] = target(plan.target);
+    out["tasks"] = tasks(plan.tasks);
+    if (plan.has_data) {
+        out["data"] = {{"backend", plan.data.backend},          {"files", files(plan.data.files)},
+                       {"access", access(plan.data.access)},    {"io", io(plan.data.io)},
+                       {"payload", payload(plan.data.payload)}, {"verify", word(verifications, plan.data.verify)},
+                       {"paced", paced(plan.data.paced)}};
+    } else {
+        out["meta"] = ordered_json::object();
+    }
+    for (const Phase& one : plan.phases) {
+        out["phases"].push_back(phase(one));
+    }
+    out["observe"] = {{"slice", duration(plan.observe.slice)},
+                      {"max_slices", plan.observe.max_slices},
+                      {"progress", duration(plan.observe.progress)}};
+    ordered_json limits = ordered_json::object();
+    put_duration(limits, "time", plan.time_limit);
+    put_duration(limits, "begin", plan.begin_limit);
+    out["limits"] = limits;
+    return out;
+}
+
+}  // namespace sonde::plan

@@ -98,7 +98,7 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "tags": [["accepted"] if one < 0.01 else [] for one in number.random(count)],
         "system": [one.system for one in first],
         "storage": [one.file_system for one in first],
-        "experiment": [one.experiment for one in first],
+        "plan_hash": [one.plan_hash for one in first],
         "node_class": [one.node_class for one in first],
         "epoch": [one.epoch for one in first],
         "write_bytes_per_s": rate[:, 0],
@@ -148,7 +148,7 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
     """A run as a writer leaves it, of the size that run.json has."""
     folder.mkdir(parents=True)
     key = keys()[int(number.integers(0, 80)) * 4]
-    shared = {name: getattr(key, name) for name in ("system", "file_system", "experiment", "node_class", "epoch")}
+    shared = {name: getattr(key, name) for name in ("system", "file_system", "plan_hash", "node_class", "epoch")}
     phases = [
         {"phase": phase, "op": op, "backend": "posix", "direct": False, "cache": "cold", "measured": True, "done": True}
         | {"findings": [], "bytes": 2**30, "ops": 1024, "failed": 0, "seconds": 1.0, "stopped_by": "volume"}

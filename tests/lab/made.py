@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-KEY = {"system": "s", "file_system": "lustre:/a probe", "experiment": "e" * 12, "node_class": "n", "epoch": "1"}
+KEY = {"system": "s", "file_system": "lustre:/a probe", "plan_hash": "e" * 12, "node_class": "n", "epoch": "1"}
 HOUR_NS = 3600 * 10**9
 
 

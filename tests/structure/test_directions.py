@@ -45,7 +45,7 @@ NARROW = {
         *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp", "phases/gather.hpp"),
         "phases/phase.hpp",
     },
-    ("main", "phases"): {"phases/outcome.hpp", "phases/stages.hpp"},
+    ("main", "phases"): {"phases/outcome.hpp", "phases/stages.hpp", "phases/touch.hpp"},
 }
 MPI_FILES = re.compile(r"engine/(ranks/|backends/mpi)")
 

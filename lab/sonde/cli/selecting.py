@@ -39,7 +39,9 @@ _OPTIONS = (
         " number worthless (invalid).",
     ),
     click.option("--finding", metavar="ID", default="", help="Only runs with this finding, like cache_suspect."),
-    click.option("--experiment", metavar="HASH", default="", help="Only runs of the experiment with this hash."),
+    click.option(
+        "--plan-hash", metavar="HASH", default="", help="Only runs of the plan with this hash (`sonde query`)."
+    ),
     click.option("--tasks", type=click.IntRange(1), default=None, help="Only runs with this many tasks."),
     click.option("--nodes", type=click.IntRange(1), default=None, help="Only runs on this many nodes."),
     click.option(
@@ -55,7 +57,7 @@ def selection_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_selection(*args: Any, **options: Any) -> Any:
-        own = ("plan", "target", "system", "tags", "finding", "experiment", "tasks", "nodes", "source")
+        own = ("plan", "target", "system", "tags", "finding", "plan_hash", "tasks", "nodes", "source")
         said: dict[str, Any] = {name: options.pop(name) for name in own}
         said |= {name: options.pop(name) or "" for name in ("status", "verdict")}
         since, until = options.pop("since"), options.pop("until")

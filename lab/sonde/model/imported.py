@@ -74,7 +74,7 @@ class ImportedRun:
         return {
             "system": self.system or host_stem(self.host) or "unknown",
             "file_system": self.file_system or self.target or "unknown",
-            "experiment": short_hash([_EPOCH, what]),
+            "plan_hash": short_hash([_EPOCH, what]),
             "node_class": self.node_class,
             "epoch": _EPOCH,
         }

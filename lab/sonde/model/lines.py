@@ -33,6 +33,7 @@ class RunLine(Line):
     nodes: int | None = None
     clock: Any = None
     plan: dict[str, Any] = field(default_factory=dict)
+    overlay: int = 1  # rule by which the engine laid phases over the plan (sonde.model.sameness.OVERLAY)
     directory: str = ""  # where the run keeps its files
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sonde.model import resolve
 from sonde.model.errors import PlanError
 from sonde.model.explain import place, problems
 from sonde.model.schemas import plan_schema
@@ -25,10 +26,6 @@ from sonde.model.units import parse_bytes
 
 SCHEMA = "sonde-plan/1"
 _LARGEST_PLAN_FILE = 16 << 20
-# Members of `data` that a phase may override.
-_OVERLAYS = ("backend", "access", "io", "verify")
-# Operations that only trees have; stat, read and remove are of both kinds.
-TREE_OPS = frozenset({"mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
 
 
 @dataclass(frozen=True)
@@ -92,60 +89,23 @@ class Plan:
 
     def data_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
         """The plan's `data` with this phase's own members laid over it and every default filled in."""
-        return _overlaid(self.document.get("data", {}), phase)
+        return resolve.data_of(self.document, phase)
 
     def on_tree(self, phase: Mapping[str, Any]) -> bool:
         """True when the phase works on the names of a tree (`meta`), not on data."""
-        return on_tree(self.document, phase)
+        return resolve.on_tree(self.document, phase)
 
     def meta_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
         """The plan's `meta` with this phase's own members laid over it and every default filled in."""
-        merged = copy.deepcopy(dict(self.document.get("meta", {})))
-        for name, value in phase.get("meta", {}).items():
-            below = merged.get(name)
-            if isinstance(below, Mapping) and isinstance(value, Mapping) and name != "paced":
-                gone = (
-                    {"items_per_dir", "items_per_task"} if {"items_per_dir", "items_per_task"} & value.keys() else set()
-                )
-                merged[name] = {**{key: one for key, one in below.items() if key not in gone}, **value}
-            else:
-                merged[name] = value
-        merged |= {name: phase[name] for name in ("backend", "verify") if name in phase}
-        schema = plan_schema()["properties"]["meta"]
-        full = _with_defaults(merged, schema)
-        for name in ("tree", "names", "file", "select", "lookup"):
-            full[name] = _with_defaults(full.get(name, {}), schema["properties"][name])
-        return full
+        return resolve.meta_of(self.document, phase)
 
     def resolved(self) -> dict[str, Any]:
         """The document with every default filled in; still a valid plan, and the same plan."""
-        full = copy.deepcopy(dict(self.document))
-        for name in ("target", "tasks", "observe"):
-            full[name] = _with_defaults(full.get(name, {}), plan_schema()["properties"][name])
-        if "data" in full or "meta" not in full:
-            full["data"] = _overlaid(self.document.get("data", {}), {})
-        full["phases"] = []
-        for phase in self.phases:
-            complete = _with_defaults(dict(phase), plan_schema()["properties"]["phases"]["items"])
-            if self.on_tree(phase):
-                complete["meta"] = self.meta_of(phase)
-                full["phases"].append(complete)
-                continue
-            data = self.data_of(phase)
-            complete.update({name: data[name] for name in _OVERLAYS})
-            full["phases"].append(complete)
-        return full
+        return resolve.resolved(self.document)
 
     def to_json(self) -> str:
         """The text that the engine reads."""
         return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
-
-
-def on_tree(document: Mapping[str, Any], phase: Mapping[str, Any]) -> bool:
-    """True when a phase of this plan works on the names of a tree."""
-    both = phase["op"] in ("stat", "read", "remove")
-    told = phase.get("on", "meta" if both and "meta" in document and "data" not in document else "data")
-    return phase["op"] in TREE_OPS or (both and told == "meta")
 
 
 def read_document(source: str) -> dict[str, Any]:
@@ -229,49 +189,22 @@ def _wrong_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], where: st
     for layer, name in ((data, "data"), (phase, where)):
         if {"segments", "volume"} <= layer.get("access", {}).keys():
             return [f"{name}.access has both segments and volume; give exactly one of them."]
-    access = _overlaid(data, phase)["access"]
+    access = resolve.data_of({"data": data}, phase)["access"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     if transfer == 0:
         return [f"{where}: access.transfer is 0; an operation must move at least one byte."]
     if block % transfer or block == 0:
         return [
             f"{where}: access.block ({access['block']}) is not a multiple of access.transfer ({access['transfer']});"
-            " change one of them."
+            f" {_remedy(data, phase, where)}"
         ]
     return []
 
 
-def _overlaid(data: Mapping[str, Any], phase: Mapping[str, Any]) -> dict[str, Any]:
-    schema = plan_schema()["properties"]["data"]
-    merged = copy.deepcopy(dict(data))
-    for name in _OVERLAYS:
-        if name not in phase:
-            continue
-        if isinstance(phase[name], Mapping):
-            merged[name] = {**_without_other(merged.get(name, {}), phase[name]), **copy.deepcopy(dict(phase[name]))}
-        else:
-            merged[name] = phase[name]
-    full = _with_defaults(merged, schema)
-    for name in ("files", "access", "io", "payload"):
-        full[name] = _with_defaults(full.get(name, {}), schema["properties"][name])
-    access = full["access"]
-    access.setdefault("block", access["transfer"])
-    if "volume" not in access:
-        access.setdefault("segments", 1)
-    return full
-
-
-def _without_other(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """A phase that gives a volume takes away the plan's segments (and the other way round); one that gives a transfer
-    takes away its block. The engine does the same."""
-    gone: set[str] = set()
-    if above.keys() & {"segments", "volume"}:
-        gone |= {"segments", "volume"}
-    if "transfer" in above:
-        gone.add("block")
-    return {name: value for name, value in below.items() if name not in gone}
-
-
-def _with_defaults(table: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = {name: one["default"] for name, one in schema["properties"].items() if "default" in one}
-    return {**copy.deepcopy(defaults), **table}
+def _remedy(data: Mapping[str, Any], phase: Mapping[str, Any], where: str) -> str:
+    """What to change: a block that the plan gives stays when a phase, or --set, changes the transfer."""
+    if "block" not in phase.get("access", {}) and "transfer" in phase.get("access", {}):
+        return f"the block is that of data, so give {where}.access a block, too."
+    if "block" in data.get("access", {}):
+        return "change both, or leave block out: then it is the transfer."
+    return "change one of them."

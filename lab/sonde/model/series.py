@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from sonde.model.lines import FileSystem, NodeLine, RunLine
-from sonde.model.sameness import experiment_hash, short_hash
+from sonde.model.sameness import plan_hash, short_hash
 
 # What a site says about itself, by variable; the scheduler's name of the cluster is the fallback for the system.
 SYSTEM, FILE_SYSTEM, EPOCH, CLUSTER = "SONDE_SYSTEM", "SONDE_FILE_SYSTEM", "SONDE_EPOCH", "SLURM_CLUSTER_NAME"
@@ -27,7 +27,7 @@ class RunKey:
 
     system: str  # name of the machine whose nodes do the I/O
     file_system: str  # the storage and the place in it
-    experiment: str  # hash of plan and geometry
+    plan_hash: str  # of plan and geometry
     node_class: str  # hardware of the nodes that took part
     epoch: str  # how it was counted, and the site's own word for "from here on everything is different"
 
@@ -66,7 +66,7 @@ def run_key(run: RunLine, machines: Sequence[NodeLine], target: str, site: Mappi
     return RunKey(
         system=site.get("system") or _system(machines),
         file_system=site.get("file_system") or _place(machines, target),
-        experiment=experiment_hash(run.plan, run.processes, run.threads, run.nodes),
+        plan_hash=plan_hash(run.plan, run.processes, run.threads, run.nodes, run.overlay),
         node_class=node_class(machines),
         epoch=" ".join(part for part in (run.schema, site.get("epoch", "")) if part),
     )

@@ -19,6 +19,7 @@ from typing import Any
 
 from sonde.model.errors import MachineError
 from sonde.model.imported import ImportedPhase, ImportedRun
+from sonde.model.sameness import VERSION
 from sonde.store import durable, owner
 from sonde.store.archive import IMPORTING, Archive
 from sonde.store.shards import place_of
@@ -130,7 +131,7 @@ def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
         "tasks": run.tasks,
         "nodes": run.nodes,
         "command": run.command,
-        "series": run.key(),
+        "series": {"version": VERSION, **run.key()},
         "experiment": dict(run.experiment),
         "context": dict(run.context),
         "phases": [_phase(one) for one in run.phases],

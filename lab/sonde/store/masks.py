@@ -36,8 +36,8 @@ def _tests(wanted: Selection, runs: Any) -> Iterator[Any]:
     for name in ("status", "verdict"):
         if word := getattr(wanted, name):
             yield by_value(runs[name], _equal_to(word))
-    if wanted.experiment:
-        yield by_value(runs["experiment"], lambda texts: compute.starts_with(texts, wanted.experiment))
+    if wanted.plan_hash:
+        yield by_value(runs["plan_hash"], lambda texts: compute.starts_with(texts, wanted.plan_hash))
     if not wanted.calibrations:
         yield by_value(runs["role"], lambda texts: compute.not_equal(texts, "calibration"))
     if wanted.ids is not None:

@@ -16,13 +16,15 @@ from typing import Any
 
 from sonde.findings.doubts import verdict_of
 from sonde.model.errors import RecordError
+from sonde.model.sameness import VERSION, plan_hash
 from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
+from sonde.store.archive import PLAN
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
 
-_KEY = ("system", "storage", "experiment", "node_class", "epoch")
+_KEY = ("system", "storage", "plan_hash", "node_class", "epoch")
 RUN_COLUMNS: Mapping[str, str] = {
     "run": "text",
     "folder": "text",  # below the archive
@@ -172,10 +174,32 @@ def counts(run: Summary) -> bool:
 def key_of(run: Summary) -> RunKey | None:
     """The run's part of the key; None when it has none."""
     shared = run.document.get("series")
-    try:
-        return RunKey(**{str(name): str(value) for name, value in shared.items()}) if shared else None
-    except (TypeError, AttributeError):
+    if not isinstance(shared, Mapping):
         return None
+    said = {str(name): str(value) for name, value in shared.items()}
+    if "plan_hash" not in said or said.pop("version", str(VERSION)) != str(VERSION):
+        said["plan_hash"] = _hash_by_todays_rules(run, said)
+    try:
+        return RunKey(**{name: value for name, value in said.items() if name not in ("experiment", "version")})
+    except TypeError:
+        return None
+
+
+def _hash_by_todays_rules(run: Summary, said: Mapping[str, str]) -> str:
+    """The hash of a run whose run.json has one of another version: made anew from the plan that the archive keeps. What
+    other tools did has no plan, and its hash has always been made alike. Without a plan the old hash stays, with the
+    version in front, so that it is never taken for one of today."""
+    old = said.get("plan_hash") or said.get("experiment", "")
+    if run.document.get("source"):
+        return old
+    try:
+        plan = json.loads((run.folder / PLAN).read_text(encoding="utf-8"))
+        if not isinstance(plan, dict):
+            raise ValueError("a plan is a table")
+    except (OSError, ValueError):
+        return f"{said.get('version', '1')}:{old}"
+    processes, threads, nodes = (_whole(run.document.get(name)) for name in ("processes", "threads", "nodes"))
+    return plan_hash(plan, processes, threads, nodes, _whole(run.document.get("overlay")) or 1)
 
 
 def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] | None:
@@ -187,7 +211,7 @@ def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] |
     if not _positive(value):
         return None
     own = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
-    shared = (key.system, key.file_system, key.experiment, key.node_class, key.epoch)
+    shared = (key.system, key.file_system, key.plan_hash, key.node_class, key.epoch)
     return SeriesKey(*shared, cache=_cache(phase), unit=unit, **own), float(str(value))
 
 

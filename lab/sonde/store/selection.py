@@ -25,7 +25,7 @@ class Selection:
     source: str = ""  # tool an imported run came from; "sonde" for our own
     status: str = ""
     verdict: str = ""
-    experiment: str = ""  # beginning of the hash
+    plan_hash: str = ""  # beginning of the hash
     tags: Sequence[str] = ()  # all of them
     finding: str = ""
     tasks: int | None = None
@@ -39,7 +39,7 @@ class Selection:
         """Columns of the index that have to be read to know which runs are meant."""
         asked = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
         asked |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
-        asked |= {name: (name,) for name in ("source", "status", "verdict", "experiment", "tasks", "nodes")}
+        asked |= {name: (name,) for name in ("source", "status", "verdict", "plan_hash", "tasks", "nodes")}
         found = {column for name, columns in asked.items() if getattr(self, name) for column in columns}
         found |= {"started_s"} if (self.since_s, self.until_s) != (None, None) else set()
         found |= {"run"} if self.ids is not None else set()

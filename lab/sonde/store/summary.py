@@ -16,6 +16,7 @@ from sonde.model.lines import Rate
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import Run, run_of
+from sonde.model.sameness import VERSION
 from sonde.model.series import run_key
 
 SCHEMA = "sonde-run/1"
@@ -75,7 +76,9 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
             "processes": run.processes,
             "threads": run.threads,
             "nodes": run.nodes,
-            "series": asdict(run_key(run, reader.machines, str(facts.get("target", "")), _table(facts, "site"))),
+            "overlay": run.overlay,
+            "series": {"version": VERSION}
+            | asdict(run_key(run, reader.machines, str(facts.get("target", "")), _table(facts, "site"))),
         }
     return document
 

@@ -91,7 +91,7 @@ def _lead(comparison: Comparison) -> str:
 
 def _label(number: Compared) -> str:
     phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
-    return f"{number.plan or number.key.experiment}{phase} · {number.key.op}"
+    return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
 
 
 def _changes(comparison: Comparison) -> Section:
@@ -130,7 +130,7 @@ def _remark(number: Compared) -> str:
 def _matrix(comparison: Comparison) -> list[Section]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
-        (_place(number), (number.plan or number.key.experiment, f"{number.key.phase} {number.key.op}".strip())): Field(
+        (_place(number), (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
             number.ratio.value - 1, number.changed, percent(number.ratio.value - 1)
         )
         for number in comparison.numbers

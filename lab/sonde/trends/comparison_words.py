@@ -57,6 +57,6 @@ def common_members(keys: Sequence[SeriesKey]) -> list[tuple[str, str]]:
 
 def number_name(key: SeriesKey, plan: str, keys: Sequence[SeriesKey]) -> str:
     """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
-    parts = [plan or key.experiment, key.phase]
+    parts = [plan or key.plan_hash, key.phase]
     parts += [getattr(key, name) for name in ("system", "file_system") if len({getattr(k, name) for k in keys}) > 1]
     return " · ".join(dict.fromkeys(part for part in parts if part))

@@ -27,11 +27,11 @@ def _joined(one: history.Series, kind: Kind) -> Series:
     labels = {
         "system": key.system,
         "file_system": key.file_system,
-        "experiment": one.plan or key.experiment,
+        "experiment": one.plan or key.plan_hash,
         "phase": key.phase,
         "operation": key.op,
         "cache": key.cache,
-        "experiment_hash": key.experiment,
+        "plan_hash": key.plan_hash,
         "node_class": key.node_class,
         "epoch": key.epoch,
         "series": key.id,

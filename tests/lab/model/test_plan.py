@@ -34,7 +34,7 @@ op = "write"
 [[phases]]
 id = "small"
 op = "read"
-access = { transfer = "4KiB", volume = "1MiB" }
+access = { transfer = "4KiB", block = "64KiB", volume = "1MiB" }
 io = { queue_depth = 8 }
 process = "separate"
 """
@@ -86,16 +86,27 @@ def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None
     file.write_text(TOML)
     plan = Plan.read(str(file))
     access = plan.data_of(plan.phases[1])["access"]
-    # its transfer takes away the plan's block, its volume the plan's segments
+    # its volume takes away the plan's segments, because the two cannot stand together
     assert (access["transfer"], access["block"], access.get("segments"), access["volume"]) == (
         "4KiB",
-        "4KiB",
+        "64KiB",
         None,
         "1MiB",
     )
     assert plan.data_of(plan.phases[1])["io"]["queue_depth"] == 8
     assert plan.data_of(plan.phases[0])["io"]["queue_depth"] == 1
     assert plan.stages == 2
+
+
+def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:
+    data = {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}}
+    plan = plan_of({"data": data, "phases": [{"id": "w", "op": "write", "access": {"transfer": "4KiB"}}]})
+    access = plan.data_of(plan.phases[0])["access"]
+    assert (access["transfer"], access["block"], access["segments"]) == ("4KiB", "16MiB", 4)
+    phase = {"id": "w", "op": "write", "access": {"transfer": "3MiB"}}
+    assert "the block is that of data, so give phases.w.access a block, too" in complaint(
+        lambda: plan_of({"data": data, "phases": [phase]})
+    )
 
 
 def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
@@ -222,7 +233,7 @@ def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
     file.write_text(TOML)
     write, small = phase_volumes(Plan.read(str(file)), tasks=4)
     assert (write.segments, write.bytes, write.operations, write.files) == (2, 4 * 32 << 20, 128, 4)
-    assert (small.segments, small.bytes, small.operations) == (256, 4 << 20, 1024)
+    assert (small.segments, small.bytes, small.operations) == (16, 4 << 20, 1024)
     assert written_bytes([write, small]) == 4 * 32 << 20
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sonde.model.lines import FileSystem, NodeLine, RunLine
-from sonde.model.sameness import experiment_hash
+from sonde.model.sameness import plan_hash
 from sonde.model.series import cache_state, node_class, nominal_gib, run_key, site_facts
 
 PLAN: dict[str, Any] = {
@@ -49,7 +49,7 @@ def changed(**steps: Any) -> dict[str, Any]:
 
 
 def digest(plan: dict[str, Any], processes: int = 2, threads: int = 2, nodes: int = 1) -> str:
-    return experiment_hash(plan, processes, threads, nodes)
+    return plan_hash(plan, processes, threads, nodes)
 
 
 @pytest.mark.parametrize(

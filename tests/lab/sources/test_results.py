@@ -182,7 +182,7 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
 
 def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> None:
     small, large = read("iozone-table.txt", tmp_path)
-    assert small.key()["experiment"] != large.key()["experiment"]
+    assert small.key()["plan_hash"] != large.key()["plan_hash"]
     assert [one.phase for one in large.phases] == ["write", "rewrite", "random_read", "random_write"]
 
 
@@ -216,12 +216,12 @@ def test_numbers_of_others_are_never_in_a_series_of_ours_or_of_each_other(sonde:
     assert answer.code == 0, answer.err
     assert len(answer.json["added"]) == 18
     series = all_series(Archive(archive))
-    by_experiment: dict[str, set[str]] = {}
+    by_plan_hash: dict[str, set[str]] = {}
     for one in series:
-        by_experiment.setdefault(one.key.experiment, set()).add(one.key.definition.split(" ")[0])
+        by_plan_hash.setdefault(one.key.plan_hash, set()).add(one.key.definition.split(" ")[0])
         assert not one.key.definition.startswith("sonde")
         assert one.key.epoch == "imported/1"
-    assert all(len(tools) == 1 for tools in by_experiment.values())
+    assert all(len(tools) == 1 for tools in by_plan_hash.values())
     assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 18
     invalid = sonde("list", "--verdict", "invalid", "--json").json
     assert {run["source"]["tool"] for run in invalid} == {

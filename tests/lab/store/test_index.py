@@ -286,7 +286,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
         (Selection(verdict="doubtful"), {"b"}),
         (Selection(verdict="invalid"), {"c"}),
         (Selection(finding="too_short"), {"b", "c"}),
-        (Selection(experiment="eeee"), {"a", "b", "c"}),
+        (Selection(plan_hash="eeee"), {"a", "b", "c"}),
         (Selection(tags=["keep"]), {"a", "b"}),
         (Selection(tags=["keep", "v2"]), {"b"}),
         (Selection(tasks=4), {"a", "c", "d"}),
@@ -301,7 +301,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
 def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expected: set[str]) -> None:
     short = [{"id": "too_short", "severity": "warning"}]
     spoiled = [*short, {"id": "cache_suspect", "severity": "invalid"}]
-    edison = {**made.KEY, "system": "edison", "experiment": "f" * 12}
+    edison = {**made.KEY, "system": "edison", "plan_hash": "f" * 12}
     made.put(archive, "20260102T000000Z-a-0000")
     made.put(archive, "20260103T000000Z-b-0000", target="/x", status="failed", tasks=8, findings=short)
     weekly = {"id": "w", "title": "Weekly probe"}

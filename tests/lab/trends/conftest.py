@@ -56,7 +56,7 @@ def add_run(archive: Path) -> AddRun:
             "series": {
                 "system": "edison",
                 "file_system": storage,
-                "experiment": f"{plan:x<12.12}",
+                "plan_hash": f"{plan:x<12.12}",
                 "node_class": "24 cpus, 64 GiB",
                 "epoch": "sonde-record/1",
             },

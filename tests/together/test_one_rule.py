@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan means is decided once: the engine and the lab agree on plans drawn at random.
+
+The engine says of each plan what it understood and, counted access by access by the code that runs it, what each phase
+would touch (``sonde-engine resolve --order``). The lab says what the plan means with nothing left to a default, and a
+hash. Equal hash, equal accesses in equal order; other accesses, another hash.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from drawn_plans import Plan, changed, drawn
+
+from sonde.model.plan import Plan as LabPlan
+from sonde.model.resolve import in_base_units
+from sonde.model.sameness import plan_hash
+from sonde.model.schemas import plan_schema
+
+Answer = dict[str, Any]
+
+DRAWN, AT_LEAST = 800, 500
+MEMORY = 128 << 20
+
+
+def ask(engine: Path, requests: Sequence[dict[str, Any]]) -> list[Answer]:
+    """The engine's answer to each request, from one process."""
+    lines = "\n".join(json.dumps({"node_memory_bytes": MEMORY, **request}) for request in requests)
+    words = [str(engine), "resolve", "--lines", "--order", "-"]
+    done = subprocess.run(words, input=lines, text=True, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@cache
+def good_plans(engine: Path) -> list[tuple[Plan, Answer]]:
+    """Drawn plans that the engine would run, with what it says of them."""
+    plans = [drawn(number) for number in range(DRAWN)]
+    answers = ask(engine, [{"plan": plan} for plan in plans])
+    good = [(plan, answer) for plan, answer in zip(plans, answers, strict=True) if "error" not in answer]
+    assert len(good) >= AT_LEAST
+    return good
+
+
+def hash_of(plan: Plan) -> str:
+    tasks = plan.get("tasks", {})
+    return plan_hash(plan, tasks.get("processes", 1), tasks.get("threads", 1), 1)
+
+
+def order_of(answer: Answer) -> list[str]:
+    """What stands for every access of every task in its order, by phase."""
+    return [phase["order"] for phase in answer["phases"]]
+
+
+def plain(document: Plan) -> Any:
+    """A resolved plan in base units, without what only people read."""
+    kept = {name: value for name, value in document.items() if name not in ("meta", "title", "notes", "source")}
+    return in_base_units(kept, plan_schema())
+
+
+def test_the_draws_hold_every_kind_of_phase_and_mapping(engine: Path) -> None:
+    plans = [plan for plan, _ in good_plans(engine)]
+    ops = {phase["op"] for plan in plans for phase in plan["phases"]}
+    assert ops == set(plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"])
+    of_files = plan_schema()["properties"]["data"]["properties"]["files"]["properties"]
+    mappings = {plan["data"]["files"]["mapping"] for plan in plans if "data" in plan}
+    assert mappings == set(of_files["mapping"]["enum"])
+
+
+def test_the_lab_resolves_every_plan_as_the_engine_does(engine: Path) -> None:
+    for plan, answer in good_plans(engine):
+        ours = LabPlan.from_document(plan, "drawn").resolved()
+        assert plain(ours) == plain(answer["plan"]), plan
+
+
+def test_a_resolved_plan_is_the_same_plan_to_both(engine: Path) -> None:
+    good = good_plans(engine)[::5]
+    written_out = [LabPlan.from_document(plan, "drawn").resolved() for plan, _ in good]
+    again = ask(engine, [{"plan": plan} for plan in written_out])
+    from_engine = ask(engine, [{"plan": answer["plan"]} for _, answer in good])
+    for (plan, first), ours, one, other in zip(good, written_out, again, from_engine, strict=True):
+        assert one["phases"] == first["phases"] == other["phases"], plan
+        assert plain(one["plan"]) == plain(first["plan"]) == plain(other["plan"])
+        assert hash_of(plan) == hash_of(ours) == hash_of(first["plan"])
+
+
+def test_equal_hashes_touch_the_same_and_what_touches_something_else_has_another_hash(engine: Path) -> None:
+    good = good_plans(engine)
+    mutants = [changed(plan, number) for number, (plan, _) in enumerate(good)]
+    answers = ask(engine, [{"plan": plan} for plan in mutants])
+    told_apart = same = 0
+    for at, (mutant, answer) in enumerate(zip(mutants, answers, strict=True)):
+        plan, before = good[at]
+        if "error" in answer:
+            continue
+        equal = hash_of(mutant) == hash_of(plan)
+        if order_of(answer) == order_of(before):
+            same += equal
+        elif not seeds_moved(before, answer):
+            told_apart += 1
+            assert not equal, (plan, mutant)
+    assert told_apart > 150
+    assert same > 20, "nothing shows that the hash leaves out what does not matter"
+
+
+def seeds_moved(one: Answer, other: Answer) -> bool:
+    """True when only the numbers of seeds differ: of them the hash knows which are equal, not which they are."""
+
+    def blind(document: Any) -> Any:
+        if isinstance(document, dict):
+            return {name: blind(value) for name, value in document.items() if name != "seed"}
+        return [blind(one) for one in document] if isinstance(document, list) else document
+
+    return bool(blind(one["plan"]) == blind(other["plan"]))
+
+
+def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> None:
+    known: dict[str, list[str]] = {}
+    for plan, answer in good_plans(engine):
+        assert known.setdefault(hash_of(plan), order_of(answer)) == order_of(answer)
+
+
+def test_seeds_count_by_which_are_equal(engine: Path) -> None:
+    def two(write: int, read: int) -> Plan:
+        access = {"transfer": "4KiB", "segments": 64, "order": "random_permute"}
+        return {
+            "schema": "sonde-plan/1",
+            "id": "seeds",
+            "target": {"path": "/tmp"},
+            "data": {"access": access},
+            "phases": [
+                {"id": "w", "op": "write", "access": {"seed": write}},
+                {"id": "r", "op": "read", "access": {"seed": read}},
+            ],
+        }
+
+    assert hash_of(two(1, 1)) == hash_of(two(5, 5)) != hash_of(two(1, 2)) == hash_of(two(7, 3))
+    alike, unlike = (order_of(answer) for answer in ask(engine, [{"plan": two(1, 1)}, {"plan": two(1, 2)}]))
+    assert alike[0] == unlike[0]
+    assert alike[1] != unlike[1]
+
+
+def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: Path) -> None:
+    """Engine and lab once read 64 MiB and 16 KiB of this plan, under one hash."""
+    plan: Plan = {
+        "schema": "sonde-plan/1",
+        "id": "p",
+        "target": {"path": "/tmp"},
+        "data": {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}},
+        "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "access": {"transfer": "4KiB"}}],
+    }
+    resolved = LabPlan.from_document(plan, "p").resolved()
+    for answer in ask(engine, [{"plan": plan}, {"plan": resolved}]):
+        assert [(one["bytes"], one["operations"]) for one in answer["phases"]] == [(64 << 20, 64), (64 << 20, 16384)]
+
+
+def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: Path) -> None:
+    plan: Plan = {
+        "schema": "sonde-plan/1",
+        "id": "p",
+        "target": {"path": "/tmp"},
+        "data": {"access": {"transfer": "1MiB", "block": "16MiB"}},
+        "phases": [{"id": "w", "op": "write", "access": {"volume": "1MiB"}}],
+    }
+    own = copy.deepcopy(plan)
+    own["phases"][0]["access"]["block"] = "1MiB"
+    refused, taken = ask(engine, [{"plan": plan}, {"plan": own}])
+    assert "blocks are moved whole" in refused["error"]
+    assert taken["phases"][0]["bytes"] == 1 << 20

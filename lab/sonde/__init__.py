@@ -1,12 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sonde's lab: plans, launches, keeps, compares, explains and presents measurements of storage.
 
+For programs of others there is ``sonde.open()``, which reads an archive::
+
+    import sonde
+
+    for run in sonde.open("sonde-archive").runs(plan="quick", since="30d"):
+        for phase in run.phases:
+            if phase.is_storage:
+                print(run.started, phase.id, phase.bytes_per_s)
+
+What it returns is in ``sonde.public``. Everything else may change from version to version.
+
 This package knows what a measurement means. It moves no data itself: the engine, a separate program, does that, and the
-two share nothing but the formats in ``schema/``. Knowledge flows in one direction only:
-``cli -> (experiments, report) -> (launch, store, stats) -> model``; ``stats`` imports nothing of ours.
+two share nothing but the formats in ``schema/``. HACKING.md draws who may know whom.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sonde.public.runs import Runs
+
+__all__ = ["__version__", "open"]
 
 
 def _version() -> str:
@@ -20,8 +39,18 @@ def _version() -> str:
     except metadata.PackageNotFoundError:
         project = Path(__file__).resolve().parents[2] / "CMakeLists.txt"
         text = project.read_text(encoding="utf-8") if project.is_file() else ""
-        found = search(r"project\(sonde VERSION ([0-9.]+)", text)
-        return f"{found[1]}+source" if found else "0+unknown"
+        version = search(r"project\(sonde VERSION ([0-9.]+)", text)
+        return f"{version[1]}+source" if version else "0+unknown"
 
 
 __version__ = _version()
+
+
+def open(archive: str | Path | None = None) -> Runs:
+    """An archive to read: that folder, else $SONDE_ARCHIVE, else ./sonde-archive, as for the command.
+
+    A folder that is not there is an archive without runs.
+    """
+    from sonde.public.runs import Runs
+
+    return Runs(archive)

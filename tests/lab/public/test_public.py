@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`import sonde` for programs of others: what the documentation shows works, and the surface is what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+from make_record import Scene, Work, write_run
+
+import sonde as package
+from sonde.model.errors import UserError
+from sonde.public.runs import Phase, Run, Runs
+from sonde.store.shards import place_of
+from sonde.store.tags import change_tags
+
+A, B, C = (f"2026010{day}T000000Z-daily-000{day}" for day in (1, 2, 3))
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three runs, the first without a word on what its number is about, the second tagged."""
+    root = tmp_path / "archive"
+    known = {"standing": "burst", "standing_words": "From storage.", "verdict": "good"}
+    made.put(root, A)
+    made.put(root, B, [made.phase("read", 2e9, **known), made.phase("write", 1e9)])
+    made.put(root, C, [made.phase("read", 3e9, **(known | {"verdict": "doubtful"}))])
+    change_tags(place_of(root, B), ["accepted"])
+    return root
+
+
+def test_the_surface_is_what_it_says() -> None:
+    """Members may be added here, never taken away: programs of others use them."""
+    assert set(package.__all__) == {"__version__", "open"}
+    assert {name for name in vars(Runs) if not name.startswith("_")} == {"root", "runs", "run", "query"}
+    run = {"id", "folder", "started", "status", "plan", "target", "tags", "phases", "document"}
+    assert {field.name for field in dataclasses.fields(Run)} == run
+    phase = {"id", "op", "bytes", "ops", "seconds", "bytes_per_s", "ops_per_s"}
+    phase |= {"standing", "sentence", "verdict", "document"}
+    assert {field.name for field in dataclasses.fields(Phase)} == phase
+
+
+def test_runs_are_found_and_hold_their_numbers(root: Path) -> None:
+    archive = package.open(root)
+    assert [run.id for run in archive.runs()] == [A, B, C]
+    (accepted,) = archive.runs(tag="accepted")
+    assert (accepted.id, accepted.tags, accepted.status, accepted.plan) == (B, ("accepted",), "done", "daily")
+    assert accepted.started is not None
+    assert accepted.started.isoformat() == "2026-01-02T00:00:00+00:00"
+    read, write = accepted.phases
+    assert (read.id, read.bytes_per_s, read.standing, read.sentence) == ("read", 2e9, "burst", "From storage.")
+    assert read.is_storage
+    assert (write.standing, write.is_storage) == (None, False)
+    assert accepted.phase("write") is write
+    with pytest.raises(KeyError):
+        accepted.phase("erase")
+    assert not archive.run("last").phase("read").is_storage, "a doubtful number does not count"
+    assert [run.id for run in archive.runs(since="2026-01-02", until="2026-01-03")] == [B]
+    assert [run.id for run in archive.runs(last=1)] == [C]
+    assert archive.runs(plan="weekly") == []
+
+
+def test_what_cannot_be_done_is_one_sentence(root: Path) -> None:
+    archive = package.open(root)
+    for wrong in (lambda: archive.runs(since="yesterday"), lambda: archive.run("nothing"), lambda: archive.query("x")):
+        with pytest.raises(UserError):
+            wrong()
+
+
+def test_an_archive_that_is_not_there_has_no_runs(tmp_path: Path) -> None:
+    assert package.open(tmp_path / "none").runs() == []
+
+
+def test_sql_gives_a_table(root: Path) -> None:
+    table = package.open(root).query("SELECT run, bytes_per_s FROM phases WHERE op = 'read' ORDER BY run")
+    assert table.to_pydict() == {"run": [B, C], "bytes_per_s": [2e9, 3e9]}
+
+
+def test_a_run_of_an_older_version_is_judged_from_its_record(root: Path) -> None:
+    folder = write_run(place_of(root, A), Scene(works=[Work("write", seconds=2.0)]))
+    (folder / "run.json").write_text(json.dumps(made.document(A)), encoding="utf-8")
+    run = package.open(root).run(A)
+    assert run.phases[0].standing == "burst"
+    assert run.phases[0].sentence.startswith("To storage: fsync at the end; a burst of")
+    assert len(run.record().phases[0].series) == 1
+
+
+def test_importing_sonde_costs_nothing() -> None:
+    code = "import sys, sonde; print([name for name in ('numpy', 'pyarrow', 'duckdb', 'click') if name in sys.modules])"
+    environment = {"PYTHONPATH": str(Path(package.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_example_of_the_documentation_runs(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    (example, *_) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.setenv("SONDE_ARCHIVE", str(root))
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert capsys.readouterr().out == f"{B} read 2.0 GB/s\n"

@@ -22,7 +22,7 @@ namespace {
 // Three nodes with 2, 1 and 2 processes of 2 threads, the processes dealt in turn.
 const TaskMap uneven{2, {0, 1, 2, 0, 2}};
 
-Files files_of(Mapping mapping) {
+Files files_like(Mapping mapping) {
     Files files;
     files.mapping = mapping;
     files.group_size = mapping == Mapping::per_group ? 3 : 0;
@@ -49,7 +49,7 @@ TEST_CASE("a path belongs to one file number and a file number has one path") {
     for (const Mapping mapping :
          {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
         for (const Directories directories : {Directories::one, Directories::per_task, Directories::per_node}) {
-            Files files = files_of(mapping);
+            Files files = files_like(mapping);
             files.directories = directories;
             if (mapping == Mapping::shared && directories == Directories::per_task) {
                 continue;  // refused by the plan's rules
@@ -75,7 +75,7 @@ TEST_CASE("a path belongs to one file number and a file number has one path") {
 TEST_CASE("the sharers of a file are numbered without gap, and one of them is the first") {
     for (const Mapping mapping :
          {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
-        const FileMap map("/t", files_of(mapping), uneven);
+        const FileMap map("/t", files_like(mapping), uneven);
         std::map<std::string, std::set<std::uint64_t>> indices;
         std::map<std::string, std::uint64_t> sharers;
         std::map<std::string, int> firsts;
@@ -96,7 +96,7 @@ TEST_CASE("the sharers of a file are numbered without gap, and one of them is th
 }
 
 TEST_CASE("a last group may be smaller") {
-    const FileMap map("/t", files_of(Mapping::per_group), uneven);
+    const FileMap map("/t", files_like(Mapping::per_group), uneven);
     CHECK(map.distinct_files() == 4);
     CHECK(map.share(8).sharers == 3);
     CHECK(map.share(9).sharers == 1);
@@ -106,7 +106,7 @@ TEST_CASE("a last group may be smaller") {
 TEST_CASE("directories exist for every path") {
     for (const Directories directories : {Directories::per_task, Directories::per_node}) {
         for (const Mapping mapping : {Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
-            Files files = files_of(mapping);
+            Files files = files_like(mapping);
             files.directories = directories;
             const FileMap map("/t", files, uneven);
             const std::vector<std::string> made = map.directories();
@@ -121,7 +121,7 @@ TEST_CASE("directories exist for every path") {
 }
 
 TEST_CASE("a million files are named without being stored") {
-    Files files = files_of(Mapping::many);
+    Files files = files_like(Mapping::many);
     files.count = 100'000'000;
     const TaskMap tasks{4096, std::vector<int>(64, 0)};
     const FileMap map("/t", files, tasks);

@@ -16,7 +16,7 @@ using sonde::tests::totals_of;
 
 namespace {
 
-constexpr std::uint64_t mb = 1'000'000;
+constexpr std::uint64_t megabytes = 1'000'000;
 
 /// Totals of node `node` with two streams of random work, all with the same slice width.
 Totals random_node(std::mt19937_64& random, int node) {
@@ -115,9 +115,9 @@ TEST_CASE("an empty total changes nothing") {
 
 TEST_CASE("intervals over nodes are first start to last end, and times spent add up") {
     Stream a(0);
-    a.open(10, 20).write(20, 500, 1, mb);
+    a.open(10, 20).write(20, 500, 1, megabytes);
     Stream b(1);
-    b.open(0, 5).write(30, 700, 1, mb);
+    b.open(0, 5).write(30, 700, 1, megabytes);
     const Totals all = joined(totals_of({&a}, 0), totals_of({&b}, 1));
     CHECK(all.part[sonde::meters::part_open].first_start_ns == 0);
     CHECK(all.part[sonde::meters::part_open].last_end_ns == 20 * sonde::tests::ms);
@@ -129,9 +129,9 @@ TEST_CASE("intervals over nodes are first start to last end, and times spent add
 
 TEST_CASE("streams whose slices doubled differently are brought to one width") {
     Stream quick(0);
-    quick.write(0, 1000, 10, mb);
+    quick.write(0, 1000, 10, megabytes);
     Stream slow(1);
-    slow.write(0, 40'000, 200, mb);  // 128 slices of 0.1 s: doubles twice
+    slow.write(0, 40'000, 200, megabytes);  // 128 slices of 0.1 s: doubles twice
     CHECK(quick.doublings() == 0);
     CHECK(slow.doublings() == 2);
     const Totals totals = totals_of({&quick, &slow});
@@ -140,9 +140,9 @@ TEST_CASE("streams whose slices doubled differently are brought to one width") {
     for (const auto& slice : totals.lane[0].slices) {
         sum += slice.bytes;
     }
-    CHECK(sum == 210 * mb);
+    CHECK(sum == 210 * megabytes);
     CHECK(totals.lane[0].slices.size() == 100);
-    CHECK(totals.lane[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
+    CHECK(totals.lane[0].slices[0].bytes == 6 * megabytes);  // 4 of the quick one, 2 of the slow one
     CHECK(totals.lane[0].slices[0].active == 2);
     CHECK(totals.lane[0].slices[2].active == 2);
     CHECK(totals.lane[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
@@ -151,7 +151,7 @@ TEST_CASE("streams whose slices doubled differently are brought to one width") {
 
 TEST_CASE("a stream that hangs shows as active without bytes") {
     Stream stuck(0);
-    stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
+    stuck.write(0, 100, 1, megabytes).write(3000, 3100, 1, megabytes);
     const Totals totals = totals_of({&stuck});
     CHECK(totals.lane[0].slices.size() == 31);
     CHECK(totals.lane[0].slices[10].bytes == 0);
@@ -161,9 +161,9 @@ TEST_CASE("a stream that hangs shows as active without bytes") {
 
 TEST_CASE("the series line states all of it") {
     Stream a(0);
-    a.write(0, 1000, 100, mb);
+    a.write(0, 1000, 100, megabytes);
     Stream b(1);
-    b.write(0, 2000, 100, mb);
+    b.write(0, 2000, 100, megabytes);
     const auto line = sonde::results::series_line(totals_of({&a, &b}));
     CHECK(line.at("slice_s") == doctest::Approx(0.1));
     CHECK(line.at("bytes").size() == 20);
@@ -171,7 +171,7 @@ TEST_CASE("the series line states all of it") {
     for (const auto& bytes : line.at("bytes")) {
         sum += bytes.get<std::uint64_t>();
     }
-    CHECK(sum == 200 * mb);
+    CHECK(sum == 200 * megabytes);
     CHECK(line.at("active").at(5) == 2);
     CHECK(line.at("active").at(15) == 1);
     CHECK(line.at("task_rate").at("max").at(5).get<double>() == doctest::Approx(100e6).epsilon(0.01));

@@ -21,7 +21,7 @@ using sonde::treatments::run_shell;
 
 constexpr int skipped = 77;
 
-bool never() {
+bool not_asked() {
     return false;
 }
 
@@ -46,13 +46,13 @@ int remount_once(const std::string& image, const std::string& point) {
     sonde::plan::Treatment treatment;
     treatment.kind = sonde::plan::Treatment::Kind::remount;
     const auto busy_descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const auto busy = sonde::treatments::apply(treatment, point, {path}, never);
+    const auto busy = sonde::treatments::apply(treatment, point, {path}, not_asked);
     ::close(busy_descriptor);
     if (busy.outcome != sonde::treatments::TreatmentResult::Outcome::failed ||
         busy.text.find("has a file open there") == std::string::npos) {
         return 2;
     }
-    const auto result = sonde::treatments::apply(treatment, point, {path}, never);
+    const auto result = sonde::treatments::apply(treatment, point, {path}, not_asked);
     if (result.outcome != sonde::treatments::TreatmentResult::Outcome::done) {
         return 3;
     }

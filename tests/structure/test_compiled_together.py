@@ -60,6 +60,7 @@ def test_files_of_a_folder_have_different_names_for_what_is_their_own(part: str)
 
 def test_a_clash_is_seen_and_an_overload_is_none() -> None:
     first = "namespace sonde {\nnamespace {\n\nconstexpr int most = 3;\nint size(int a) {\n    int inner = 0;\n}\n"
-    same = "namespace {\n\nstruct most {\n    int a;\n};\n[[noreturn]] void size(char b) {\n}\n\n}  // namespace\nint size(int a) {"
+    same = "namespace {\n\nstruct most {\n    int a;\n};\n[[noreturn]] void size(char b) {\n}\n\n}  // namespace\n"
+    same += "int size(int a) {\n"
     assert clashes({"a.cpp": first, "b.cpp": same}) == ["most: a.cpp, b.cpp"]
     assert clashes({"a.cpp": first, "b.cpp": first}) == ["most: a.cpp, b.cpp", "size: a.cpp, b.cpp"]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth.
+
+tools/test.py runs all others on every core at once, and these afterwards, one at a time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SERIAL = (
+    "engine/faults",
+    "engine/ranks",
+    "engine/truth",
+    "preload/test_bench.py",
+    "together/test_one_kind_of_read.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if place.startswith(SERIAL) or item.get_closest_marker("browser") or "bench" in item.path.name:
+            item.add_marker(pytest.mark.serial)

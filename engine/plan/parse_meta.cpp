@@ -147,6 +147,13 @@ void check_stop_rules(const std::string& where, const Phase& phase) {
         refuse(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
                                     "\": use stop.stonewall, or stop.time with stat, open_close, read or readdir");
     }
+    if (phase.stop.items && !on_items(phase.op)) {
+        refuse(where + ".stop.items", std::string("counts the items of a task, but op = \"") + text(phase.op) +
+                                          "\" works on directories: leave it out");
+    }
+    if (phase.stop.operations) {
+        refuse(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
+    }
     if (phase.stop.wearout && !on_items(phase.op)) {
         refuse(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
     }

@@ -226,7 +226,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             Slot& slot = slots[done[k].slot];
             std::int64_t moved = done[k].result;
             if (moved != length_) [[unlikely]] {
-                if (moved > 0 && slot.moved + moved < length_ && !failed_) {
+                if (moved > 0 && slot.moved + moved < length_ && !failed_ && job_.phase->data.io.continue_short) {
                     // Through the queue again: a call that waits could meet another operation's completion.
                     ++meter_.short_operations;
                     slot.moved += static_cast<std::uint32_t>(moved);

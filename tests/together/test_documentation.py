@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,16 @@ def test_the_plan_of_the_first_hour_runs(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+def test_the_other_commands_of_the_first_hour_are_taken(sonde: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    mine = str(DOCS / "start" / "mine.toml")
+    for settings in (
+        ["tasks.threads=8", "data.access.transfer=4MiB"],
+        ["data.backend=null", "data.verify=none"],
+        ["data.backend=paced", "data.verify=none", "data.paced.rate=1GB/s"],
+    ):
+        done = sonde("plan", mine, "--on", ".", *(word for one in settings for word in ("--set", one)))
+        assert done.returncode == 0, done.stderr
+        backend = next((one.split("=")[1] for one in settings if "backend" in one), "posix")
+        assert f"write, {backend}, " in done.stdout

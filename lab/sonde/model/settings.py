@@ -4,7 +4,7 @@
 A path names members by dots: ``data.access.transfer``. An entry of a list is named by its number, a phase also by its
 id: ``phases.0.op``, ``phases.read.stop.time``. A value is JSON where it can be read as such (numbers, true, false,
 lists, tables) and a text otherwise, so that ``--set data.access.transfer=4KiB`` needs no quotation marks. ``null``
-removes a member.
+removes a member, but a backend: ``data.backend=null`` is the backend of that name.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
     """Changes `document` in place, one setting after the other."""
     for text in settings:
         steps, value = read_setting(text)
+        if steps[-1] == "backend" and value is None:
+            value = "null"  # whoever asks for no storage must never get the default one
         _put(document, steps, value, text)
 
 

@@ -192,6 +192,13 @@ def test_setting_one_of_segments_and_volume_replaces_the_other() -> None:
     assert plan.document["data"]["access"] == {"volume": "1GiB"}
 
 
+def test_a_backend_is_never_set_to_the_default_one_by_its_name() -> None:
+    """`--set data.backend=null` once removed the member, and wrote a gigabyte."""
+    phases = [{"id": "w", "op": "write", "backend": "mmap"}]
+    plan = plan_of({"data": {"backend": "posix"}, "phases": phases}, "data.backend=null", "phases.w.backend=null")
+    assert plan.document["data"]["backend"] == plan.phases[0]["backend"] == "null"
+
+
 def test_removing_a_phase() -> None:
     plan = plan_of({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}, "phases.r=null")
     assert [phase["id"] for phase in plan.phases] == ["w"]

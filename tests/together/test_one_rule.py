@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -18,6 +19,7 @@ from typing import Any
 
 from drawn_plans import Plan, changed, drawn
 
+from sonde.launch.launchers.list import LAUNCHERS
 from sonde.model.plan import Plan as LabPlan
 from sonde.model.resolve import in_base_units
 from sonde.model.sameness import plan_hash
@@ -124,6 +126,34 @@ def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> 
     known: dict[str, list[str]] = {}
     for plan, answer in good_plans(engine):
         assert known.setdefault(hash_of(plan), order_of(answer)) == order_of(answer)
+
+
+def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
+    """Plans that leave out all that can be left out; a member without a default of its own gets a value."""
+    treated = [{"kind": "sync"}, {"kind": "sleep", "time": "1s"}]
+    lanes = [{"id": "in", "op": "read"}, {"id": "out", "op": "write", "file": 1}]
+    many: Plan = {"files": {"mapping": "many", "count": 2}}
+    bare: list[Plan] = [
+        {"phases": [{"id": "w", "op": "write", "before": treated}, {"id": "r", "op": "read"}]},
+        {"data": many, "phases": [{"id": "w", "op": "write"}, {"id": "d", "op": "duplex", "lanes": lanes}]},
+        {
+            "meta": {"tree": {"items_per_dir": 1}},
+            "phases": [{"id": "c", "op": "create"}, {"id": "f", "op": "walk", "meta": {"find": {"name": "x"}}}],
+        },
+    ]
+    plans = [{"schema": "sonde-plan/1", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
+    for plan, answer in zip(plans, ask(engine, [{"plan": plan} for plan in plans]), strict=True):
+        assert plain(LabPlan.from_document(plan, "bare").resolved()) == plain(answer["plan"])
+
+
+def test_engine_and_lab_know_launchers_by_the_same_variables() -> None:
+    """Who a process is among several: the engine's own tests say what the variables mean."""
+    engine = (Path(__file__).resolve().parents[2] / "engine/ranks/launcher.cpp").read_text(encoding="utf-8")
+    asked = set(re.findall(r'ranks\(variable, "(\w+)", "(\w+)"', engine))
+    marks = [mark for launcher in LAUNCHERS for mark in launcher.marks]
+    assert {(mark.rank, mark.size) for mark in marks} == asked
+    for mark in marks:
+        assert not mark.there or re.search(rf'variable(\(|, )"{mark.there}"\)', engine), mark
 
 
 def test_seeds_count_by_which_are_equal(engine: Path) -> None:

@@ -128,9 +128,13 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
             verdict_text(number),
         )
     console.print(table)
+    told: dict[tuple[str, str, str], list[str]] = {}
     for number in comparison.numbers:
-        for name, old, new in number.differs_in:
-            console.print(f"{number.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
+        for difference in number.differs_in:
+            told.setdefault(difference, []).append(number.key.phase)
+    for (name, old, new), phases in told.items():
+        where = ", ".join(dict.fromkeys(phases))
+        console.print(f"{where}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     for side, one in comparison.alone:
         console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
     _print_around(around)

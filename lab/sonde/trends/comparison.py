@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from sonde.model.series import SeriesKey
 from sonde.stats.multiple import false_discovery
 from sonde.stats.ratio import Ratio, ratio, smallest_visible
 from sonde.stats.spread import Variation, variation
+from sonde.trends.environment import plan_differences
 from sonde.trends.sides import Side, SideNumber, differences_of_key, numbers_of, pairs
 
 Verdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
@@ -34,7 +36,8 @@ class Compared:
     visible: float | None
     verdict: Verdict
     p: float | None  # of the rank test, with how many were compared taken into account
-    differs_in: tuple[tuple[str, str, str], ...]
+    differs_in: tuple[tuple[str, str, str], ...]  # of the key, and members of the plan: name, before, after
+    place: str  # where, as short as it tells this number from the others of its test
     scatter_before: Variation | None
     scatter_after: Variation | None
 
@@ -72,7 +75,12 @@ def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Com
     ratios = [ratio(one.values, other.values) for one, other in both]
     known = [at for at, one in enumerate(ratios) if one.p is not None]
     adjusted = dict(zip(known, false_discovery([ratios[at].p or 0.0 for at in known]).tolist(), strict=True))
-    compared = [_compared(one, other, ratios[at], adjusted.get(at), smallest) for at, (one, other) in enumerate(both)]
+    folders = {run.id: run.folder for side in (before, after) for run in side.runs}
+    places = place_names([(other.plan, other.key) for _, other in both])
+    compared = [
+        _compared(one, other, ratios[at], adjusted.get(at), smallest, places[at], _in_plans(one, other, folders))
+        for at, (one, other) in enumerate(both)
+    ]
     paired = {id(number) for pair in both for number in pair}
     alone = [
         (side.name, number) for side, own in ((before, old), (after, new)) for number in own if id(number) not in paired
@@ -80,7 +88,23 @@ def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Com
     return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone))
 
 
-def _compared(before: SideNumber, after: SideNumber, change: Ratio, p: float | None, smallest: float) -> Compared:
+def _in_plans(before: SideNumber, after: SideNumber, folders: Mapping[str, Path]) -> list[tuple[str, str, str]]:
+    """Members of the plans that differ, where the plans are not the same; of the latest run of each side."""
+    if before.key.plan_hash == after.key.plan_hash:
+        return []
+    return plan_differences(folders[before.runs[-1]], folders[after.runs[-1]])
+
+
+def _compared(
+    before: SideNumber,
+    after: SideNumber,
+    change: Ratio,
+    p: float | None,
+    smallest: float,
+    place: str,
+    in_plans: Sequence[tuple[str, str, str]],
+) -> Compared:
+    in_key = [one for one in differences_of_key(before.key, after.key) if one[0] != "plan hash" or not in_plans]
     return Compared(
         key=after.key,
         plan=after.plan,
@@ -90,10 +114,30 @@ def _compared(before: SideNumber, after: SideNumber, change: Ratio, p: float | N
         visible=smallest_visible(before.values, after.values),
         verdict=_verdict(change, p, smallest),
         p=p,
-        differs_in=tuple(differences_of_key(before.key, after.key)),
+        differs_in=(*in_plans, *in_key),
+        place=place,
         scatter_before=_scatter(before.values),
         scatter_after=_scatter(after.values),
     )
+
+
+def place_names(numbers: Sequence[tuple[str, SeriesKey]]) -> list[str]:
+    """A name for the place of each number (its plan and key): the file system, and whatever else of the key is needed
+    so that no two numbers of one test have the same. The system is told wherever there are several."""
+    several = len({key.system for _, key in numbers}) > 1
+    names = []
+    for _, key in numbers:
+        storage = key.file_system.partition("@")[0]
+        names.append(" on ".join(part for part in (storage, key.system if several or not storage else "") if part))
+    for member in ("file_system", "node_class", "cache", "definition", "plan_hash"):
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for at, (plan, key) in enumerate(numbers):
+            alike.setdefault((names[at], plan, key.phase, key.op), []).append(at)
+        for group in alike.values():
+            if len({getattr(numbers[at][1], member) for at in group}) > 1:
+                for at in group:
+                    names[at] = f"{names[at]}, {getattr(numbers[at][1], member) or 'unknown'}"
+    return names
 
 
 def _verdict(change: Ratio, p: float | None, smallest: float) -> Verdict:

@@ -40,6 +40,7 @@ def comparison_study(comparison: Comparison, around: Sequence[Difference], units
     """The page. `units` are pieces of hardware by file system, for rates by unit."""
     sections = [
         _changes(comparison),
+        *_not_the_same(comparison),
         *_matrix(comparison),
         *_curves(comparison),
         *_nodes(comparison),
@@ -65,15 +66,9 @@ def _side(side: Side) -> str:
 
 def _names(numbers: Sequence[Compared]) -> str:
     shown = [
-        f"{number.plan} {number.key.op} on {_place(number)} ({percent(number.ratio.value - 1)})"
-        for number in numbers[:6]
+        f"{number.plan} {number.key.op} on {number.place} ({percent(number.ratio.value - 1)})" for number in numbers[:6]
     ]
     return "; ".join(shown) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
-
-
-def _place(number: Compared) -> str:
-    """The file system as short as it can be said."""
-    return number.key.file_system.partition("@")[0] or number.key.system
 
 
 def _lead(comparison: Comparison) -> str:
@@ -86,6 +81,9 @@ def _lead(comparison: Comparison) -> str:
         words = "No number has enough runs on both sides for a verdict."
     else:
         words = "No number changed by more than chance."
+    unlike = sum(bool(number.differs_in) for number in comparison.numbers)
+    if unlike:
+        words += f" {unlike} of them did not measure the same on both sides; see what differed."
     return words + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
@@ -95,11 +93,11 @@ def _label(number: Compared) -> str:
 
 
 def _changes(comparison: Comparison) -> Section:
-    places = {_place(number) for number in comparison.numbers}
+    places = {number.place for number in comparison.numbers}
     rows = [
         ChangeRow(
             group=_label(number) if len(places) > 1 else number.plan,
-            name=_place(number) if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
+            name=number.place if len(places) > 1 else f"{number.key.phase} · {number.key.op}",
             change=number.ratio.value - 1,
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
@@ -116,6 +114,21 @@ def _changes(comparison: Comparison) -> Section:
     return Section("Percentage against the baseline", words, [change_bars(rows, _lead(comparison))])
 
 
+def _not_the_same(comparison: Comparison) -> list[Section]:
+    """Where before and after did not measure the same: what was asked to be compared, or what explains a change."""
+    rows = [
+        (f"{_label(number)}, {number.place}", name, old or "-", new or "-")
+        for number in comparison.numbers
+        for name, old, new in number.differs_in
+    ]
+    if not rows:
+        return []
+    words = ["These numbers are not of the same experiment, cache state or place: the difference may be the reason."]
+    return [
+        Section("Not the same on both sides", words, [table(["", "", "Before", "After"], rows, "", text_columns=4)])
+    ]
+
+
 def _remark(number: Compared) -> str:
     if number.verdict == "too few runs":
         return number.ratio.why
@@ -130,7 +143,7 @@ def _remark(number: Compared) -> str:
 def _matrix(comparison: Comparison) -> list[Section]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
-        (_place(number), (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
+        (number.place, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
             number.ratio.value - 1, number.changed, percent(number.ratio.value - 1)
         )
         for number in comparison.numbers
@@ -162,7 +175,7 @@ def _curves(comparison: Comparison) -> list[Section]:
             both.append(readers[key])
         compared = profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
-            title = f"{_label(number)}, {_place(number)}"
+            title = f"{_label(number)}, {number.place}"
             overlay = Overlay(title, _profile_words(compared), *_lists(compared))
             parts.append(profile_chart(overlay).render())
     return [Section("Rate over the time of the phase", [], parts)] if parts else []
@@ -215,7 +228,7 @@ def _profile_words(compared: Profiles) -> str:
 def _scatter(comparison: Comparison) -> Section:
     rows = [
         (
-            f"{_label(number)}, {_place(number)}",
+            f"{_label(number)}, {number.place}",
             [
                 Amount(one.value, one.low, one.high, tone, _variation(one))
                 for tone, one in (("before", number.scatter_before), ("after", number.scatter_after))
@@ -245,7 +258,7 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
         if count:
             pair = (("before", median(number.before)), ("after", median(number.after)))
             bars = [Amount(v / count, None, None, tone, value_text(v / count, number.key.unit)) for tone, v in pair]
-            rows.append((f"{_label(number)}, {_place(number)}", bars))
+            rows.append((f"{_label(number)}, {number.place}", bars))
     if not rows:
         return []
     told = ", ".join(f"{name} {count:g}" for name, count in units.items())

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.store.archive import RECORD
+from sonde.store.archive import PLAN, RECORD
 from sonde.store.summary import Summary
 
 _RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
 # Members that differ between any two runs, by name or by ending.
 _RESTLESS = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "type", "inodes_free", "inodes_total")
 _RESTLESS_ENDINGS = ("available_bytes", "free_bytes")
+_NAMES_OF_A_PLAN = ("schema", "id", "title", "target.path")
 _SOME = 20  # runs of a side that are looked at
 
 
@@ -90,6 +91,41 @@ def differences(before: Sequence[Summary], after: Sequence[Summary]) -> list[Dif
         if old[-1].get(name) != new[-1].get(name)
     ]
     return sorted(found, key=lambda one: not one.steady)
+
+
+def plan_differences(before: Path, after: Path) -> list[tuple[str, str, str]]:
+    """Members in which the plans of two runs differ: ``data.io.direct``, before, after ("not set" where absent).
+
+    What names a run or a place (id, title, target.path) is left out. Empty when a plan cannot be read.
+    """
+    both = [_plan_members(folder / PLAN) for folder in (before, after)]
+    if not all(both):
+        return []
+    old, new = both
+    names = [name for name in dict.fromkeys([*old, *new]) if name not in _NAMES_OF_A_PLAN]
+    return [
+        (name, old.get(name, "not set"), new.get(name, "not set")) for name in names if old.get(name) != new.get(name)
+    ]
+
+
+def _plan_members(path: Path) -> dict[str, str]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return dict(_dotted(document)) if isinstance(document, Mapping) else {}
+
+
+def _dotted(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, one in value.items():
+        path = f"{prefix}.{name}" if prefix else name
+        if isinstance(one, Mapping):
+            yield from _dotted(one, path)
+        elif isinstance(one, list) and all(isinstance(part, Mapping) and "id" in part for part in one) and one:
+            for part in one:
+                yield from _dotted({key: inner for key, inner in part.items() if key != "id"}, f"{path}.{part['id']}")
+        else:
+            yield path, one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
 
 
 def _steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:

@@ -30,6 +30,8 @@ def add_run(archive: Path) -> AddRun:
         *,
         plan: str = "probe",
         storage: str = "lustre:fs1 /scratch",
+        system: str = "edison",
+        document: Mapping[str, Any] | None = None,
         group: str | None = None,
         node: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
@@ -41,7 +43,7 @@ def add_run(archive: Path) -> AddRun:
         folder = place_of(archive, run_id)
         folder.mkdir(parents=True)
         phases = [_phase(phase, op, rate) for (phase, op), rate in rates.items()]
-        document = {
+        summary = {
             "schema": "sonde-run/1",
             "id": run_id,
             "status": "done",
@@ -54,15 +56,17 @@ def add_run(archive: Path) -> AddRun:
             "phases": phases,
             "findings": [],
             "series": {
-                "system": "edison",
+                "system": system,
                 "file_system": storage,
-                "plan_hash": f"{plan:x<12.12}",
+                "plan_hash": f"{plan:x<12.12}"
+                if document is None
+                else f"{abs(hash(json.dumps(document.get('data')))):012x}"[-12:],
                 "node_class": "24 cpus, 64 GiB",
                 "epoch": "sonde-record/1",
             },
         }
-        (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
-        (folder / "plan.json").write_text("{}", encoding="utf-8")
+        (folder / "run.json").write_text(json.dumps(summary), encoding="utf-8")
+        (folder / "plan.json").write_text(json.dumps(document or {}), encoding="utf-8")
         (folder / "record.ndjson").write_text(
             _record(node or {}, engine or {}, slices or {}, hosts or {}), encoding="utf-8"
         )

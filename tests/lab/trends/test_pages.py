@@ -102,3 +102,46 @@ def test_a_node_that_is_slow_again_and_again_is_named(
     assert "No node was slower than the others again and again." in html
     assert re.search(r"Without node nid00007 the run would have been [34][0-9] % faster", html)
     assert complete_in_itself(html)
+
+
+def test_two_systems_on_one_page_keep_their_own_numbers(
+    sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
+) -> None:
+    """They were one row of the table, in which the second overwrote the first."""
+    for system, factor in (("haswell", 0.1), ("knl", 0.5)):
+        for storage in ("lustre:scratch /a", "lustre:project /a"):
+            for day in range(12):
+                rate = 1e9 + 1e6 * day
+                slow = factor if day >= 6 and storage == "lustre:scratch /a" else 1.0
+                add_run(day, {("read", "read"): rate * slow, ("write", "write"): rate}, system=system, storage=storage)
+    page = tmp_path / "page.html"
+    assert sonde("compare", "2026-01-01..2026-01-06", "2026-01-07..2026-01-12", "-o", page).code == 0
+    html = page.read_text(encoding="utf-8")
+    matrix = html[html.index('data-chart="matrix"') :]
+    rows = re.findall(r'<th scope="row">([^<]+)</th>(.*?)</tr>', matrix)
+    changes = {name: re.findall(r"−\d+ %", fields) for name, fields in rows}
+    assert changes["lustre:scratch /a on haswell"] == ["−90 %"]
+    assert changes["lustre:scratch /a on knl"] == ["−50 %"]
+    assert len(changes) == 4
+
+
+def test_members_of_the_plan_that_differ_are_named_on_every_surface(
+    sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
+) -> None:
+    phases = [{"id": "read", "op": "read", "cache": "cold"}]
+    for day in range(12):
+        data: dict[str, object] = {"access": {"transfer": "1MiB"}}
+        if day >= 6:
+            data["io"] = {"direct": True}
+        plan = {"id": "probe", "data": data, "phases": phases, "target": {"path": f"/scratch/{day}"}}
+        add_run(day, {("read", "read"): 1e9 if day < 6 else 8e8 + 1e6 * day}, document=plan)
+    page = tmp_path / "page.html"
+    sides = ("2026-01-01..2026-01-06", "2026-01-07..2026-01-12")
+    said = sonde("compare", *sides, "-o", page)
+    assert "not the same data.io.direct: not set → true" in said.out
+    assert "target.path" not in said.out
+    html = page.read_text(encoding="utf-8")
+    assert "data.io.direct" in html
+    assert "did not measure the same on both sides" in html
+    (number,) = sonde("compare", *sides, "--json").json["numbers"]
+    assert number["differs_in"] == [{"name": "data.io.direct", "before": "not set", "after": "true"}]

@@ -10,3 +10,4 @@
 #include "buffer/start.hpp"
 #include "buffer/syncing.hpp"
 #include "buffer/table.hpp"
+#include "buffer/workers.hpp"

@@ -130,15 +130,6 @@ void forget_stale(int fd) noexcept {
     }
 }
 
-/// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
-settings::Rule* find_rule(int fd, const char* path, char (&absolute)[1024]) noexcept {
-    const DescriptorName name(fd);
-    const long length =
-        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
-    absolute[length > 0 ? length : 0] = 0;
-    return settings::rule_for(*state.settings, path, absolute);
-}
-
 /// Joins a new description to its file, both locked.
 void join(File& file, Description& made, int fd, int flags) noexcept {
     made.fd = fd;
@@ -173,18 +164,31 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
 
 }  // namespace
 
+settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept {
+    const DescriptorName name(fd);
+    const long length =
+        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
+    absolute[length > 0 ? length : 0] = 0;
+    return settings::rule_for(settings, path, absolute);
+}
+
 void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
     const system::Critical critical;
     if (in_table(fd)) {
         forget_stale(fd);
     }
     const bool retired = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
-    if (state.settings == nullptr || ((retired || state.settings->count == 0) && !any()) || (flags & O_PATH) != 0 ||
-        (flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors) {
+    const bool nothing = retired || state.settings == nullptr || state.settings->count == 0 ||
+                         (state.settings->promised_only && !state.settings->any_promised());
+    if (state.settings == nullptr || (nothing && !any()) || (flags & O_PATH) != 0 || (flags & O_TMPFILE) == O_TMPFILE ||
+        static_cast<unsigned>(fd) >= most_descriptors) {
         return;
     }
     char absolute[1024] = {};
-    settings::Rule* rule = retired ? nullptr : find_rule(fd, path, absolute);
+    settings::Rule* rule = retired ? nullptr : rule_of(*state.settings, fd, path, absolute);
+    if (rule != nullptr && state.settings->promised_only && !rule->promised()) {
+        rule = nullptr;
+    }
     if (rule == nullptr && !any()) {
         state.strangers.store(true, std::memory_order_relaxed);
         return;

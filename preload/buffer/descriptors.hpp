@@ -2,6 +2,8 @@
 // The life of a descriptor: opened, duplicated, closed.
 #pragma once
 
+#include "settings/params.hpp"
+
 #include <sys/types.h>
 
 namespace sonde::buffer {
@@ -9,6 +11,8 @@ namespace sonde::buffer {
 /// `fd` has just been opened with `flags` as `path`. Adopts it when a rule covers it, or when its file is known
 /// already. With a `reason` its file is not buffered as long as the descriptor is open.
 void adopt(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
+settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
 int detach(int fd) noexcept;
 /// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is let go for good.

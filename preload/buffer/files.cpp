@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <algorithm>
+#include <iterator>
 
 namespace sonde::buffer {
 
@@ -46,17 +47,6 @@ File* known(dev_t device, ino_t inode) noexcept {
         }
     }
     return nullptr;
-}
-
-/// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
-bool file_system_allows(int fd) noexcept {
-    struct statfs about {};
-    if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
-        return false;
-    }
-    const auto type = static_cast<std::uint32_t>(about.f_type);
-    return type != MSDOS_SUPER_MAGIC && type != PROC_SUPER_MAGIC && type != SYSFS_MAGIC && type != DEBUGFS_MAGIC &&
-           type != TRACEFS_MAGIC && type != CGROUP_SUPER_MAGIC && type != CGROUP2_SUPER_MAGIC;
 }
 
 File* make_file(const struct stat& got, settings::Rule& rule, const char* path) noexcept {
@@ -94,6 +84,19 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
 }
 
 }  // namespace
+
+bool file_system_allows(int fd) noexcept {
+    struct statfs about {};
+    if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
+        return false;
+    }
+    constexpr std::uint32_t strange[] = {MSDOS_SUPER_MAGIC,   PROC_SUPER_MAGIC, SYSFS_MAGIC,      DEBUGFS_MAGIC,
+                                         TRACEFS_MAGIC,       SELINUX_MAGIC,    SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC,
+                                         CGROUP2_SUPER_MAGIC, PSTOREFS_MAGIC,   EFIVARFS_MAGIC,   HUGETLBFS_MAGIC,
+                                         BINFMTFS_MAGIC,      BPF_FS_MAGIC,     0x62656570,       0x65735543};
+    return std::find(std::begin(strange), std::end(strange), static_cast<std::uint32_t>(about.f_type)) ==
+           std::end(strange);  // the last two: configfs and the control files of FUSE
+}
 
 void unmake_file(File& file) noexcept {
     File** at = &state.files[bucket_of(file.device, file.inode)];

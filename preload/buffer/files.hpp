@@ -19,6 +19,8 @@ void choose_descriptors(File& file) noexcept;
 /// What the kernel says the size behind a descriptor is, or -1.
 std::int64_t size_below(int fd) noexcept;
 void refresh_size(File& file) noexcept;
+/// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
+bool file_system_allows(int fd) noexcept;
 /// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
 void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;
 

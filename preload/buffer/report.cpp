@@ -131,20 +131,38 @@ void ring_refusal(Text& text) noexcept {
     text << "error " << state.ring_refused;
 }
 
-void report_json(const File& file, int fd) noexcept {
-    Text text(fd);
-    const Statistics& counted = file.statistics;
+void head_json(Text& text, const char* path, const char* pattern, std::uint64_t page_bytes, std::uint64_t pages,
+               std::uint64_t opened_ns, const Statistics& counted) noexcept {
     text << "{\"type\":\"buffer\",\"path\":";
-    text.json(file.path) << ",\"pattern\":";
-    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.held.page_size}
-                                  << ",\"pages\":" << std::uint64_t{file.held.limit} << ",\"open_s\":";
-    text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
+    text.json(path) << ",\"pattern\":";
+    text.json(pattern) << ",\"page_bytes\":" << page_bytes << ",\"pages\":" << pages << ",\"open_s\":";
+    text.seconds(system::now_ns() - opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
                                   << ",\"ahead_started\":" << counted.ahead_started
                                   << ",\"ahead_used\":" << counted.ahead_used
                                   << ",\"behind_started\":" << counted.behind_started
-                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant
-                                  << ",\"engine\":\"" << engine_name() << "\"";
+                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+}
+
+void tail_json(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
+    if (why != nullptr) {
+        text << ",\"let_go\":";
+        text.json(why);
+    }
+    if (sentence != nullptr) {
+        text << ",\"advice\":";
+        text.json(sentence);
+    }
+    direction_json(text, "read", counted.read);
+    direction_json(text, "write", counted.write);
+    text << "}\n";
+}
+
+void report_json(const File& file, int fd) noexcept {
+    Text text(fd);
+    head_json(text, file.path, file.rule->pattern, file.held.page_size, file.held.limit, file.opened_ns,
+              file.statistics);
+    text << ",\"engine\":\"" << engine_name() << "\"";
     if (state.ring_refused != 0) {
         text << ",\"engine_refused\":\"";
         ring_refusal(text);
@@ -153,18 +171,26 @@ void report_json(const File& file, int fd) noexcept {
     if (file.rule->automatic) {
         choice_json(text, file);
     }
-    if (file.why_through != nullptr) {
-        text << ",\"let_go\":";
-        text.json(file.why_through);
-    }
-    if (const char* sentence = advice(file)) {
-        text << ",\"advice\":";
-        text.json(sentence);
-    }
-    direction_json(text, "read", counted.read);
-    direction_json(text, "write", counted.write);
-    text << "}\n";
+    tail_json(text, file.why_through, advice(file), file.statistics);
     text.flush();
+}
+
+void directions_text(Text& text, const Statistics& counted) noexcept {
+    if (counted.read.asked > 0) {
+        direction_line(text, "read ", counted.read);
+    }
+    if (counted.write.asked > 0) {
+        direction_line(text, "write", counted.write);
+    }
+}
+
+void sentences_text(Text& text, const char* before, const char* why, const char* sentence) noexcept {
+    if (why != nullptr) {
+        text << before << why << "\n";
+    }
+    if (sentence != nullptr) {
+        text << "  " << sentence << "\n";
+    }
 }
 
 void report_text(const File& file, int fd) noexcept {
@@ -172,12 +198,7 @@ void report_text(const File& file, int fd) noexcept {
     const Statistics& counted = file.statistics;
     text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.held.limit}
          << " buffers of " << std::uint64_t{file.held.page_size} << " bytes)\n";
-    if (counted.read.asked > 0) {
-        direction_line(text, "read ", counted.read);
-    }
-    if (counted.write.asked > 0) {
-        direction_line(text, "write", counted.write);
-    }
+    directions_text(text, counted);
     text << "  open ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
     text.decimal(counted.wait_ns / 1'000'000)
@@ -193,12 +214,7 @@ void report_text(const File& file, int fd) noexcept {
         ring_refusal(text);
         text << "): threads were used instead\n";
     }
-    if (file.why_through != nullptr) {
-        text << "  no longer buffered: " << file.why_through << "\n";
-    }
-    if (const char* sentence = advice(file)) {
-        text << "  " << sentence << "\n";
-    }
+    sentences_text(text, "  no longer buffered: ", file.why_through, advice(file));
     text.flush();
 }
 
@@ -215,6 +231,31 @@ void report_file(File& file) noexcept {
     if (state.lines_folder != nullptr) {
         open_lines();
         report_json(file, state.lines);
+    }
+}
+
+void report_lines(const Told& told) noexcept {
+    const Statistics& counted = told.statistics;
+    if (counted.read.asked + counted.write.asked == 0 && told.why == nullptr) {
+        return;
+    }
+    if (told.rule.verbose && state.report >= 0) {
+        Text text(state.report);
+        text << "sonde: " << told.path << "  (" << told.rule.pattern
+             << ": small calls gathered between system calls)\n";
+        directions_text(text, counted);
+        text << "  gathered " << told.gathered << " calls; open ";
+        text.decimal((system::now_ns() - told.opened_ns) / 1'000'000) << " s; seeks " << counted.seeks << "\n";
+        sentences_text(text, "  left as it was: ", told.why, told.advice);
+        text.flush();
+    }
+    if (state.lines_folder != nullptr) {
+        open_lines();
+        Text text(state.lines);
+        head_json(text, told.path, told.rule.pattern, told.page_bytes, 1, told.opened_ns, counted);
+        text << ",\"gathered\":" << told.gathered;
+        tail_json(text, told.why, told.advice, counted);
+        text.flush();
     }
 }
 

@@ -176,8 +176,10 @@ void* work_with_ring(void*) noexcept {
         if (file == nullptr && worker.busy()) {
             wait_at_ring();
         } else if (file == nullptr && !worker.walk) {
-            crew.work.wait(crew.lock, crew.nap_ns);
-            if (crew.count == 0 && crew.calm >= calm_walks) {
+            if (!crew.leaving) {
+                crew.work.wait(crew.lock, crew.nap_ns);
+            }
+            if (crew.count == 0 && (crew.leaving || crew.calm >= calm_walks)) {
                 --crew.started;
                 crew.lock.unlock();
                 return nullptr;  // the ring stays; its next thread goes on with it

@@ -86,9 +86,11 @@ void* work(void*) noexcept {
         File* file = next_file();
         bool walk = false;
         if (file == nullptr) {
-            crew.work.wait(crew.lock, crew.nap_ns);
+            if (!crew.leaving) {
+                crew.work.wait(crew.lock, crew.nap_ns);
+            }
             file = next_file();
-            if (file == nullptr && crew.calm >= calm_walks) {
+            if (file == nullptr && (crew.leaving || crew.calm >= calm_walks)) {
                 --crew.started;
                 crew.lock.unlock();
                 break;
@@ -126,7 +128,8 @@ auto choose_work(std::uint32_t& threads) noexcept {
 }
 
 void start_threads() noexcept {
-    if ((crew.started > 0 && crew.started == crew.made) || crew.failed || state.settings->limits.workers() == 0) {
+    if ((crew.started > 0 && crew.started == crew.made) || crew.failed || crew.leaving ||
+        state.settings->limits.workers() == 0) {
         return;
     }
     std::uint32_t threads = 0;
@@ -206,11 +209,20 @@ bool work_once(File& file) noexcept {
     return true;
 }
 
+void send_workers_home() noexcept {
+    system::Hold hold(crew.lock);
+    crew.leaving = true;
+    crew.work.tell();
+    if (crew.at_ring) {
+        wake_ring();
+    }
+}
+
 void workers_after_fork() noexcept {
     crew.lock.reset();
     crew.work.reset();
     crew.started = crew.made = crew.calm = crew.first = crew.count = 0;
-    crew.failed = crew.at_ring = false;
+    crew.failed = crew.at_ring = crew.leaving = false;
     ++crew.number;
     ring_after_fork();
 }

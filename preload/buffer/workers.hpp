@@ -10,6 +10,8 @@ namespace sonde::buffer {
 
 void hand_to_workers(File& file) noexcept;
 void workers_after_fork() noexcept;
+/// From now on there are no threads of ours.
+void send_workers_home() noexcept;
 /// One piece of work for this file; true when there is more. For the workers and for tests without threads.
 bool work_once(File& file) noexcept;
 
@@ -23,6 +25,7 @@ struct Crew {
     /// How long a thread without work sleeps: a quarter of what data may age, and at most a second, because who else
     /// came to use a file is noticed then too.
     std::int64_t nap_ns = 1'000'000'000;
+    bool leaving = false;  ///< the threads end for good as soon as they have nothing to do
     bool failed = false;   ///< no thread could be made: all is done by the program's own
     bool at_ring = false;  ///< our thread waits for the ring, not for `work`
     File* queue[256] = {};

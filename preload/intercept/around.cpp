@@ -24,6 +24,14 @@ int sync_one(int fd, Real real) {
         const int done = quiet ? 0 : real();
         return intercept::result_of_flush(done, error);
     }
+    if (stretch::Stream* stream = stretch::stream_of(fd)) [[unlikely]] {
+        pthread_testcancel();
+        stretch::settle();
+        ++stream->statistics.syncs;
+        const int error = stream->error;
+        stream->error = 0;
+        return intercept::result_of_flush(stream->rule->ignore_flush ? 0 : real(), error);
+    }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
@@ -35,8 +43,8 @@ int sync_one(int fd, Real real) {
 
 template <class Real>
 void* map(int fd, int flags, Real real) {
+    intercept::before_map(fd, flags);
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
-        intercept::before_map(fd, flags);
         if (trace::watched(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
             void* done = real();
@@ -96,6 +104,10 @@ void leave_all_to_libc(Job* const* jobs, int count) noexcept {
 namespace sonde::intercept {
 
 void before_map(int fd, int flags) noexcept {
+    if ((flags & MAP_TYPE) != MAP_PRIVATE || (flags & MAP_ANONYMOUS) == 0) {
+        // What is written into such memory others see, and it is changed by others, without any call.
+        stretch::forbid_trap("the program maps files, or memory that others may share");
+    }
     if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
         return;
     }
@@ -195,20 +207,24 @@ int wrap_lio_listio64(int mode, struct aiocb64* const* jobs, int count, struct s
 int wrap_setrlimit(int resource, const struct rlimit* limit) {
     const int done = NEXT(setrlimit)(resource, limit);
     buffer::read_limits();
+    stretch::read_size_limit();
     return done;
 }
 int wrap_setrlimit64(int resource, const struct rlimit* limit) {
     const int done = NEXT(setrlimit64)(resource, limit);
     buffer::read_limits();
+    stretch::read_size_limit();
     return done;
 }
 int wrap_prlimit(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
     const int done = NEXT(prlimit)(pid, resource, limit, old);
     buffer::read_limits();
+    stretch::read_size_limit();
     return done;
 }
 int wrap_prlimit64(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
     const int done = NEXT(prlimit64)(pid, resource, limit, old);
     buffer::read_limits();
+    stretch::read_size_limit();
     return done;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <aio.h>
+#include <semaphore.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -203,7 +204,14 @@ using Attributes = const posix_spawnattr_t*;
     X(void, _exit, (int status))                                                                                      \
     X(void, _Exit, (int status))                                                                                      \
     X(void, quick_exit, (int status))                                                                                 \
-    X(void, abort, (void))
+    X(void, abort, (void))                                                                                            \
+    X(void, pthread_exit, (void* result))
+
+// Ways to share memory with others, and to forbid system calls: what we do between calls must end before.
+#define SONDE_CALLS_ALONE(X)                                                        \
+    X(void*, shmat, (int segment, const void* where, int flags))                    \
+    X(sem_t*, sem_open, (const char* name, int flags, mode_t mode, unsigned value)) \
+    X(int, prctl, (int option, long a, long b, long c, long d))
 
 #define SONDE_CALLS_SIGNALS(X)                                                                  \
     X(int, sigaction, (int number, const struct sigaction* action, struct sigaction* before))   \
@@ -213,7 +221,8 @@ using Attributes = const posix_spawnattr_t*;
     X(sonde::Handler, ssignal, (int number, sonde::Handler handler))                            \
     X(sonde::Handler, sysv_signal, (int number, sonde::Handler handler))                        \
     X(sonde::Handler, __sysv_signal, (int number, sonde::Handler handler))                      \
-    X(sonde::Handler, sigset, (int number, sonde::Handler handler))
+    X(sonde::Handler, sigset, (int number, sonde::Handler handler))                             \
+    X(int, sigaltstack, (const stack_t* stack, stack_t* before))
 
 // Not libc's: calls of other libraries that move data behind our back, or that say whose descriptors to leave alone.
 #define SONDE_CALLS_ELSEWHERE(X)                                                                                  \
@@ -241,6 +250,7 @@ using Attributes = const posix_spawnattr_t*;
     SONDE_CALLS_STREAMS(X)     \
     SONDE_CALLS_PROCESSES(X)   \
     SONDE_CALLS_SIGNALS(X)     \
+    SONDE_CALLS_ALONE(X)       \
     SONDE_CALLS_ELSEWHERE(X)
 
 #define SONDE_DECLARE(result, name, parameters) \

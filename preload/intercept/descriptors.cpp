@@ -19,7 +19,7 @@ constexpr unsigned close_range_unshare = 1U << 1U;
 constexpr unsigned close_range_cloexec = 1U << 2U;
 
 int highest() noexcept {
-    return std::max(buffer::highest_descriptor(), trace::highest_descriptor());
+    return std::max({buffer::highest_descriptor(), trace::highest_descriptor(), stretch::highest_stream()});
 }
 
 template <class Real>
@@ -34,6 +34,12 @@ int close_one(int fd, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
         pthread_testcancel();
         const int error = buffer::detach(fd);
+        const int done = real();
+        return intercept::result_of_flush(done, error);
+    }
+    if (stretch::stream_of(fd) != nullptr && !intercept::in_borrowed_memory()) [[unlikely]] {
+        pthread_testcancel();
+        const int error = stretch::give_up(fd);
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
@@ -53,6 +59,7 @@ int close_many(unsigned first, unsigned last, Real real) {
     const bool note = !intercept::in_borrowed_memory();
     for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest();
          ++fd) {
+        static_cast<void>(stretch::give_up(fd));
         if (buffer::watched(fd)) {
             buffer::detach(fd);
         } else if (trace::watched(fd)) {
@@ -68,8 +75,10 @@ int duplicate_to(int fd, int to, Real real) {
     if (intercept::in_borrowed_memory()) {
         return real();
     }
-    if (fd != to && (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to)) &&
+    if (fd != to &&
+        (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to) || stretch::stream_of(to) != nullptr) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
+        static_cast<void>(stretch::give_up(to));
         if (buffer::watched(to)) {
             buffer::detach(to);
         } else if (trace::watched(to)) {
@@ -78,6 +87,7 @@ int duplicate_to(int fd, int to, Real real) {
     }
     const int made = real();
     if (made >= 0 && made != fd) {
+        stretch::leave_alone(fd, "its descriptor was duplicated");
         if (buffer::watched(fd)) [[unlikely]] {
             buffer::duplicated(fd, made);
         } else if (trace::watched(fd)) [[unlikely]] {
@@ -138,7 +148,11 @@ int control(int fd, int command, long argument, Real real) {
 
 /// A descriptor that travels to another process takes its offset with it.
 void let_go_of_passed(const struct msghdr* message) noexcept {
-    if (!buffer::any() || message == nullptr) {
+    if (message == nullptr || message->msg_controllen == 0) {
+        return;
+    }
+    stretch::note_sharing();
+    if (!buffer::any()) {
         return;
     }
     auto* changing = const_cast<struct msghdr*>(message);  // CMSG_NXTHDR asks for it, and changes nothing
@@ -168,6 +182,7 @@ int wrap_close_range(unsigned first, unsigned last, int flags) {
     }
     if ((static_cast<unsigned>(flags) & close_range_unshare) != 0) {
         buffer::retire("the program split its table of descriptors");
+        stretch::forbid_trap("the program split its table of descriptors");
     }
     // In pieces around our own.
     return close_many(first, last, [=] {
@@ -247,7 +262,7 @@ ssize_t wrap_sendmsg(int fd, const struct msghdr* message, int flags) {
     return NEXT(sendmsg)(fd, message, flags);
 }
 int wrap_sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
-    for (unsigned i = 0; buffer::any() && messages != nullptr && i < count; ++i) {
+    for (unsigned i = 0; messages != nullptr && i < count; ++i) {
         let_go_of_passed(&messages[i].msg_hdr);
     }
     return NEXT(sendmmsg)(fd, messages, count, flags);

@@ -55,7 +55,9 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
     FILE* stream = real();
     if (stream != nullptr && buffer::table != nullptr && mode != nullptr && path != nullptr &&
         !intercept::in_borrowed_memory()) [[unlikely]] {
-        buffer::adopt(fileno(stream), flags_of(mode), path, "opened by the C library's streams");
+        const char* const reason = "opened by the C library's streams";
+        stretch::take_on(fileno(stream), flags_of(mode), path, reason);
+        buffer::adopt(fileno(stream), flags_of(mode), path, reason);
     }
     if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
         trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen
@@ -69,18 +71,20 @@ int leave_stream(FILE* stream) noexcept {
     if (intercept::in_borrowed_memory()) {
         return 0;
     }
+    const int error = stretch::give_up(fd);
     if (buffer::watched(fd)) {
         return buffer::detach(fd);
     }
     if (trace::watched(fd)) {
         trace::closed(fd, system::ticks());
     }
-    return 0;
+    return error;
 }
 
 template <class Real>
 auto with_rings(Real real) {
     buffer::retire("the program uses I/O rings, which work without calls that could be seen");
+    stretch::forbid_trap("the program uses I/O rings");
     return real();
 }
 
@@ -107,12 +111,14 @@ FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
     buffer::let_go(fd, "used by a stream of the C library");
+    stretch::leave_alone(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
     // Files of C's streams are let go anyhow, those of C++ are not. Who gets their numbers next is told apart in
     // adopt().
     buffer::retire("all streams are closed at once");
+    stretch::forbid_trap("all streams are closed at once");
     return NEXT(fcloseall)();
 }
 int wrap_fclose(FILE* stream) {
@@ -130,6 +136,7 @@ FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
     FILE* stream = NEXT_OF_CALLER(_ZNSt12__basic_fileIcE4fileEv)(self);
     if (stream != nullptr) {
         buffer::let_go(fileno(stream), "the program asked for the FILE of a stream of C++");
+        stretch::leave_alone(fileno(stream), "the program asked for the FILE of a stream of C++");
     }
     return stream;
 }

@@ -34,6 +34,10 @@ ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t at) {
     return NEXT(pwrite64)(fd, data, bytes, at);
 }
 
+ssize_t write_below(int fd, const void* data, std::size_t bytes) {
+    return NEXT(write)(fd, data, bytes);
+}
+
 /// The environment as it was given: a program may have replaced getenv, or not have started yet.
 const char* variable(const char* name) noexcept {
     const std::size_t length = std::strlen(name);
@@ -112,8 +116,12 @@ void start_buffer() noexcept {
     for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
         chosen.rules[i].verbose = true;
     }
+    chosen.promised_only = true;
     buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
+    stretch::start_gathering({.read_at = pread_below, .write = write_below, .write_at = pwrite_below}, chosen,
+                             start_guarding);
+    stretch::start_streams(chosen);
     buffer_standard_output();
     // Files that were open before us, by the shell for example: known, but never buffered.
     constexpr int most_inherited = 16;
@@ -157,6 +165,8 @@ bool is_ours(int fd) noexcept {
 }
 
 void prepare_fork() noexcept {
+    stretch::settle();
+    stretch::note_sharing();
     if (buffer::table != nullptr) {
         buffer::fork_prepare();
     }
@@ -166,6 +176,7 @@ void after_fork(bool child) noexcept {
     if (child) {
         own_pid = raw::call(SYS_getpid);
         vforked.store(false, std::memory_order_relaxed);
+        stretch::gathering_after_fork();
     }
     if (buffer::table != nullptr) {
         buffer::fork_done(child);
@@ -190,14 +201,23 @@ void at_end() noexcept {
         return;
     }
     const int kept = errno;
+    stretch::end_gathering();
     buffer::finish();
     if (buffer::table != nullptr) {
+        stretch::report_streams();
         buffer::report_at_end();
     }
     if (trace::on()) {
         trace::write_out();
     }
     errno = kept;
+}
+
+void before_filter() noexcept {
+    stretch::forbid_trap("the program limits its own system calls (seccomp)");
+    if (buffer::table != nullptr) {
+        buffer::retire("the program limits its own system calls (seccomp)");
+    }
 }
 
 void* real_vfork() noexcept {

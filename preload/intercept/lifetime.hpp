@@ -13,6 +13,10 @@ void before_exec() noexcept;
 /// Before the process ends without destructors.
 void at_end() noexcept;
 void* real_vfork() noexcept;
+/// Faults that would end the program are seen first from now on (signals.cpp).
+void start_guarding() noexcept;
+/// Before the program limits its own system calls: ours may end the process then.
+void before_filter() noexcept;
 
 extern std::atomic<bool> vforked;
 bool in_borrowed_memory_slow() noexcept;

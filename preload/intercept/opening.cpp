@@ -48,11 +48,9 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
         return fd;
     }
     const int kept = errno;
-    if (inside_mpi_io == 0) {
-        buffer::adopt(fd, flags, path);
-    } else {
-        buffer::adopt(fd, flags, path, "opened by MPI-IO");
-    }
+    const char* const reason = inside_mpi_io == 0 ? nullptr : "opened by MPI-IO";
+    stretch::take_on(fd, flags, path, reason);
+    buffer::adopt(fd, flags, path, reason);
     errno = kept;
     return fd;
 }

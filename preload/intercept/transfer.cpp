@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // read, write, lseek and their kin.
 #include "intercept/errors.hpp"
+#include "intercept/lifetime.hpp"
+#include "stretch/gather.hpp"
 #include "system/oldest_libc.hpp"
 
 #include <climits>
@@ -10,6 +12,41 @@ SONDE_OLDEST(pthread_testcancel);
 namespace {
 
 using namespace sonde;  // NOLINT: this file is nothing but glue
+
+/// A call on a file whose small calls are gathered between system calls.
+template <class Real>
+ssize_t gather(stretch::Stream& stream, int fd, trace::Kind kind, const stretch::Piece* pieces, std::size_t count,
+               off64_t at, Real real) {
+    pthread_testcancel();
+    const bool reads = kind == trace::Kind::Read;
+    const stretch::Entry entry =
+        reads ? stretch::read(stream, fd, pieces, count, at) : stretch::write(stream, fd, pieces, count, at);
+    if (entry.way == stretch::Way::Done) {
+        return intercept::result(entry.value);
+    }
+    if (entry.way == stretch::Way::Plain && !stretch::wants_time(stream)) {
+        return real();
+    }
+    const std::uint64_t began = system::now_ns();
+    const ssize_t got = real();
+    const std::uint64_t spent = system::now_ns() - began;
+    if (entry.way == stretch::Way::Plain) {
+        stretch::note_time(stream, spent);
+        return got;
+    }
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        bytes += pieces[i].bytes;
+    }
+    stretch::first_written(stream, fd, bytes, at, got, spent);
+    return got;
+}
+
+/// Its stream, when its calls may be gathered now.
+stretch::Stream* stream_of(int fd) noexcept {
+    stretch::Stream* stream = stretch::stream_of(fd);
+    return stream == nullptr || system::Critical::inside() || intercept::in_borrowed_memory() ? nullptr : stream;
+}
 
 /// One call that moves data. `real` does it for real.
 template <class Real>
@@ -28,6 +65,10 @@ ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, 
             return intercept::result(answer.value);
         }
         return buffer::pass(answer, real);
+    }
+    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+        const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
+        return gather(*stream, fd, kind, &piece, 1, at, real);
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -77,6 +118,20 @@ ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at
         }
         return buffer::pass(answer, real);
     }
+    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+        constexpr int most = 16;
+        stretch::Piece copies[most];
+        if (flags != 0 || count <= 0 || count > most || reinterpret_cast<std::uintptr_t>(parts) <= 65536) {
+            return real();
+        }
+        for (int i = 0; i < count; ++i) {
+            if (parts[i].iov_len > stretch::most_of_a_piece) {
+                return real();
+            }
+            copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
+        }
+        return gather(*stream, fd, kind, copies, static_cast<std::size_t>(count), at, real);
+    }
     if (trace::watched(fd) && count > 0) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
@@ -117,6 +172,10 @@ off64_t seek(int fd, off64_t offset, int whence, Real real) {
             return intercept::result(answer.value);
         }
         return buffer::pass(answer, real);
+    }
+    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+        const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
+        return entry.way == stretch::Way::Done ? intercept::result(entry.value) : real();
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();

@@ -66,7 +66,7 @@ struct Flag {
 constexpr Flag flags[] = {
     {"direct", &Rule::direct},        {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
     {"lazyclose", &Rule::lazy_close}, {"eager", &Rule::eager},     {"off", &Rule::off},
-    {"auto", &Rule::automatic}};
+    {"auto", &Rule::automatic},       {"alone", &Rule::alone}};
 
 /// append=own: the one value that there is. False: another option.
 bool set_append(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
@@ -125,8 +125,8 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         }
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, eager, append, auto "
-        "and off.");
+        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, alone, eager, "
+        "append, auto and off.");
 }
 
 bool read_engine(Piece value, Engine& engine) noexcept {

@@ -21,9 +21,13 @@ struct Rule {
     bool lazy_close = false;
     bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
     bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
+    bool alone = false;       ///< the user says that nobody else looks at the file before it is closed or synchronized
     bool off = false;         ///< matched files are left alone
     bool automatic = false;   ///< size, count and prefetch are chosen from the first calls on a file
     std::uint32_t matched = 0;
+
+    /// The user has said something that only he can know: whole pages may be kept until the file is closed.
+    bool promised() const noexcept { return alone || eager || append_own; }
 };
 
 /// Who reads ahead and writes behind.
@@ -50,6 +54,17 @@ struct Settings {
     std::size_t count = 0;
     std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
     Limits limits;
+    bool promised_only = false;  ///< the others are gathered between system calls only (stretch/)
+
+    /// Some entry says so.
+    bool any_promised() const noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (rules[i].promised()) {
+                return true;
+            }
+        }
+        return false;
+    }
 };
 
 /// Called with one sentence for each thing that cannot be meant.

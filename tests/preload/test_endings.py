@@ -30,10 +30,11 @@ def whole_records(file: Path) -> int:
 
 
 KILLED = [
-    "*:size=16k:count=4",
-    "*:size=64k:count=8:preflush=4",
     "*",
-    "*:size=8k:count=8,%process:engine=uring",
+    "*:size=16k:count=4:alone",
+    "*:size=64k:count=8:preflush=4:alone",
+    "*:alone",
+    "*:size=8k:count=8:alone,%process:engine=uring",
     "*:size=16k:count=4:append=own",
     "*:size=8k:count=8:append=own,%process:engine=uring",
 ]
@@ -65,7 +66,7 @@ def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
 def test_an_idle_process_holds_nothing_back_for_long(preload: Preload, tmp_path: Path) -> None:
     """Data of a program that computes reaches the kernel without any further call."""
     code = "import os, time; fd = os.open('data', os.O_RDWR | os.O_CREAT); os.write(fd, b'x' * 1000); time.sleep(60)"
-    environment = preload.environment(IOBUF_PARAMS="*/data,%process:age=1")
+    environment = preload.environment(IOBUF_PARAMS="*/data:alone,%process:age=1")
     python = os.path.realpath("/proc/self/exe")
     child = subprocess.Popen([python, "-S", "-c", code], cwd=tmp_path, env=environment)
     try:
@@ -94,7 +95,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("params", ["*:size=16k:count=4", "*", "*:size=1M:count=16:preflush=8"])
+@pytest.mark.parametrize("params", ["*", "*:size=16k:count=4:alone", "*:alone", "*:size=1M:count=16:preflush=8:alone"])
 def test_a_full_file_system_is_an_error_of_some_call_and_nothing_is_damaged(
     preload: Preload, program: Program, small: Path, params: str
 ) -> None:
@@ -116,7 +117,11 @@ def test_an_error_of_storage_is_reported_and_what_was_safe_stays(
     source = Path(__file__).resolve().parent / "programs" / "failing_writes.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
     settings = {"FAIL_FIRST": str(first), "FAIL_COUNT": "1000000", "FAIL_ERRNO": str(number)}
-    variables = {**settings, "LD_PRELOAD": f"{preload.library} {library}", "IOBUF_PARAMS": "*/data:size=64k:count=4"}
+    variables = {
+        **settings,
+        "LD_PRELOAD": f"{preload.library} {library}",
+        "IOBUF_PARAMS": "*/data:size=64k:count=4:alone",
+    }
     command = [program("journal"), memory / "data", "3000"]
     done = subprocess.run(
         command, env={**preload.environment(), **variables}, capture_output=True, text=True, timeout=60, check=False
@@ -141,7 +146,7 @@ VISITOR = 'import os, sys; os.open("data", os.O_RDWR); print("open", flush=True)
 
 def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preload, memory: Path) -> None:
     """Seen on the same node: what the first one writes from then on is in the kernel when the call returns."""
-    environment = preload.environment(IOBUF_PARAMS="*/data,%process:age=60")
+    environment = preload.environment(IOBUF_PARAMS="*/data:alone,%process:age=60")
     python = os.path.realpath("/proc/self/exe")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": memory, "env": environment}
     size = lambda: (memory / "data").stat().st_size  # noqa: E731
@@ -182,7 +187,7 @@ else:
 
 @pytest.mark.parametrize("engine", ["threads", "uring"])
 def test_a_child_has_threads_of_its_own_for_what_it_writes(preload: Preload, memory: Path, engine: str) -> None:
-    environment = preload.environment(IOBUF_PARAMS=f"{memory}/*,%process:age=1:engine={engine}")
+    environment = preload.environment(IOBUF_PARAMS=f"{memory}/*:alone,%process:age=1:engine={engine}")
     python = os.path.realpath("/proc/self/exe")
     for number in range(4):
         folder = memory / str(number)

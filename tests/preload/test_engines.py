@@ -19,7 +19,7 @@ WRITES = ("data", "3000")
 
 def run(preload: Preload, command: list[str | Path], folder: Path, engine: str) -> tuple[dict[str, Any], str]:
     """The line of the report about the file, and the report for people."""
-    params = f"*/data:size=16k:count=8:verbose,%process:engine={engine}"
+    params = f"*/data:size=16k:count=8:verbose:alone,%process:engine={engine}"
     (folder / "lines").mkdir()
     done = preload.run(command, folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(folder / "lines"))
     assert done.returncode == 0, done.stderr

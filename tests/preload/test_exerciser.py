@@ -26,8 +26,9 @@ PARAMS = {
     "no threads": "*:size=8k:count=8:eager,%process:threads=0",
     "large": "*:size=1M:count=4:eager",
     "usual": "*",
+    "alone": "*:alone",
     "ring": "*:size=4k:count=8:prefetch=2:eager,%process:engine=uring",
-    "auto": "*:auto",
+    "auto": "*:auto:alone",
 }
 # Mapped files are let go until they are closed, so most lists are without maps.
 SHAPES = {"small": ("65536", "3000"), "large": ("1048576", "9000"), "mapped": ("262144", "65536", "maps")}

@@ -46,7 +46,7 @@ def test_a_module_finds_its_own_mpi(preload: Preload, tmp_path: Path, variable: 
     ):
         subprocess.run([compiler, *words.split()], cwd=tmp_path, check=True)
     done = preload.run(
-        [tmp_path / "main"], tmp_path, **{variable: "*" if variable == "IOBUF_PARAMS" else str(tmp_path)}
+        [tmp_path / "main"], tmp_path, **{variable: "*:alone" if variable == "IOBUF_PARAMS" else str(tmp_path)}
     )
     assert done.stdout == "47\n", done.stderr
 
@@ -56,7 +56,7 @@ def test_a_library_that_overwrites_mmap_with_a_jump(
     preload: Preload, program: Callable[[str], Path], tmp_path: Path, mode: str
 ) -> None:
     """UCX under an MPI does: its code makes the system call by syscall(), which is ours too."""
-    settings = {"IOBUF_PARAMS": "*"} if mode == "buffer" else {"SONDE_TRACE": str(tmp_path)}
+    settings = {"IOBUF_PARAMS": "*:alone"} if mode == "buffer" else {"SONDE_TRACE": str(tmp_path)}
     done = preload.run([program("patcher")], tmp_path, **settings)
     if done.returncode == 77:
         pytest.skip("code cannot be overwritten here")

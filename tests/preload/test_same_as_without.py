@@ -15,14 +15,15 @@ Program = Callable[[str], Path]
 # From pages smaller than a record to one page for everything; with and without guessing what pays.
 PARAMS = {
     "tiny": "*:size=512:count=3:eager",
-    "small": "*:size=4k:count=4",
+    "small": "*:size=4k:count=4:alone",
     "ahead": "*:size=64k:count=2:prefetch=1:eager",
     "usual": "*",
+    "alone": "*:alone",
     "many": "*:size=16k:count=32:prefetch=4:preflush=4:eager",
     "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
     "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
     "no threads": "*:size=8k:count=8:eager,%process:engine=sync",
-    "auto": "*:auto",
+    "auto": "*:auto:alone",
     "own": "*:size=4k:count=4:append=own:eager",
     "ring": "*:size=4k:count=16:prefetch=4:preflush=4:eager,%process:engine=uring",
     "ring, direct": "*:size=16k:count=6:prefetch=3:direct:eager,%process:engine=uring",
@@ -80,7 +81,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("mode", ["small", "usual", "own", "ring", "trace"])
+@pytest.mark.parametrize("mode", ["small", "usual", "alone", "own", "ring", "trace"])
 def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
     command = [program("hazards"), scenario]
     without = preload.outcome(command, tmp_path / "without")

@@ -55,7 +55,8 @@ PRELOAD: dict[str, set[str]] = {
     "settings": {"system"},
     "buffer": {"system", "settings"},
     "trace": {"system", "settings"},
-    "intercept": {"system", "settings", "buffer", "trace"},
+    "stretch": {"system", "settings", "buffer"},
+    "intercept": {"system", "settings", "buffer", "trace", "stretch"},
 }
 
 # Folder of the lab -> folders it may import, besides itself. The ground knows nothing else; findings (what a number is

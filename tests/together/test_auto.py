@@ -45,7 +45,19 @@ def successful(sonde: Sonde, *words: str) -> str:
 
 def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict[str, Any], str]:
     """The line of the report about the file, and the report for people."""
-    words = ["iobuf", "--auto", "--report", "--json", "lines", "--", sys.executable, "-S", "-c", HEAD + program]
+    words = [
+        "iobuf",
+        "--auto",
+        "--alone",
+        "--report",
+        "--json",
+        "lines",
+        "--",
+        sys.executable,
+        "-S",
+        "-c",
+        HEAD + program,
+    ]
     said = successful(sonde, *words)
     lines = [json.loads(line) for file in (folder / "lines").iterdir() for line in file.read_text().splitlines()]
     (line,) = [line for line in lines if line["path"] == str(folder / "data")]

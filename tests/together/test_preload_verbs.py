@@ -33,7 +33,7 @@ def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(
     assert "program 1000 calls" in done.stderr
     reports = [json.loads(line) for file in (tmp_path / "lines").iterdir() for line in file.read_text().splitlines()]
     assert [one["write"]["calls"] for one in reports] == [1000]
-    assert reports[0]["write"]["below_calls"] < 10
+    assert reports[0]["write"]["below_calls"] < 40  # some before they are gathered, then one for all
 
 
 def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_library: Sonde) -> None:

@@ -25,6 +25,7 @@ CHOSEN_WHILE_IT_RUNS = "*:auto"
 @click.option("--settings", metavar="FILE", help="The same in a file, one entry a line.")
 @click.option("--auto", is_flag=True, help="Choose buffers for each file from its first calls.")
 @click.option("--from", "trace", metavar="TRACE", help="Choose them from an earlier `sonde trace`.")
+@click.option("--alone", is_flag=True, help="No other process looks at these files before they are closed: keep pages.")
 @click.option("--report", is_flag=True, help="Say for each file at its close what was done (option verbose for all).")
 @click.option("--json", "lines", metavar="DIR", help="The same as JSON, one file a process in DIR.")
 @click.option("--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
@@ -35,26 +36,31 @@ def command(
     settings: str | None,
     auto: bool,
     trace: str | None,
+    alone: bool,
     report: bool,
     lines: str | None,
     dry_run: bool,
     command_line: tuple[str, ...],
 ) -> int:
-    """Run PROGRAM with a buffer between it and the storage: large pages, read ahead and written behind.
+    """Run PROGRAM with its small accesses gathered into large ones.
 
-    Nothing is recompiled. Without settings IOBUF_PARAMS of the environment is used, else all files outside of system
-    folders are buffered (4 buffers of 1 MiB each).
+    Nothing is recompiled. By default calls are gathered only while the program does nothing else that others could
+    notice, so nobody can tell. With --alone whole pages are kept, read ahead and written behind until a file is closed
+    or synchronized: you say that no other process looks at these files before. Without settings IOBUF_PARAMS of the
+    environment is used, else all files outside of system folders are meant.
 
     \b
     Examples:
       sonde iobuf --report -- ./solver input.nml
       sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
-      sonde iobuf --from job17 -- mpiexec -n 64 ./solver
+      sonde iobuf --alone --from job17 -- mpiexec -n 64 ./solver
     """
     chosen = [one for one in (params, ffio, trace, auto or None) if one is not None]
     if len(chosen) > 1:
         raise UserError("--params, --ffio, --auto and --from each choose the settings: give one of them.")
     text = _settings(params, ffio, auto, trace, settings)
+    if alone:
+        text = ",".join(_with_promise(entry) for entry in (text or EVERYTHING).split(","))
     variables = {
         name: value for name, value in (("IOBUF_PARAMS", text), ("SONDE_IOBUF_FILE", _file(settings))) if value
     }
@@ -92,6 +98,11 @@ def _settings(params: str | None, ffio: str | None, auto: bool, trace: str | Non
     if auto:
         return CHOSEN_WHILE_IT_RUNS
     return os.environ.get("IOBUF_PARAMS", "" if file else EVERYTHING)
+
+
+def _with_promise(entry: str) -> str:
+    """The entry with option alone; entries that are no files' stay as they are."""
+    return entry if entry.strip().startswith("%") else f"{entry}:alone"
 
 
 def _file(settings: str | None) -> str:

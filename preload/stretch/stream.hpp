@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a descriptor whose small calls may be gathered between two system calls, from open() to close().
+#pragma once
+
+#include "buffer/statistics.hpp"
+#include "settings/params.hpp"
+
+#include <sys/types.h>
+#include <atomic>
+#include <cstdint>
+
+namespace sonde::stretch {
+
+struct Stream {
+    /// Small calls in a row before a stretch is tried for the first time.
+    static constexpr std::uint32_t first_needed = 16;
+
+    Stream* next_free = nullptr;
+    settings::Rule* rule = nullptr;
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::uint32_t share = 0;  ///< share_count() at open: while it is the same nobody else has the offset
+    std::uint32_t in_a_row = 0;
+    std::uint32_t needed = first_needed;
+    std::uint64_t call_ns = 0;           ///< of its small calls lately
+    std::uint64_t bytes_since_look = 0;  ///< written since the free space was looked at
+    std::int64_t next_at = -1;           ///< where the next call at a place given by the program would follow the last
+    bool may = false;                    ///< its kind of descriptor allows it
+    int error = 0;                       ///< errno of a delayed write, for the next call that can report it
+    const char* stopped = nullptr;       ///< why nothing is gathered here, for the report
+    std::uint64_t opened_ns = 0;
+    std::uint64_t gathered = 0;  ///< calls that became part of a larger one
+    buffer::Statistics statistics;
+    char path[1024] = {};
+};
+
+inline constexpr int most_descriptors = 1 << 20;
+/// Empty until the first file is taken on.
+extern std::atomic<Stream*>* streams;
+
+inline Stream* stream_of(int fd) noexcept {
+    return streams != nullptr && static_cast<unsigned>(fd) < most_descriptors
+               ? streams[fd].load(std::memory_order_acquire)
+               : nullptr;
+}
+
+/// Before any file is opened.
+void start_streams(settings::Settings& settings) noexcept;
+/// `fd` has just been opened with `flags` as `path`: true when it is one of ours from now on. With a `reason` its calls
+/// are counted, and left as they are.
+bool take_on(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// The reason is for the report; nothing is gathered here from now on.
+void leave_alone(int fd, const char* reason) noexcept;
+/// Its descriptor is about to be closed or replaced. The error of a delayed write, or 0.
+int give_up(int fd) noexcept;
+/// No descriptor above this was ever a stream's.
+int highest_stream() noexcept;
+/// Another process may have the offsets of our descriptors from now on.
+void note_sharing() noexcept;
+std::uint32_t share_count() noexcept;
+/// A line for each file that is still open; once, at the end.
+void report_streams() noexcept;
+
+}  // namespace sonde::stretch

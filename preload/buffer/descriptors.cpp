@@ -9,6 +9,7 @@
 #include "buffer/pages.hpp"
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
+#include "system/high_descriptor.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -38,7 +39,7 @@ int open_direct(int fd, int access) noexcept {
         return -1;
     }
     // High, where a program that counts on the lowest free number does not see it.
-    const long high = raw::call(SYS_fcntl, got, F_DUPFD_CLOEXEC, first_private);
+    const long high = system::high_duplicate(static_cast<int>(got));
     raw::call(SYS_close, got);
     if (high >= 0) {
         note_private(static_cast<int>(high), true);

@@ -6,6 +6,7 @@
 
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
+#include "system/high_descriptor.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -29,7 +30,7 @@ int locks() noexcept {
         const long fd =
             raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd >= 0) {
-            lock_file = static_cast<int>(raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private));
+            lock_file = system::high_duplicate(static_cast<int>(fd));
             raw::call(SYS_close, fd);
             note_private(lock_file, true);
         }
@@ -82,6 +83,11 @@ void yield_to_others(File& file) noexcept {
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active && visited(file)) {
         through_for_good(file, "another process on this node uses it too");
     }
+}
+
+void node_locks_moved(int from, int to) noexcept {
+    system::Hold hold(opening);
+    lock_file = lock_file == from ? to : lock_file;
 }
 
 /// The locks belong to the parent's open file, and stay its own; the child opens one for itself.

@@ -12,6 +12,8 @@ void disclaim(const File& file) noexcept;
 /// Another process has come since, and one of us writes.
 bool visited(const File& file) noexcept;
 void node_locks_after_fork() noexcept;
+/// The descriptor behind `from` is now `to`.
+void node_locks_moved(int from, int to) noexcept;
 /// Lets go of a file that another process uses.
 void yield_to_others(File& file) noexcept;
 

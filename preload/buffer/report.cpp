@@ -6,6 +6,7 @@
 #include "buffer/files.hpp"
 #include "buffer/state.hpp"
 #include "system/clock.hpp"
+#include "system/high_descriptor.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -71,7 +72,7 @@ void open_lines() noexcept {
     name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
     const long fd =
         raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    const long high = fd >= 0 ? raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private) : -1;
+    const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);
     }

@@ -7,6 +7,7 @@
 
 #include "buffer/state.hpp"
 #include "system/clock.hpp"
+#include "system/high_descriptor.hpp"
 #include "system/ring.hpp"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ int open_alarm() noexcept {
     if (fd < 0) {
         return static_cast<int>(fd);
     }
-    const long high = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private);
+    const long high = system::high_duplicate(static_cast<int>(fd));
     raw::call(SYS_close, fd);
     return static_cast<int>(high);
 }
@@ -141,7 +142,7 @@ int open_ring() noexcept {
     if (worker.ring.is_open()) {
         return 0;
     }
-    const int error = worker.ring.open(first_private);
+    const int error = worker.ring.open(system::first_private);
     if (error != 0) {
         return error;
     }
@@ -181,6 +182,7 @@ void* work_with_ring(void*) noexcept {
             }
             if (crew.count == 0 && (crew.leaving || crew.calm >= calm_walks)) {
                 --crew.started;
+                crew.gone.tell();
                 crew.lock.unlock();
                 return nullptr;  // the ring stays; its next thread goes on with it
             }

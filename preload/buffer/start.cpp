@@ -16,6 +16,7 @@ void start(const Below& below, settings::Settings& settings, int report, const c
     state.below = below;
     state.settings = &settings;
     state.report = report;
+    note_private(report, true);
     state.lines_folder = lines;
     if (table == nullptr) {
         // 8 MiB of addresses; memory only for the part that descriptors reach.

@@ -33,8 +33,7 @@ struct State {
 };
 extern State state;
 
-/// Our own descriptors begin here, where a program that counts on the lowest free number does not see them.
-inline constexpr int first_private = 700;
+/// A descriptor of our own, or no longer.
 void note_private(int fd, bool open) noexcept;
 extern std::atomic<int> highest;  ///< no descriptor above this was ever ours
 

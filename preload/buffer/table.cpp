@@ -2,7 +2,12 @@
 // The table itself, and which numbers are ours.
 #include "buffer/table.hpp"
 
+#include "buffer/files.hpp"
+#include "buffer/node_locks.hpp"
 #include "buffer/state.hpp"
+#include "system/high_descriptor.hpp"
+
+#include <fcntl.h>
 
 namespace sonde::buffer {
 
@@ -22,6 +27,28 @@ int highest_descriptor() noexcept {
     return highest.load(std::memory_order_relaxed);
 }
 
+void move_private(int fd) noexcept {
+    const system::Critical critical;
+    const long made = system::high_duplicate(static_cast<int>(fd));
+    if (made < 0) {
+        return;
+    }
+    static int from;  // under the lock of all files
+    static int to;
+    system::Hold hold(state.files_lock);
+    from = fd;
+    to = static_cast<int>(made);
+    state.report = state.report == from ? to : state.report;
+    state.lines = state.lines == from ? to : state.lines;
+    node_locks_moved(from, to);
+    for_each_file([](File& file) {
+        file.ends.direct = file.ends.direct == from ? to : file.ends.direct;
+        file.ends.direct_out = file.ends.direct_out == from ? to : file.ends.direct_out;
+    });
+    note_private(from, false);
+    note_private(to, true);
+}
+
 bool is_private(int fd) noexcept {
     const auto at = static_cast<unsigned>(fd);
     return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
@@ -29,7 +56,7 @@ bool is_private(int fd) noexcept {
 
 void note_private(int fd, bool open) noexcept {
     const auto at = static_cast<unsigned>(fd);
-    if (at < private_count) {
+    if (at < private_count) {  // -1 is none of them
         const std::uint64_t bit = 1ULL << (at % 64);
         open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
     }

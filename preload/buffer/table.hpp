@@ -30,5 +30,7 @@ int highest_descriptor() noexcept;
 
 /// A descriptor that we opened for ourselves.
 bool is_private(int fd) noexcept;
+/// The program wants this number of ours for itself: what is behind it gets another one.
+void move_private(int fd) noexcept;
 
 }  // namespace sonde::buffer

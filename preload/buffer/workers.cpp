@@ -92,6 +92,7 @@ void* work(void*) noexcept {
             file = next_file();
             if (file == nullptr && (crew.leaving || crew.calm >= calm_walks)) {
                 --crew.started;
+                crew.gone.tell();
                 crew.lock.unlock();
                 break;
             }
@@ -210,17 +211,23 @@ bool work_once(File& file) noexcept {
 }
 
 void send_workers_home() noexcept {
-    system::Hold hold(crew.lock);
+    constexpr std::int64_t patience_ns = 200'000'000, step_ns = 1'000'000;
+    crew.lock.lock();
     crew.leaving = true;
-    crew.work.tell();
-    if (crew.at_ring) {
-        wake_ring();
+    for (std::int64_t waited = 0; crew.started > 0 && waited < patience_ns; waited += step_ns) {
+        crew.work.tell();
+        if (crew.at_ring) {
+            wake_ring();
+        }
+        crew.gone.wait(crew.lock, step_ns);
     }
+    crew.lock.unlock();
 }
 
 void workers_after_fork() noexcept {
     crew.lock.reset();
     crew.work.reset();
+    crew.gone.reset();
     crew.started = crew.made = crew.calm = crew.first = crew.count = 0;
     crew.failed = crew.at_ring = crew.leaving = false;
     ++crew.number;

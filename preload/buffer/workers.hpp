@@ -10,7 +10,7 @@ namespace sonde::buffer {
 
 void hand_to_workers(File& file) noexcept;
 void workers_after_fork() noexcept;
-/// From now on there are no threads of ours.
+/// From now on there are no threads of ours. Waits for their end, but not for long.
 void send_workers_home() noexcept;
 /// One piece of work for this file; true when there is more. For the workers and for tests without threads.
 bool work_once(File& file) noexcept;
@@ -18,6 +18,7 @@ bool work_once(File& file) noexcept;
 struct Crew {
     system::Lock lock;
     system::Event work;
+    system::Event gone;         ///< a thread has ended
     std::uint32_t number = 1;   ///< a child of fork has another crew
     std::uint32_t started = 0;  ///< threads that are there
     std::uint32_t made = 0;     ///< as many as could be made; those that left come back with the next work

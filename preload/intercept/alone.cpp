@@ -20,6 +20,14 @@ sem_t* wrap_sem_open(const char* name, int flags, mode_t mode, unsigned value) {
     sonde::stretch::forbid_trap(shares);
     return NEXT(sem_open)(name, flags, mode, value);
 }
+int wrap_unshare(int flags) {
+    sonde::intercept::before_parting();
+    return NEXT(unshare)(flags);
+}
+int wrap_setns(int fd, int kind) {
+    sonde::intercept::before_parting();
+    return NEXT(setns)(fd, kind);
+}
 int wrap_prctl(int option, long a, long b, long c, long d) {
     if (option == PR_SET_SECCOMP) {
         sonde::intercept::before_filter();

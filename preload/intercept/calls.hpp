@@ -14,8 +14,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utime.h>
 #include <csignal>
 
 namespace sonde {
@@ -96,40 +98,57 @@ using Attributes = const posix_spawnattr_t*;
     X(off64_t, llseek, (int fd, off64_t offset, int whence))                                  \
     X(off64_t, __lseek, (int fd, off64_t offset, int whence))
 
-#define SONDE_CALLS_STATUS(X)                                                                  \
-    X(int, stat, (sonde::Path path, struct stat * got))                                        \
-    X(int, stat64, (sonde::Path path, struct stat * got))                                      \
-    X(int, lstat, (sonde::Path path, struct stat * got))                                       \
-    X(int, lstat64, (sonde::Path path, struct stat * got))                                     \
-    X(int, fstat, (int fd, struct stat* got))                                                  \
-    X(int, fstat64, (int fd, struct stat* got))                                                \
-    X(int, fstatat, (int at, sonde::Path path, struct stat* got, int flags))                   \
-    X(int, fstatat64, (int at, sonde::Path path, struct stat* got, int flags))                 \
-    X(int, __xstat, (int version, sonde::Path path, struct stat* got))                         \
-    X(int, __xstat64, (int version, sonde::Path path, struct stat* got))                       \
-    X(int, __lxstat, (int version, sonde::Path path, struct stat* got))                        \
-    X(int, __lxstat64, (int version, sonde::Path path, struct stat* got))                      \
-    X(int, __fxstat, (int version, int fd, struct stat* got))                                  \
-    X(int, __fxstat64, (int version, int fd, struct stat* got))                                \
-    X(int, __fxstatat, (int version, int at, sonde::Path path, struct stat* got, int flags))   \
-    X(int, __fxstatat64, (int version, int at, sonde::Path path, struct stat* got, int flags)) \
-    X(int, statx, (int at, sonde::Path path, int flags, unsigned mask, struct statx* got))     \
-    X(int, truncate, (sonde::Path path, off64_t bytes))                                        \
-    X(int, truncate64, (sonde::Path path, off64_t bytes))                                      \
-    X(int, ftruncate, (int fd, off64_t bytes))                                                 \
-    X(int, ftruncate64, (int fd, off64_t bytes))                                               \
-    X(int, fallocate, (int fd, int mode, off64_t at, off64_t bytes))                           \
-    X(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes))                         \
-    X(int, posix_fallocate, (int fd, off64_t at, off64_t bytes))                               \
-    X(int, posix_fallocate64, (int fd, off64_t at, off64_t bytes))                             \
-    X(int, unlink, (sonde::Path path))                                                         \
-    X(int, unlinkat, (int at, sonde::Path path, int flags))                                    \
-    X(int, remove, (sonde::Path path))                                                         \
-    X(int, rename, (sonde::Path from, sonde::Path to))                                         \
-    X(int, renameat, (int at, sonde::Path from, int to_at, sonde::Path to))                    \
-    X(int, renameat2, (int at, sonde::Path from, int to_at, sonde::Path to, unsigned flags))   \
-    X(int, link, (sonde::Path from, sonde::Path to))                                           \
-    X(int, linkat, (int at, sonde::Path from, int to_at, sonde::Path to, int flags))
+#define SONDE_CALLS_STATUS(X)                                                                          \
+    X(int, stat, (sonde::Path path, struct stat * got))                                                \
+    X(int, stat64, (sonde::Path path, struct stat * got))                                              \
+    X(int, lstat, (sonde::Path path, struct stat * got))                                               \
+    X(int, lstat64, (sonde::Path path, struct stat * got))                                             \
+    X(int, fstat, (int fd, struct stat* got))                                                          \
+    X(int, fstat64, (int fd, struct stat* got))                                                        \
+    X(int, fstatat, (int at, sonde::Path path, struct stat* got, int flags))                           \
+    X(int, fstatat64, (int at, sonde::Path path, struct stat* got, int flags))                         \
+    X(int, __xstat, (int version, sonde::Path path, struct stat* got))                                 \
+    X(int, __xstat64, (int version, sonde::Path path, struct stat* got))                               \
+    X(int, __lxstat, (int version, sonde::Path path, struct stat* got))                                \
+    X(int, __lxstat64, (int version, sonde::Path path, struct stat* got))                              \
+    X(int, __fxstat, (int version, int fd, struct stat* got))                                          \
+    X(int, __fxstat64, (int version, int fd, struct stat* got))                                        \
+    X(int, __fxstatat, (int version, int at, sonde::Path path, struct stat* got, int flags))           \
+    X(int, __fxstatat64, (int version, int at, sonde::Path path, struct stat* got, int flags))         \
+    X(int, statx, (int at, sonde::Path path, int flags, unsigned mask, struct statx* got))             \
+    X(int, truncate, (sonde::Path path, off64_t bytes))                                                \
+    X(int, truncate64, (sonde::Path path, off64_t bytes))                                              \
+    X(int, ftruncate, (int fd, off64_t bytes))                                                         \
+    X(int, ftruncate64, (int fd, off64_t bytes))                                                       \
+    X(int, fallocate, (int fd, int mode, off64_t at, off64_t bytes))                                   \
+    X(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes))                                 \
+    X(int, posix_fallocate, (int fd, off64_t at, off64_t bytes))                                       \
+    X(int, posix_fallocate64, (int fd, off64_t at, off64_t bytes))                                     \
+    X(int, unlink, (sonde::Path path))                                                                 \
+    X(int, unlinkat, (int at, sonde::Path path, int flags))                                            \
+    X(int, remove, (sonde::Path path))                                                                 \
+    X(int, rename, (sonde::Path from, sonde::Path to))                                                 \
+    X(int, renameat, (int at, sonde::Path from, int to_at, sonde::Path to))                            \
+    X(int, renameat2, (int at, sonde::Path from, int to_at, sonde::Path to, unsigned flags))           \
+    X(int, link, (sonde::Path from, sonde::Path to))                                                   \
+    X(int, linkat, (int at, sonde::Path from, int to_at, sonde::Path to, int flags))                   \
+    X(int, futimens, (int fd, const struct timespec* times))                                           \
+    X(int, utimensat, (int at, sonde::Path path, const struct timespec* times, int flags))             \
+    X(int, utimes, (sonde::Path path, const struct timeval* times))                                    \
+    X(int, lutimes, (sonde::Path path, const struct timeval* times))                                   \
+    X(int, futimes, (int fd, const struct timeval* times))                                             \
+    X(int, futimesat, (int at, sonde::Path path, const struct timeval* times))                         \
+    X(int, utime, (sonde::Path path, const struct utimbuf* times))                                     \
+    X(int, fchmod, (int fd, mode_t mode))                                                              \
+    X(int, chmod, (sonde::Path path, mode_t mode))                                                     \
+    X(int, fchmodat, (int at, sonde::Path path, mode_t mode, int flags))                               \
+    X(int, fchown, (int fd, uid_t user, gid_t group))                                                  \
+    X(int, chown, (sonde::Path path, uid_t user, gid_t group))                                         \
+    X(int, lchown, (sonde::Path path, uid_t user, gid_t group))                                        \
+    X(int, fchownat, (int at, sonde::Path path, uid_t user, gid_t group, int flags))                   \
+    X(int, fsetxattr, (int fd, sonde::Path name, const void* value, size_t bytes, int flags))          \
+    X(int, setxattr, (sonde::Path path, sonde::Path name, const void* value, size_t bytes, int flags)) \
+    X(int, lsetxattr, (sonde::Path path, sonde::Path name, const void* value, size_t bytes, int flags))
 
 #define SONDE_CALLS_AROUND(X)                                                                                     \
     X(int, fsync, (int fd))                                                                                       \
@@ -211,6 +230,8 @@ using Attributes = const posix_spawnattr_t*;
 #define SONDE_CALLS_ALONE(X)                                                        \
     X(void*, shmat, (int segment, const void* where, int flags))                    \
     X(sem_t*, sem_open, (const char* name, int flags, mode_t mode, unsigned value)) \
+    X(int, unshare, (int flags))                                                    \
+    X(int, setns, (int fd, int kind))                                               \
     X(int, prctl, (int option, long a, long b, long c, long d))
 
 #define SONDE_CALLS_SIGNALS(X)                                                                  \

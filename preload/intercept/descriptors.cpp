@@ -79,6 +79,9 @@ int duplicate_to(int fd, int to, Real real) {
         (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to) || stretch::stream_of(to) != nullptr) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
         static_cast<void>(stretch::give_up(to));
+        if (intercept::is_ours(to)) {
+            intercept::give_number(to);
+        }
         if (buffer::watched(to)) {
             buffer::detach(to);
         } else if (trace::watched(to)) {

@@ -46,6 +46,8 @@ class AroundPath {
 
 /// Descriptors of our own (reports), which the program must neither close nor see.
 bool is_ours(int fd) noexcept;
+/// The program takes such a number for itself, as it may: what is behind it gets another one.
+void give_number(int fd) noexcept;
 
 /// After any call that made a descriptor for a path.
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;

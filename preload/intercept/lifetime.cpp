@@ -2,6 +2,7 @@
 #include "intercept/lifetime.hpp"
 
 #include "intercept/errors.hpp"
+#include "system/high_descriptor.hpp"
 #include "system/memory.hpp"
 #include "system/oldest_libc.hpp"
 #include "system/text.hpp"
@@ -21,7 +22,6 @@ constinit std::atomic<bool> vforked{false};
 
 namespace {
 
-constexpr int first_own_descriptor = 700;  ///< where programs that count on low numbers do not see it
 settings::Settings chosen;
 int report_descriptor = -1;
 long own_pid = 0;
@@ -50,7 +50,7 @@ const char* variable(const char* name) noexcept {
 }
 
 void open_report() noexcept {
-    const long made = raw::call(SYS_fcntl, 2, F_DUPFD_CLOEXEC, first_own_descriptor);
+    const long made = system::high_duplicate(static_cast<int>(2));
     report_descriptor = made >= 0 ? static_cast<int>(made) : -1;
 }
 
@@ -106,7 +106,6 @@ void start_buffer() noexcept {
     if (params == nullptr && file == nullptr) {
         return;
     }
-    open_report();
     if (params != nullptr) {
         settings::read_params(params, chosen, warn);
     }
@@ -116,12 +115,18 @@ void start_buffer() noexcept {
     for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
         chosen.rules[i].verbose = true;
     }
+    for (std::size_t i = 0; i < chosen.count; ++i) {
+        if (chosen.rules[i].verbose) {
+            open_report();
+            break;
+        }
+    }
     chosen.promised_only = true;
     buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
     stretch::start_gathering({.read_at = pread_below, .write = write_below, .write_at = pwrite_below}, chosen,
                              start_guarding);
-    stretch::start_streams(chosen);
+    stretch::start_streams(chosen, variable("SONDE_IOBUF_LINES") != nullptr);
     buffer_standard_output();
     // Files that were open before us, by the shell for example: known, but never buffered.
     constexpr int most_inherited = 16;
@@ -160,8 +165,12 @@ __attribute__((destructor)) void finish() {
 
 }  // namespace
 
+void give_number(int fd) noexcept {
+    buffer::move_private(fd);
+}
+
 bool is_ours(int fd) noexcept {
-    return fd > 2 && (fd == report_descriptor || buffer::is_private(fd));
+    return fd > 2 && buffer::is_private(fd);
 }
 
 void prepare_fork() noexcept {
@@ -215,8 +224,18 @@ void at_end() noexcept {
 
 void before_filter() noexcept {
     stretch::forbid_trap("the program limits its own system calls (seccomp)");
-    if (buffer::table != nullptr) {
+    if (buffer::table != nullptr && !in_borrowed_memory()) {
         buffer::retire("the program limits its own system calls (seccomp)");
+        buffer::send_workers_home();
+    }
+}
+
+void before_parting() noexcept {
+    if (buffer::table != nullptr && !in_borrowed_memory()) {
+        constexpr const char* why = "a thread of the program parts from the others";
+        stretch::forbid_trap(why);
+        buffer::retire(why);
+        buffer::send_workers_home();
     }
 }
 

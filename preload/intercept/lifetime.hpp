@@ -17,6 +17,9 @@ void* real_vfork() noexcept;
 void start_guarding() noexcept;
 /// Before the program limits its own system calls: ours may end the process then.
 void before_filter() noexcept;
+/// Before a thread gets tables or spaces of its own, which the kernel refuses to a process with more threads, and
+/// before the main thread ends alone: ours are gone, and nothing is kept.
+void before_parting() noexcept;
 
 extern std::atomic<bool> vforked;
 bool in_borrowed_memory_slow() noexcept;

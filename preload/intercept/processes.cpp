@@ -229,12 +229,8 @@ void wrap_abort(void) {
 
 /// Of the main thread: the process lives on until its last thread ends, and none of ours may be that one.
 void wrap_pthread_exit(void* result) {
-    if (!intercept::in_borrowed_memory() && raw::call(SYS_gettid) == raw::call(SYS_getpid)) {
-        stretch::settle();
-        if (buffer::table != nullptr) {
-            buffer::retire("the main thread has ended");
-            buffer::send_workers_home();
-        }
+    if (raw::call(SYS_gettid) == raw::call(SYS_getpid)) {
+        intercept::before_parting();
     }
     NEXT(pthread_exit)(result);
     __builtin_unreachable();

@@ -185,6 +185,22 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_exit_group:
             intercept::at_end();
             break;
+        case SYS_utimensat:
+        case SYS_fchmod:
+        case SYS_fchmodat:
+        case SYS_fchown:
+        case SYS_fchownat:
+        case SYS_fsetxattr:
+        case SYS_setxattr:
+            if (buffer::any()) {
+                buffer::flush_all();  // what is written later would change it once more
+            }
+            break;
+        case SYS_exit:
+        case SYS_unshare:
+        case SYS_setns:
+            intercept::before_parting();
+            break;
         case SYS_seccomp:
             intercept::before_filter();
             break;

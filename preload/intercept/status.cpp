@@ -87,6 +87,28 @@ int change_name(int at, Path from, Real real) {
     return real();
 }
 
+/// A call that sets what a delayed write would change once more: times, the bits of setuid, capabilities.
+template <class Real>
+int mark(int fd, Real real) {
+    if (buffer::watched(fd)) [[unlikely]] {
+        buffer::hand_to_kernel(fd);
+    }
+    return real();
+}
+
+template <class Real>
+int mark_at(int at, Path path, bool follow, Real real) {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (path == nullptr) {
+        return mark(at, real);
+    }
+    if (buffer::any() && intercept::behind_path(at, path, follow, device, inode)) [[unlikely]] {
+        buffer::flush_inode(device, inode);
+    }
+    return real();
+}
+
 }  // namespace
 
 int wrap_stat(Path path, struct stat* got) {
@@ -187,4 +209,55 @@ int wrap_link(Path from, Path to) {
 }
 int wrap_linkat(int at, Path from, int to_at, Path to, int flags) {
     return change_name(at, from, [=] { return NEXT(linkat)(at, from, to_at, to, flags); });
+}
+int wrap_futimens(int fd, const struct timespec* times) {
+    return mark(fd, [=] { return NEXT(futimens)(fd, times); });
+}
+int wrap_utimensat(int at, Path path, const struct timespec* times, int flags) {
+    return mark_at(at, path, follows(flags), [=] { return NEXT(utimensat)(at, path, times, flags); });
+}
+int wrap_utimes(Path path, const struct timeval* times) {
+    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
+}
+int wrap_lutimes(Path path, const struct timeval* times) {
+    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lutimes)(path, times); });
+}
+int wrap_futimes(int fd, const struct timeval* times) {
+    return mark(fd, [=] { return NEXT(futimes)(fd, times); });
+}
+int wrap_futimesat(int at, Path path, const struct timeval* times) {
+    return mark_at(at, path, true, [=] { return NEXT(futimesat)(at, path, times); });
+}
+int wrap_utime(Path path, const struct utimbuf* times) {
+    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
+}
+int wrap_fchmod(int fd, mode_t mode) {
+    return mark(fd, [=] { return NEXT(fchmod)(fd, mode); });
+}
+int wrap_chmod(Path path, mode_t mode) {
+    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
+}
+int wrap_fchmodat(int at, Path path, mode_t mode, int flags) {
+    return mark_at(at, path, follows(flags), [=] { return NEXT(fchmodat)(at, path, mode, flags); });
+}
+int wrap_fchown(int fd, uid_t user, gid_t group) {
+    return mark(fd, [=] { return NEXT(fchown)(fd, user, group); });
+}
+int wrap_chown(Path path, uid_t user, gid_t group) {
+    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(chown)(path, user, group); });
+}
+int wrap_lchown(Path path, uid_t user, gid_t group) {
+    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
+}
+int wrap_fchownat(int at, Path path, uid_t user, gid_t group, int flags) {
+    return mark_at(at, path, follows(flags), [=] { return NEXT(fchownat)(at, path, user, group, flags); });
+}
+int wrap_fsetxattr(int fd, Path name, const void* value, size_t bytes, int flags) {
+    return mark(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });
+}
+int wrap_setxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
+    return mark_at(AT_FDCWD, path, true, [=] { return NEXT(setxattr)(path, name, value, bytes, flags); });
+}
+int wrap_lsetxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
+    return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lsetxattr)(path, name, value, bytes, flags); });
 }

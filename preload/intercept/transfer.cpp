@@ -31,7 +31,7 @@ ssize_t gather(stretch::Stream& stream, int fd, trace::Kind kind, const stretch:
     const ssize_t got = real();
     const std::uint64_t spent = system::now_ns() - began;
     if (entry.way == stretch::Way::Plain) {
-        stretch::note_time(stream, spent);
+        stretch::note_time(stream, !reads, spent);
         return got;
     }
     std::size_t bytes = 0;

@@ -158,10 +158,12 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
+    } else if (name.is("gather") && value.is("always")) {
+        limits.gather_always = true;
     } else if (!name.is("engine") || !read_engine(value, limits.engine)) {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
             "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16), engine=threads, uring or "
-            "sync, "
+            "sync, gather=always, "
             "and age=SECONDS (1 to 3600).");
     }
 }

@@ -53,6 +53,7 @@ constinit Stretch stretch;
 constinit Roads roads;
 std::size_t memory_most = 0;
 bool size_limited = false;
+bool always = false;
 bool ended = false;
 
 bool is_dear(const Stream& stream, std::size_t bytes) noexcept {
@@ -100,7 +101,7 @@ bool space_is_low(Stream& stream, int fd) noexcept {
 }
 
 void wait_longer(Stream& stream) noexcept {
-    stream.needed = std::min(stream.needed * 4, longest_wait);
+    stream.needed = always ? 2 : std::min(stream.needed * 4, longest_wait);
     stream.in_a_row = 0;
 }
 
@@ -198,7 +199,10 @@ bool long_enough(Stream& stream, std::size_t bytes, std::int64_t at) noexcept {
         stream.in_a_row = 0;
         return false;
     }
-    return ++stream.in_a_row >= (is_dear(stream, bytes) && stream.needed == Stream::first_needed ? 4 : stream.needed) &&
+    const bool first = stream.needed == Stream::first_needed;
+    return ++stream.in_a_row >= (first && always                   ? 2
+                                 : first && is_dear(stream, bytes) ? 4
+                                                                   : stream.needed) &&
            stream.may && trap_is_possible() && !ended;
 }
 
@@ -267,6 +271,7 @@ Entry read_on(Stream& stream, const Piece* pieces, std::size_t number, std::size
 
 void start_gathering(const Roads& given, settings::Settings& settings, void (*when_ready)() noexcept) noexcept {
     roads = given;
+    always = settings.limits.gather_always;
     memory_most = settings.limits.memory;
     prepare_trap(settle, when_ready);
     read_size_limit();
@@ -316,7 +321,7 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
 
 void first_written(Stream& stream, int fd, std::size_t bytes, std::int64_t at, ssize_t got, std::uint64_t ns) noexcept {
     const system::Critical critical;
-    note_time(stream, ns);
+    note_time(stream, true, ns);
     if (!stretch.awaits_first || stretch.stream != &stream || stretch.fd != fd) {
         return;  // a handler of the program came in between
     }
@@ -397,10 +402,11 @@ Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept {
 }
 
 bool wants_time(const Stream& stream) noexcept {
-    return stream.in_a_row > 0 && stream.in_a_row < Stream::first_needed;
+    return (stream.in_a_row > 0 && stream.in_a_row < Stream::first_needed && trap_is_possible()) || stream.is_timed;
 }
 
-void note_time(Stream& stream, std::uint64_t ns) noexcept {
+void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept {
+    (writes ? stream.statistics.write : stream.statistics.read).below_ns += ns;
     stream.call_ns = stream.call_ns == 0 ? ns : stream.call_ns - stream.call_ns / 4 + ns / 4;
 }
 

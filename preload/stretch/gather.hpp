@@ -54,7 +54,7 @@ Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept;
 
 /// How many calls in a row are wanted before the real ones are timed.
 bool wants_time(const Stream& stream) noexcept;
-void note_time(Stream& stream, std::uint64_t ns) noexcept;
+void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept;
 
 /// Ends the stretch, if there is one: the kernel has everything afterwards.
 void settle(bool trapped = false) noexcept;

@@ -22,6 +22,7 @@ namespace {
 
 struct Known {
     settings::Settings* settings = nullptr;
+    bool wants_lines = false;
     system::Slab<Stream> slab;
     std::atomic<int> highest{0};
     std::atomic<std::uint32_t> shares{0};
@@ -73,7 +74,8 @@ void release(int fd, Stream& stream) noexcept {
 
 }  // namespace
 
-void start_streams(settings::Settings& settings) noexcept {
+void start_streams(settings::Settings& settings, bool wants_lines) noexcept {
+    known.wants_lines = wants_lines;
     known.settings = &settings;
     // 8 MiB of addresses; memory only for the part that descriptors reach.
     streams = static_cast<std::atomic<Stream*>*>(system::map_bytes(sizeof(*streams) * most_descriptors, true));
@@ -108,6 +110,7 @@ bool take_on(int fd, int flags, const char* path, const char* reason) noexcept {
     made->share = share_count();
     made->stopped = reason != nullptr ? reason : unfit(fd, flags);
     made->may = made->stopped == nullptr;
+    made->is_timed = rule->verbose || known.wants_lines;
     made->opened_ns = system::now_ns();
     const char* name = absolute[0] == '/' ? absolute : path;
     std::memcpy(made->path, name, std::min(std::strlen(name), sizeof(made->path) - 1));

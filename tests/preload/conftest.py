@@ -46,6 +46,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def compiled(name: str) -> Path:
         made = folder / name
+        made.parent.mkdir(exist_ok=True)
         if not made.exists():
             source = HERE / "programs" / f"{name}.c"
             words = os.environ.get("SONDE_TEST_CC", "cc").split()
@@ -58,3 +59,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made
 
     return compiled
+
+
+@pytest.fixture(scope="session")
+def same(program: Callable[[str], Path]) -> Callable[[str], Path]:
+    """A program of programs/same: scenarios in which somebody could notice the library."""
+    return lambda name: program(f"same/{name}")

@@ -17,6 +17,7 @@ Program = Callable[[str], Path]
 PARAMS = {
     "tiny": "*:size=512:count=3:eager",
     "usual": "*",
+    "always": "*,%process:gather=always",
     "alone": "*:alone",
     "large": "*:size=64k:count=4:prefetch=2:eager",
     "own": "*:size=16k:count=4:append=own:eager",

@@ -26,6 +26,7 @@ PARAMS = {
     "no threads": "*:size=8k:count=8:eager,%process:threads=0",
     "large": "*:size=1M:count=4:eager",
     "usual": "*",
+    "always": "*,%process:gather=always",
     "alone": "*:alone",
     "ring": "*:size=4k:count=8:prefetch=2:eager,%process:engine=uring",
     "auto": "*:auto:alone",

@@ -18,6 +18,7 @@ PARAMS = {
     "small": "*:size=4k:count=4:alone",
     "ahead": "*:size=64k:count=2:prefetch=1:eager",
     "usual": "*",
+    "always": "*,%process:gather=always",
     "alone": "*:alone",
     "many": "*:size=16k:count=32:prefetch=4:preflush=4:eager",
     "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
@@ -81,7 +82,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("mode", ["small", "usual", "alone", "own", "ring", "trace"])
+@pytest.mark.parametrize("mode", ["small", "usual", "always", "alone", "own", "ring", "trace"])
 def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
     command = [program("hazards"), scenario]
     without = preload.outcome(command, tmp_path / "without")

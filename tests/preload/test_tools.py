@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 PARAMS = {
     "small": "*:size=4k:count=8:prefetch=2:eager",
     "usual": "*",
+    "always": "*,%process:gather=always",
     "alone": "*:alone",
     "direct": "*:size=64k:count=4:direct:eager",
 }

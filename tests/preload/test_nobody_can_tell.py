@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs in which a process, another process or a child could notice the library: by default none does. Where
+an option promises less, the sentence of the documentation is the name of the test.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import RUNNER, Preload
+
+Program = Callable[[str], Path]
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+METADATA = words(
+    """times_by_descriptor times_by_path times_by_empty_path times_by_utimes times_by_futimes times_by_lutimes
+    times_by_utime times_seen_at_once times_then_more times_move_on setuid_stays setgid_stays setuid_is_lost_by_a_write
+    capabilities_stay attributes_stay owner_changes read_only_in_between renamed linked unlinked truncated_by_path
+    truncated_by_descriptor emptied_by_another_open space_is_asked_for size_at_each_step size_by_statx
+    offset_at_each_step holes_are_found"""
+)
+OTHERS = words(
+    """told_by_a_pipe told_by_printf told_by_an_unbuffered_stream told_without_the_c_library told_by_a_socket
+    told_by_an_event told_by_a_signal told_by_shared_memory told_by_a_mapped_file told_by_a_shared_segment
+    told_by_a_queue told_by_a_name told_by_a_folder told_by_a_lock a_child_changes_it a_shell_changes_it
+    a_shell_empties_it a_shell_in_a_pipe_changes_it a_child_changes_it_while_it_is_read it_waits_for_a_byte
+    it_waits_for_more counter_under_a_lock_file counter_under_a_folder counter_under_a_link counter_under_a_semaphore
+    several_append_a_log each_misses_at_most_one"""
+)
+PROCESS = words(
+    """a_duplicate_shares_the_offset a_high_number_is_inherited a_number_becomes_a_pipe a_descriptor_is_sent
+    a_thread_has_its_own_table all_numbers_are_used high_numbers_are_the_programs append_is_set_in_between
+    pieces_follow_each_other jumps_while_it_reads two_files_in_turn addresses_that_are_none
+    descriptors_of_the_wrong_kind ends_by_a_wrong_address ends_by_a_division ends_by_a_wrong_instruction
+    ends_by_an_overflow_of_the_stack kills_itself sends_itself_a_fault aborts exits_by_number
+    exits_without_the_c_library ends_by_an_alarm a_handler_looks a_handler_leaves handlers_are_as_they_were
+    all_signals_are_blocked a_handler_that_blocks_all_writes_too main_ends_first main_ends_alone a_thread_looks_at_once
+    a_process_shares_the_memory a_file_may_not_grow only_the_strict_calls another_name_space"""
+)
+EVERYTHING = [
+    *(("metadata", one) for one in METADATA),
+    *(("others", one) for one in OTHERS),
+    *(("process", one) for one in PROCESS),
+]
+ALWAYS = "*,%process:gather=always"
+KEPT = {"alone": "*:alone", "eager": "*:eager", "direct": "*:direct:alone", "uring": "*:alone,%process:engine=uring"}
+#: What belongs to the promise of `alone`: others look at the file, by calls that the library cannot see.
+OTHERS_LOOK = {
+    *("size_at_each_step", "two_files_in_turn", "a_handler_looks", "a_handler_leaves", "handlers_are_as_they_were"),
+    *("all_signals_are_blocked", "a_handler_that_blocks_all_writes_too", "a_thread_looks_at_once"),
+}
+#: Up to count x size bytes of a file may be missing when a process is killed.
+KILLED = {
+    *("ends_by_a_wrong_address", "ends_by_a_wrong_instruction", "ends_by_an_overflow_of_the_stack", "kills_itself"),
+    *("sends_itself_a_fault", "exits_without_the_c_library", "ends_by_an_alarm", "ends_by_a_division"),
+}
+#: System calls without the C library are not seen, and each file may have descriptors of the library's own.
+BARE = {"a_number_becomes_a_pipe", "all_numbers_are_used"}
+
+
+def run_both(preload: Preload, program: Path, scenario: str, folder: Path, params: str) -> None:
+    folder.chmod(0o777)
+    without = preload.outcome([program, scenario], folder / "without")
+    assert without.code == 0, without.out
+    assert preload.outcome([program, scenario], folder / "with", IOBUF_PARAMS=params) == without
+
+
+@pytest.mark.parametrize("params", ["*", ALWAYS], ids=["default", "always"])
+@pytest.mark.parametrize(("name", "scenario"), EVERYTHING, ids=[one for _, one in EVERYTHING])
+def test_by_default(preload: Preload, same: Program, tmp_path: Path, name: str, scenario: str, params: str) -> None:
+    """And also where it gains nothing, so that the usual judgement of that hides no mistake."""
+    run_both(preload, same(name), scenario, tmp_path, params)
+
+
+@pytest.mark.parametrize("params", ["*:size=512", "*:auto", "*:size=16M:direct:count=2:prefetch=4", "*:lazyclose"])
+def test_by_default_with_whatever_other_options(preload: Preload, same: Program, tmp_path: Path, params: str) -> None:
+    for number, scenario in enumerate(("pieces_follow_each_other", "jumps_while_it_reads", "two_files_in_turn")):
+        (tmp_path / str(number)).mkdir()
+        run_both(preload, same("process"), scenario, tmp_path / str(number), params)
+
+
+@pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
+@pytest.mark.parametrize("scenario", [one for one in METADATA if one not in OTHERS_LOOK])
+def test_within_one_process_every_call_returns_what_it_would_return_without_the_library(
+    preload: Preload, same: Program, tmp_path: Path, scenario: str, params: str
+) -> None:
+    run_both(preload, same("metadata"), scenario, tmp_path, params)
+
+
+@pytest.mark.parametrize("scenario", [one for one in PROCESS if one not in OTHERS_LOOK | KILLED | BARE])
+def test_no_other_process_looks_at_the_file_and_so_none_can_tell(
+    preload: Preload, same: Program, tmp_path: Path, scenario: str
+) -> None:
+    run_both(preload, same("process"), scenario, tmp_path, KEPT["alone"])
+
+
+@pytest.mark.parametrize("name", ["metadata", "others", "process"])
+def test_all_scenarios_are_run(same: Program, name: str) -> None:
+    listed = subprocess.run([*RUNNER, same(name), "--list"], capture_output=True, text=True, check=True).stdout
+    assert listed.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[name]
+
+
+def test_what_is_gathered_is_gathered(preload: Preload, same: Program, tmp_path: Path) -> None:
+    """So that the tests above are about something: most calls of a stream are part of larger ones."""
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    preload.run([same("metadata"), "size_at_each_step"], tmp_path, IOBUF_PARAMS=ALWAYS, SONDE_IOBUF_LINES=str(lines))
+    text = "".join(file.read_text(encoding="utf-8") for file in lines.iterdir())
+    gathered = [int(line.split('"gathered":')[1].split(",")[0]) for line in text.splitlines()]
+    assert gathered
+    assert gathered[0] > 3000, text  # of 6000

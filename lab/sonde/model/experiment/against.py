@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from sonde.model.errors import SystemFileError, suggestion
+from sonde.model.experiment.description import Storage
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.system.system import System
-
-# Member of `storage` -> kind of part that it names.
-_NAMED = {"pool": "pools", "file_systems": "file_systems", "mounts": "mounts"}
 
 
 def contradictions(experiment: Experiment, system: System) -> list[str]:
@@ -40,17 +37,22 @@ def _all(experiment: Experiment, system: System) -> Iterator[str]:
             yield from _control(f"expect.{expectation.id}.control", path, system)
 
 
-def _storage(storage: dict[str, Any], system: System) -> Iterator[str]:
-    for member, kind in _NAMED.items():
-        told = storage.get(member, [])
-        for name in [told] if isinstance(told, str) else told:
-            yield from _unknown(f"storage.{member}", name, kind, system)
-    pool = storage.get("pool")
+def _storage(storage: Storage, system: System) -> Iterator[str]:
+    named = {
+        "pool": [storage.pool] if storage.pool else [],
+        "file_systems": storage.file_systems,
+        "mounts": storage.mounts,
+    }
+    for member, names in named.items():
+        for name in names:
+            yield from _unknown(f"storage.{member}", name, "pools" if member == "pool" else member, system)
+    pool = storage.pool
     if pool in system.ids("pools"):
-        counted = {"units": len(system.units_of(pool)), "targets": len(system.targets_of(pool))}
-        for member, count in counted.items():
-            if count and storage.get(member, count) != count:
-                yield f'storage.{member} is {storage[member]}, but pool "{pool}" of {system.id} has {count}.'
+        counted = {"units": (storage.units, len(system.units_of(pool))),
+                   "targets": (storage.targets, len(system.targets_of(pool)))}  # fmt: skip
+        for member, (said, count) in counted.items():
+            if count and said is not None and said != count:
+                yield f'storage.{member} is {said}, but pool "{pool}" of {system.id} has {count}.'
 
 
 def _unknown(where: str, name: str, kind: str, system: System) -> Iterator[str]:

@@ -142,7 +142,7 @@ def _cells(experiment: Experiment) -> None:
     for cell in _some(experiment.cells):
         try:
             experiment.plan_of(cell)
-        except PlanError as reason:
+        except (PlanError, ExperimentError) as reason:
             told = str(reason).removeprefix(f"{experiment.origin}: ")
             where = f"cell {cell.id}"
             if told == _wrong_itself(experiment, cell.plan):
@@ -154,7 +154,7 @@ def _wrong_itself(experiment: Experiment, plan: str) -> str:
     """What is wrong with a plan as it stands, without any sweep; empty when nothing is."""
     try:
         experiment.plan_of(Cell(plan, {}, ()))
-    except PlanError as reason:
+    except (PlanError, ExperimentError) as reason:
         return str(reason).removeprefix(f"{experiment.origin}: ")
     return ""
 

@@ -8,16 +8,17 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sonde.model.errors import ExperimentError, PlanError, suggestion
 from sonde.model.experiment.axes import Axis, Place, axes_of
 from sonde.model.experiment.claims import Claim, parse_claim
-from sonde.model.experiment.description import ExperimentFile
+from sonde.model.experiment.description import Clients, ExperimentFile, Storage
 from sonde.model.plan import Plan
 from sonde.model.settings import set_member
-from sonde.model.units import parse_bytes
+from sonde.model.tables.reading import Reading, read_table
 
+T = TypeVar("T")
 # First names of paths that are the experiment's own; every other path is of its plans.
 OWN = ("clients", "storage", "repeat", "sweep")
 # Stands for the directory to measure, which the user names when the experiment is run.
@@ -104,19 +105,38 @@ class Experiment:
         return {**self.plans[plan], **own}
 
     def plan_of(self, cell: Cell, target: str = NO_TARGET) -> Plan:
-        """The plan of a cell with everything set, for the directory `target`. Raises PlanError."""
+        """The plan of a cell with everything set, for the directory `target`.
+
+        Raises PlanError, and ExperimentError for a wrong value of `clients` or `storage`.
+        """
         document = copy.deepcopy(dict(self.plans[cell.plan]))
-        own = {name: copy.deepcopy(self.document.get(name, {})) for name in OWN}
-        for path, value in (*self._variant_settings(cell), *cell.settings):
-            set_member(own if path.partition(".")[0] in OWN else document, path, value)
+        for path, value in self._settings_of(cell):
+            if path.partition(".")[0] not in OWN:
+                set_member(document, path, value)
         document.setdefault("id", f"{self.id}.{cell.plan}" if cell.plan else self.id)
-        document.setdefault("target", {}).setdefault("path", target)
-        _put_clients(document, own)
+        _put_target(document, self.storage_of(cell), target)
+        _put_clients(document, self.clients_of(cell), self.storage_of(cell))
         return Plan.from_document(document, self.origin)
 
-    def _variant_settings(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
+    def clients_of(self, cell: Cell) -> Clients:
+        """Who does the I/O in a cell. Raises ExperimentError."""
+        return self._own_part(cell, "clients", Clients)
+
+    def storage_of(self, cell: Cell) -> Storage:
+        """What is measured in a cell: pool, units, targets. Raises ExperimentError."""
+        return self._own_part(cell, "storage", Storage)
+
+    def _own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
+        own = {name: copy.deepcopy(self.document.get(name, {}))}
+        for path, value in self._settings_of(cell):
+            if path.partition(".")[0] == name:
+                set_member(own, path, value)
+        return read_table(cls, own[name], Reading(ExperimentError, self.origin, (name,)))
+
+    def _settings_of(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
+        """What a cell sets, by path: its variant first, then its axes."""
         chosen = next((one for one in self.file.variants if one.id == cell.at.get("variant")), None)
-        return tuple((chosen.set or {}).items()) if chosen is not None else ()
+        return (*((chosen.set or {}).items() if chosen is not None else ()), *cell.settings)
 
     def missing(self, claim: Claim) -> str | None:
         """The first cell that a claim names and this experiment (in this profile) does not have, as axis=value."""
@@ -131,14 +151,6 @@ class Experiment:
             if name in axes and axes[name].place(value) is None:
                 return f"{name}={value}"
         return None
-
-    def storage_of(self, cell: Cell) -> dict[str, Any]:
-        """The members of `storage` as the cell has them, unread: pool, units, targets."""
-        own = {"storage": copy.deepcopy(dict(self.document.get("storage", {})))}
-        for path, value in (*self._variant_settings(cell), *cell.settings):
-            if path.startswith("storage."):
-                set_member(own, path, value)
-        return own["storage"]
 
     def changed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The document with members changed by path. Raises ExperimentError for a path that leads nowhere."""
@@ -166,20 +178,28 @@ def _at(document: Mapping[str, Any], path: str) -> Any:
     return here
 
 
-def _put_clients(document: dict[str, Any], own: Mapping[str, Any]) -> None:
-    """Processes and threads of the plan from `clients`, and the full stripe from `storage`."""
-    clients, storage = own.get("clients", {}), own.get("storage", {})
-    nodes = clients.get("nodes")
-    if nodes is None and "per_target" in clients and "targets" in storage:
-        nodes = clients["per_target"] * storage["targets"]
-    if nodes is not None or "tasks_per_node" in clients:
-        document.setdefault("tasks", {})["processes"] = (nodes or 1) * clients.get("tasks_per_node", 1)
-    if "threads" in clients:
-        document.setdefault("tasks", {})["threads"] = clients["threads"]
-    if {"data_width", "segment"} <= storage.keys():
-        document.setdefault("target", {}).setdefault(
-            "full_stripe", storage["data_width"] * parse_bytes(storage["segment"])
-        )
+def _put_target(document: dict[str, Any], storage: Storage, directory: str) -> None:
+    """The directory, and the full stripe of the RAID group, where the plan does not say them."""
+    target = document.setdefault("target", {})
+    if not isinstance(target, dict):
+        return  # the plan's own check says so
+    target.setdefault("path", directory)
+    if storage.data_width is not None and storage.segment is not None:
+        target.setdefault("full_stripe", storage.data_width * storage.segment)
+
+
+def _put_clients(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
+    """Processes and threads of the plan."""
+    nodes = clients.nodes
+    if nodes is None and clients.per_target is not None and storage.targets is not None:
+        nodes = clients.per_target * storage.targets
+    tasks: dict[str, int] = {}
+    if nodes is not None or clients.tasks_per_node is not None:
+        tasks["processes"] = (nodes or 1) * (clients.tasks_per_node or 1)
+    if clients.threads is not None:
+        tasks["threads"] = clients.threads
+    if tasks:
+        document["tasks"] = {**document.get("tasks", {}), **tasks}
 
 
 def _change(document: dict[str, Any], path: str, value: Any) -> None:

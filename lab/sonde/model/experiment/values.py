@@ -78,11 +78,20 @@ def values_complaint(value: object) -> str | None:
             return f'has no member "{unknown[0]}"; write a list, or {{from = …, to = …, factor = 2}}.'
         if not {"from", "to"} <= value.keys() or ("factor" in value) == ("step" in value):
             return 'needs from, to and one of factor and step, like {from = "4KiB", to = "16MiB", factor = 4}.'
+        for name in ("from", "to", "step"):
+            if name in value and not _is_end(value[name]):
+                return f'has {shown(value[name])} for {name}; write a number, or a size like "4KiB".'
         factor = value.get("factor", 2)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 1:
             return f"has the factor {shown(factor)}; a factor is larger than 1."
         return None
     return f"is {shown(value)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
+
+
+def _is_end(value: object) -> bool:
+    if isinstance(value, str):
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def settings_complaint(value: object) -> str | None:

@@ -140,6 +140,9 @@ def _kind(member: Member) -> dict[str, Any]:
             number["anyOf"][1]["properties"]["value"] = least
             return number
         return {"$ref": f"#/$defs/{member.kind}"}
+    if member.kind == "ids" and member.required:
+        texts = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+        return {"anyOf": [{"type": "string", "minLength": 1}, texts]}
     if member.kind in ("rates", "ids", "settings"):
         return {"$ref": f"#/$defs/{member.kind}"}
     if member.kind == "text":

@@ -140,6 +140,8 @@ def _texts(member: Member, value: Any, at: Reading) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         raise at.wrong(f"is {shown(value)}; it must be a text or a list of texts: {member.meaning}.")
+    if member.required and not any(listed):
+        raise at.wrong(f"is empty; write {member.meaning}.")
     return tuple(listed)
 
 

@@ -115,7 +115,8 @@ def test_clients_for_each_target_follow_the_pool() -> None:
         sweep=[{"name": "pool", "paths": ["storage.pool", "storage.targets"], "values": [["p1", 8], ["p2", 16]]}],
     )
     assert [experiment.plan_of(cell).processes for cell in experiment.cells] == [64, 128]
-    assert experiment.storage_of(experiment.cells[1]) == {"pool": "p2", "targets": 16}
+    storage = experiment.storage_of(experiment.cells[1])
+    assert (storage.pool, storage.targets) == ("p2", 16)
 
 
 def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:

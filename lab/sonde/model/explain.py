@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from sonde.model.errors import UnitError, suggestion
@@ -26,6 +26,15 @@ _TYPE_WORDS = {
     "null": "nothing",
 }
 _QUANTITIES = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
+
+
+# JSON Schema calls 2.0 an integer; the engine, and whoever writes 2.0 threads, means something else.
+_AS_THE_ENGINE: Any = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 
 
 def place(path: Sequence[str | int], document: object) -> str:
@@ -52,7 +61,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 def problems(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     """One sentence for each thing that is wrong with `document`, in the order of the document."""
-    validator = Draft202012Validator(schema)
+    validator = _AS_THE_ENGINE(schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path])
     return [_sentence(error, schema, document) for error in errors]
 

@@ -66,6 +66,8 @@ def parse_bytes(value: int | str) -> int:
         if not 0 <= value <= _LARGEST:
             raise UnitError(f"{value} is not a size; a size is between 0 and {_LARGEST} bytes.")
         return value
+    if not isinstance(value, str):
+        raise UnitError(f"{value!s} is not a size; write a whole number of bytes, or a number and a unit, like 4KiB.")
     number, unit = _split(value, "size", "4KiB or 10MB")
     if unit not in BYTE_UNITS:
         if unit == "":

@@ -199,6 +199,19 @@ def test_a_backend_is_never_set_to_the_default_one_by_its_name() -> None:
     assert plan.document["data"]["backend"] == plan.phases[0]["backend"] == "null"
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("tasks.threads=2.0", "tasks.threads is 2.0; it must be a whole number"),
+        ("data.access.transfer=65536.0", "data.access.transfer is 65536.0"),
+        ("data.io.queue_depth=1e0", "data.io.queue_depth is 1.0"),
+    ],
+)
+def test_a_number_with_a_fraction_of_nothing_is_no_whole_number(setting: str, said: str) -> None:
+    """As the engine has it: JSON Schema itself calls 2.0 an integer."""
+    assert said in complaint(lambda: plan_of({}, setting))
+
+
 def test_removing_a_phase() -> None:
     plan = plan_of({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}, "phases.r=null")
     assert [phase["id"] for phase in plan.phases] == ["w"]

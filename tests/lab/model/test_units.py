@@ -158,6 +158,12 @@ def test_truth_values_are_no_quantities(value: bool) -> None:
             parse(value)
 
 
+@pytest.mark.parametrize("value", [64.0, 1.5, None, ["4KiB"]])
+def test_a_number_with_a_fraction_or_another_thing_is_no_size(value: int) -> None:
+    with pytest.raises(UnitError, match="is not a size"):
+        parse_bytes(value)
+
+
 @pytest.mark.parametrize("value", [-1, 2**63])
 def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
     with pytest.raises(UnitError, match="between 0"):

@@ -7,7 +7,6 @@ the form that C++ reads (`system.resolved()`).
 """
 
 from sonde.model.system.loading import read_system, system_from_document
-from sonde.model.system.ready import ready_systems, system_source
 from sonde.model.system.system import System
 
-__all__ = ["System", "read_system", "ready_systems", "system_from_document", "system_source"]
+__all__ = ["System", "read_system", "system_from_document"]

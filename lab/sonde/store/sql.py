@@ -64,6 +64,10 @@ def ask(catalog: Catalog, wanted: Selection, sql: str) -> Answer:
             table = _asked(catalog, wanted, sql, complaints)
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
+    except RuntimeError as reason:  # what DuckDB says when it was interrupted while it handed over the answer
+        if "interrupted" not in str(reason):
+            raise
+        raise KeyboardInterrupt from None
     except duckdb.Error as reason:
         raise UserError(_sentence(reason)) from None
     return Answer(table.column_names, list(_rows(table)), table, complaints)

@@ -9,6 +9,7 @@ removes a member, but a backend: ``data.backend=null`` is the backend of that na
 
 from __future__ import annotations
 
+import copy
 import json
 import tomllib
 from collections.abc import Iterable
@@ -57,7 +58,7 @@ def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
 def set_member(document: dict[str, Any], path: str, value: Any) -> None:
     """Changes one member of `document` in place: what ``--set path=value`` does, with a value that is already read."""
     try:
-        _put(document, path.split("."), value, path)
+        _put(document, path.split("."), copy.deepcopy(value), path)
     except PlanError as reason:
         raise PlanError(str(reason).removeprefix(f'--set "{path}": ')) from None
 

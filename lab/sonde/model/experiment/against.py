@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sonde.model.errors import SystemFileError, suggestion
 from sonde.model.experiment.description import Storage
 from sonde.model.experiment.experiment import Experiment
+from sonde.model.system.changing import with_changes
 from sonde.model.system.system import System
 
 
@@ -33,8 +34,10 @@ def _all(experiment: Experiment, system: System) -> Iterator[str]:
         if variant.mount:
             yield from _unknown(f"variants.{variant.id}.mount", variant.mount, "mounts", system)
     for expectation in experiment.file.expect:
-        for path in expectation.control or {}:
-            yield from _control(f"expect.{expectation.id}.control", path, system)
+        try:
+            with_changes(system, expectation.control or {})
+        except SystemFileError as reason:
+            yield f"expect.{expectation.id}.control: {reason}"
 
 
 def _storage(storage: Storage, system: System) -> Iterator[str]:
@@ -60,13 +63,3 @@ def _unknown(where: str, name: str, kind: str, system: System) -> Iterator[str]:
     if name not in known:
         near = suggestion(name, known[:2000])
         yield f'{where} names "{name}", which is none of the {kind.replace("_", " ")} of {system.id}.{near}'
-
-
-def _control(where: str, path: str, system: System) -> Iterator[str]:
-    """KIND.ID.MEMBER: an id may hold dots, so the longest name that is a part or a group is taken."""
-    kind, _, rest = path.partition(".")
-    steps = rest.split(".")
-    names = {*system.ids(kind), *system.index.groups}
-    if not any(".".join(steps[:count]) in names for count in range(1, len(steps))):
-        near = suggestion(steps[0], list(names)[:2000])
-        yield f'{where} has "{path}", but {system.id} has no such part among its {kind.replace("_", " ")}.{near}'

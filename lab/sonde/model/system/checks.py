@@ -175,6 +175,8 @@ def _targets(index: Index) -> None:
 def _servers(index: Index) -> None:
     for source in _tables(index, "servers"):
         count = len(index.ids_of(source.table))
+        if cast(Server, source.table).failover == "pairs" and cast(Server, source.table).partner:
+            raise source.wrong("partner", "stands beside failover = pairs; give one of them.")
         if cast(Server, source.table).failover == "pairs" and count % 2:
             raise source.wrong(
                 "failover", f"is pairs, but there are {count} servers in this table; pairs need an even number."

@@ -131,6 +131,7 @@ class Server(Host):
     failover: str = choice(
         "pairs: the 1st and 2nd take over for each other, the 3rd and 4th, and so on", ("pairs", "none")
     )
+    partner: tuple[str, ...] = ids("the one that takes over, where they are no pairs in order", "servers")
     enclosure: tuple[str, ...] = ids("where they sit", "enclosures")
     rate: Rates | None = rates("through one server, if less than its interfaces allow")
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.SERVER)

@@ -134,8 +134,10 @@ class System:
         return told or (self.partner_of(server) if server else None)
 
     def partner_of(self, server: str) -> str | None:
-        """The other of a pair of servers, where they are described as pairs."""
+        """The server that takes over: named, or the other of a pair where they are described as pairs."""
         item = self.item(server)
+        if item.kind == "servers" and (told := self.index.share(item, "partner")):
+            return told[0]
         if not isinstance(item.table, Server) or item.table.failover != "pairs":
             return None
         return self.index.ids_of(item.table)[item.position ^ 1]

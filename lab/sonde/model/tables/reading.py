@@ -72,6 +72,11 @@ def _word(found: Mapping[str, Any], name: str, otherwise: str, known: Mapping[st
     return value if isinstance(value, str) else otherwise
 
 
+def read_member(member: Member, value: Any, at: Reading) -> Any:
+    """One member of a table, read from what a file would say. Raises the reading's error."""
+    return _value(member, value, at)
+
+
 def _value(member: Member, value: Any, at: Reading) -> Any:
     if member.kind in NUMBERS and member.bare:
         return _bare(member, value, at)

@@ -227,6 +227,17 @@ def finish(
                  evidence={"resident": RESIDENT})  # fmt: skip
 
 
+def resolve(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to what a plan would touch."""
+    plan = request["plan"]
+    found = [(phase["id"], *sizes(plan, phase)) for phase in plan["phases"]]
+    phases = [
+        {"phase": name, "files": 1, "segments": 1, "operations": volume // transfer, "bytes": volume}
+        for name, transfer, volume in found
+    ]
+    return {"phases": phases, "space": {"bytes": max(one["bytes"] for one in phases), "files": 1}}
+
+
 def run(arguments: list[str]) -> int:
     rest = [word for word in arguments[1:] if word != "--dry-run"]
     options = dict(zip(rest[0::2], rest[1::2], strict=False))
@@ -305,6 +316,8 @@ def main(arguments: list[str]) -> int:
             print(json.dumps(found))
         case ["probe"]:
             print(json.dumps(node_facts()))
+        case ["resolve"]:
+            print(json.dumps(resolve(json.loads(sys.stdin.read()))))
         case ["run"]:
             return run(arguments[1:])
         case _:

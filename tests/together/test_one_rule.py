@@ -24,6 +24,7 @@ from sonde.model.plan import Plan as LabPlan
 from sonde.model.resolve import in_base_units
 from sonde.model.sameness import plan_hash
 from sonde.model.schemas import plan_schema
+from sonde.model.volume import phase_volumes
 
 Answer = dict[str, Any]
 
@@ -120,6 +121,19 @@ def seeds_moved(one: Answer, other: Answer) -> bool:
         return [blind(one) for one in document] if isinstance(document, list) else document
 
     return bool(blind(one["plan"]) == blind(other["plan"]))
+
+
+def test_what_is_written_on_paper_is_what_the_engine_writes(engine: Path) -> None:
+    compared = 0
+    for plan, answer in good_plans(engine):
+        tasks = plan["tasks"].get("processes", 1) * plan["tasks"].get("threads", 1)
+        volumes = phase_volumes(LabPlan.from_document(plan, "drawn"), tasks, node_memory=MEMORY)
+        for phase, paper, counted in zip(plan["phases"], volumes, answer["phases"], strict=True):
+            if phase["op"] in ("write", "rewrite") and "operations" not in phase.get("stop", {}):
+                told = (counted["segments"], counted["operations"], counted["bytes"])
+                assert (paper.segments, paper.operations, paper.bytes) == told, (plan, phase)
+                compared += 1
+    assert compared > AT_LEAST
 
 
 def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> None:

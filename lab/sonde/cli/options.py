@@ -126,6 +126,10 @@ def load_plan(name: str, settings: tuple[str, ...], target: str | None) -> Plan:
         if isinstance(place, dict):
             place["path"] = target
     plan = Plan.from_document(document, "standard input" if name == "-" else name, settings)
+    if settings and not any(one.startswith("title=") for one in settings):
+        # The title says what the plan did before it was changed.
+        title = f"{plan.title} (with {', '.join(settings)})"
+        plan = plan.with_settings([f"title={json.dumps(title)}"])
     # What is kept must still mean something when it is read from another folder.
     return plan.with_settings([f"target.path={json.dumps(str(plan.target.absolute()))}"])
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 from sonde.cli.options import json_option, load_plan, plan_options, spread, task_options
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
-from sonde.model.errors import BAD_INPUT, MachineError, UserError
+from sonde.model.errors import BAD_INPUT, DONE, ENVIRONMENT, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
 from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
@@ -54,11 +55,34 @@ def command(
     if as_json:
         print_json(checked.resolved())
         return 0
-    count = checked.threads * (ranks if launcher != LOCAL else checked.processes)
+    count = ranks if launcher != LOCAL else checked.processes
     facts = _facts(engine, checked)
-    volumes = phase_volumes(checked, count, node_memory=facts.get("memory_bytes"))
-    _print(results(), checked, count, volumes, facts)
-    return 0
+    volumes = phase_volumes(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
+    needed = written_bytes(volumes)
+    if engine is not None:
+        volumes, needed = _counted(engine, checked, count, volumes)
+    _print(
+        results(),
+        checked,
+        count * checked.threads,
+        volumes,
+        _space(needed, checked, count * checked.threads, facts),
+        facts.get("memory_bytes"),
+    )
+    return DONE if _fits(needed, checked, facts) else ENVIRONMENT
+
+
+def _counted(engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]) -> tuple[list[PhaseVolume], int]:
+    """What the engine counts, and the bytes of storage it needs: it alone knows how much there is to read."""
+    try:
+        answer = engine.resolve(plan.document, processes)
+    except UserError as reason:
+        raise UserError(f"{plan.origin}: {str(reason).removeprefix('plan: ')}") from None
+    counted = [
+        replace(one, files=said["files"], segments=said["segments"], operations=said["operations"], bytes=said["bytes"])
+        for one, said in zip(volumes, answer["phases"], strict=True)
+    ]
+    return counted, int(answer["space"]["bytes"])
 
 
 def _engine() -> Engine | None:
@@ -92,15 +116,16 @@ def _facts(engine: Engine | None, plan: Plan) -> dict[str, Any]:
         return {}
 
 
-def _print(console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume], facts: dict[str, Any]) -> None:
-    memory = facts.get("memory_bytes")
+def _print(
+    console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume], space: str, memory: int | None
+) -> None:
     console.print(Text(plan.title, style="bold"))
     for note in plan.document.get("notes", ()):
         console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
     console.print(f"Target  {plan.target}", soft_wrap=True)
     processes = tasks // plan.threads
     console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
-    console.print(f"Space   {_space(volumes, facts)}")
+    console.print(f"Space   {space}")
     if plan.stages > 1:
         console.print(f"Stages  {plan.stages}: a fresh process starts where a phase asks for one")
     console.print()
@@ -146,10 +171,38 @@ def _ending(one: PhaseVolume) -> str:
     return "with the volume"
 
 
-def _space(volumes: list[PhaseVolume], facts: dict[str, Any]) -> str:
-    needed = written_bytes(volumes)
+def _available(facts: dict[str, Any]) -> int | None:
     available = (facts.get("file_system") or {}).get("available_bytes")
+    return None if available is None else int(available)
+
+
+def _fits(needed: int, plan: Plan, facts: dict[str, Any]) -> bool:
+    """True also where nothing is known about the space."""
+    available = _available(facts)
+    return available is None or needed + _kept_free(plan) <= available
+
+
+def _kept_free(plan: Plan) -> int:
+    return parse_bytes(plan.resolved()["target"]["min_free"])
+
+
+def _space(needed: int, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
+    available = _available(facts)
     if available is None:
         return f"{format_bytes(needed)} needed"
-    fits = "" if needed + parse_bytes("64MiB") <= available else ": does not fit"
-    return f"{format_bytes(needed)} needed, {format_bytes(available)} available{fits}"
+    words = f"{format_bytes(needed)} needed, {format_bytes(available)} available"
+    if _fits(needed, plan, facts):
+        return words
+    if needed <= available:
+        return (
+            f"{words}, of which {format_bytes(_kept_free(plan))} must stay free: does not fit; --set target.min_free=0"
+        )
+    return (
+        f"{words}: does not fit; make it smaller, like --set data.access.volume={_room_of_task(available, tasks, plan)}"
+    )
+
+
+def _room_of_task(available: int, tasks: int, plan: Plan) -> str:
+    """A volume that fits when each task writes as much as its volume says."""
+    room = max(0, available - _kept_free(plan)) // max(1, tasks)
+    return f"{max(1, room >> 20)}MiB"

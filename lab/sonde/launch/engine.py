@@ -70,6 +70,18 @@ class Engine:
         """Lets the engine check a plan without running it. Raises UserError with the engine's sentence."""
         self._ask(["run", str(plan_file), "--dry-run"])
 
+    def resolve(self, plan: Mapping[str, Any], processes: int) -> dict[str, Any]:
+        """What the engine understands of a plan on so many processes of one node, and what it would touch: `space`, and
+        by phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the engine's sentence."""
+        request = json.dumps({"plan": plan, "processes": processes})
+        try:
+            answer = json.loads(self._ask(["resolve", "--lines", "-"], given=request).stdout)
+        except ValueError:
+            raise MachineError(f"The engine {self.path} answered `resolve` with something that is not JSON.") from None
+        if "error" in answer:
+            raise UserError(str(answer["error"]))
+        return dict(answer)
+
     def _json(self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = ()) -> Any:
         text = self._ask(arguments, timeout, also_good).stdout
         try:
@@ -81,12 +93,12 @@ class Engine:
             ) from None
 
     def _ask(
-        self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = ()
+        self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = (), given: str = ""
     ) -> subprocess.CompletedProcess[str]:
         try:
             answer = subprocess.run(
                 [str(self.path), *arguments],
-                stdin=subprocess.DEVNULL,
+                input=given,
                 capture_output=True,
                 text=True,
                 errors="replace",

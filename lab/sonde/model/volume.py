@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of a plan: how many tasks, files and bytes each phase means, without touching storage.
 
-The formulae are the engine's: segments = ceil(volume of one task / block), at least 1, and a pass of a task moves
-segments x block bytes in each of its files.
+Where there is an engine, what it counts is shown (``sonde-engine resolve``): it alone knows how much there is to read.
+This arithmetic is for a plan on paper. The formulae are the engine's, and a test holds them to it for what is written:
+segments = ceil(volume of one task / files / block), at least 1, and a pass moves segments x block bytes in each file.
 """
 
 from __future__ import annotations
@@ -92,12 +93,14 @@ def _phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory:
     if plan.on_tree(phase):
         return _tree_phase(plan, phase, tasks, nodes)
     data = plan.data_of(phase)
+    tasks = min(tasks, int(plan.document.get("tasks", {}).get("used", tasks)))
     access, mapping = data["access"], data["files"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     files_per_task = len(phase.get("files", ())) or (mapping["count"] if mapping["mapping"] == "many" else 1)
     if "volume" in access:
         volume = _volume_of_task(access["volume"], tasks, nodes, memory, block)
-        segments = max(1, math.ceil(volume / block))
+        of_file = -(-volume // files_per_task)
+        segments = max(1, -(-of_file // block))
     else:
         segments = int(access["segments"])
     on_names = phase["op"] in ("stat", "remove")
@@ -129,13 +132,13 @@ def _volume_of_task(amount: Any, tasks: int, nodes: int, memory: int | None, blo
     if not isinstance(amount, Mapping):
         return parse_bytes(amount)
     if amount["of"] == "bytes":
-        total = float(parse_bytes(amount.get("bytes", 0)))
+        total = parse_bytes(amount.get("bytes", 0))
     elif memory is None:
         return block
     else:
-        total = float(amount.get("x", 1.0)) * memory
+        total = math.ceil(float(amount.get("x", 1.0)) * memory)
     share = {"task": 1, "node": max(1, tasks // nodes), "total": tasks}[amount.get("per", "task")]
-    return math.ceil(total / share)
+    return -(-total // share)
 
 
 def _files(mapping: Mapping[str, Any], files_per_task: int, tasks: int, nodes: int) -> int:

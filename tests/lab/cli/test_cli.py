@@ -252,6 +252,19 @@ def test_plan_explains(sonde: Any, fake: Fake, target: Path) -> None:
     assert list(target.iterdir()) == []
 
 
+def test_a_plan_that_does_not_fit_is_told_with_what_would(
+    sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_AVAILABLE", str(300 << 20))
+    said = sonde("plan", "quick", "--on", target, "--tasks", "4")
+    assert said.code == 3
+    assert "does not fit; make it smaller, like --set data.access.volume=59MiB" in said.out
+    said = sonde("plan", "quick", "--on", target, "--tasks", "1", "--set", "data.access.volume=280MiB")
+    assert said.code == 3
+    assert "--set target.min_free=0" in said.out
+    assert "(with data.access.volume=280MiB)" in said.out
+
+
 def test_plan_works_without_an_engine(sonde: Any, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
     said = sonde("plan", "quick", "--on", target)

@@ -168,10 +168,26 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
     }
 }
 
+/// "count=2:size=32m:direct", as some sites print it: options without a pattern, for all files.
+bool is_option(Piece piece) noexcept {
+    const char* equals = find_sign(piece.at, piece.at + piece.length, '=');
+    if (equals == piece.at + piece.length) {
+        return false;
+    }
+    const Piece name = trimmed(piece.at, equals);
+    bool known = name.is("append") || without_effect(name);
+    for (const Number& number : numbers) {
+        known |= name.is(number.name);
+    }
+    return known;
+}
+
 /// One entry between commas.
 void read_entry(const char* at, const char* end, Settings& into, Warn warn) noexcept {
     const char* colon = find_sign(at, end, ':');
-    const Piece pattern = trimmed(at, colon);
+    const bool for_all = is_option(trimmed(at, colon));
+    const Piece pattern = for_all ? Piece{"*", 1} : trimmed(at, colon);
+    colon = for_all ? at - 1 : colon;
     if (pattern.length == 0) {
         if (trimmed(at, end).length > 0) {
             say(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trimmed(at, end), "\".");

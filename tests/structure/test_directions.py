@@ -55,6 +55,7 @@ PRELOAD: dict[str, set[str]] = {
     "settings": {"system"},
     "buffer": {"system", "settings"},
     "trace": {"system", "settings"},
+    "starter": set(),
     "stretch": {"system", "settings", "buffer"},
     "intercept": {"system", "settings", "buffer", "trace", "stretch"},
 }

@@ -69,6 +69,32 @@ def test_settings_that_nobody_understands_are_refused(
     assert not (tmp_path / "result").exists()
 
 
+def test_what_a_traced_program_prints_stays_what_it_prints_and_the_verdict_stands_beside_it(
+    tmp_path: Path, sonde_with_library: Sonde
+) -> None:
+    program = [sys.executable, "-S", "-c", f"print('mine')\n{WRITER}"]
+    traced = sonde_with_library("trace", "--out", "traced", "--", *program)
+    assert traced.stdout == "mine\n"
+    assert "would help: one file has many" in traced.stderr
+    assert "sonde iobuf --alone --from" in traced.stderr
+    few = sonde_with_library("trace", "--out", "few", "--", sys.executable, "-S", "-c", "open('one', 'w').write('x')")
+    assert "would not help" in few.stderr
+
+
+def test_the_starter_without_python_does_the_same(tmp_path: Path, sonde_with_library: Sonde) -> None:
+    starter = sonde_with_library("iobuf", "--starter").stdout.strip()
+    words = [starter, "--params", "*/result", "--report", "--json", ".", "--", sys.executable, "-S", "-c", WRITER]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert (tmp_path / "result").read_bytes() == b"x" * 100_000
+    assert "program 1000 calls" in done.stderr
+    for given in (["--params", "a:size=1m,%process:age=1"], []):
+        said = subprocess.run([starter, *given, "--alone", "--dry-run"], capture_output=True, text=True, check=False)
+        assert said.stdout == sonde_with_library("iobuf", *given, "--alone", "--dry-run").stdout
+    wrong = subprocess.run([starter, "--", "no-such-program-here"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
 def test_a_program_that_cannot_be_intercepted_is_not_started(tmp_path: Path, sonde_with_library: Sonde) -> None:
     done = sonde_with_library("iobuf", "--", "no-such-program-here")
     assert done.returncode == 2

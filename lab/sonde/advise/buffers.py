@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from sonde.model.errors import UserError
 from sonde.model.trace import Moves, Trace, TracedFile
 
-# cachea counts in blocks of 4096 bytes; its defaults are those of the published sources.
-_BLOCK = 4096
-_CACHEA = {"page_size": 8, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
-_CACHE = {"page_size": 8, "num_pages": 4, "bypass_size": 0}
+# Pages are counted in blocks of 512 bytes, as where "cachea:4096:8:8" is 8 pages of 2 MB; the other defaults are those
+# of the published sources, whose pages of 8 blocks of 4096 bytes are 64 blocks here.
+_BLOCK = 512
+_CACHEA = {"page_size": 64, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
+_CACHE = {"page_size": 64, "num_pages": 4, "bypass_size": 0}
 
 # The rules by which the library itself chooses with option auto (preload/buffer/choosing.cpp), there from the first 200
 # calls on a file. Below this a file costs too little to be worth a setting of its own.
@@ -82,7 +83,7 @@ def _escaped(path: str) -> str:
 def params_from_ffio(text: str) -> str:
     """IOBUF_PARAMS for an ``assign`` line or a bare FFIO specification.
 
-    ``cachea:4096:8:8`` is 8 pages of 16 MiB with up to 8 read ahead; ``-B on`` is direct I/O; the object ``f:name``,
+    ``cachea:4096:8:8`` is 8 pages of 2 MiB with up to 8 read ahead; ``-B on`` is direct I/O; the object ``f:name``,
     ``p:pattern`` or ``u:unit`` becomes the pattern, all files without one.
     """
     try:
@@ -126,7 +127,7 @@ def _layers(specification: str, text: str) -> str:
             known[key] = _whole(value, text) if value else known[key]
         lead = known.get("max_lead", 0)
         return f":size={known['page_size'] * _BLOCK}:count={known['num_pages']}:prefetch={lead}"
-    raise UserError(f'--ffio "{text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 4096 bytes.')
+    raise UserError(f'--ffio "{text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
 
 
 def _whole(value: str, text: str) -> int:

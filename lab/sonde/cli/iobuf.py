@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sonde.advise.buffers import params_from_ffio, params_from_trace
-from sonde.launch.preload import check_program, check_settings, environment, find_library
+from sonde.launch.preload import check_program, check_settings, environment, find_library, find_starter
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
 from sonde.terminal.screen import messages
@@ -28,6 +28,9 @@ CHOSEN_WHILE_IT_RUNS = "*:auto"
 @click.option("--alone", is_flag=True, help="No other process looks at these files before they are closed: keep pages.")
 @click.option("--report", is_flag=True, help="Say for each file at its close what was done (option verbose for all).")
 @click.option("--json", "lines", metavar="DIR", help="The same as JSON, one file a process in DIR.")
+@click.option(
+    "--starter", is_flag=True, help="Print where sonde-iobuf is: the same without Python, for small programs."
+)
 @click.option("--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
 @click.argument("command_line", nargs=-1, metavar="-- PROGRAM [ARGUMENTS]...")
 def command(
@@ -39,6 +42,7 @@ def command(
     alone: bool,
     report: bool,
     lines: str | None,
+    starter: bool,
     dry_run: bool,
     command_line: tuple[str, ...],
 ) -> int:
@@ -55,6 +59,9 @@ def command(
       sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
       sonde iobuf --alone --from job17 -- mpiexec -n 64 ./solver
     """
+    if starter:
+        click.echo(str(find_starter()))
+        return 0
     chosen = [one for one in (params, ffio, trace, auto or None) if one is not None]
     if len(chosen) > 1:
         raise UserError("--params, --ffio, --auto and --from each choose the settings: give one of them.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import click
 
+from sonde.advise.buffers import params_from_trace
 from sonde.cli.options import json_option
 from sonde.launch.preload import check_program, environment, find_library
-from sonde.model.errors import MachineError
-from sonde.model.trace import is_trace, read_trace
-from sonde.terminal.screen import messages, print_json, results
+from sonde.model.errors import MachineError, UserError
+from sonde.model.trace import Trace, is_trace, read_trace
+from sonde.terminal.screen import messages, print_json
 from sonde.terminal.trace_tables import print_trace, trace_document
 
 
@@ -57,9 +59,26 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
     if as_json:
         print_json({"folder": str(folder), "exit_code": code, **trace_document(trace)})
     else:
-        print_trace(results(), trace)
-        results().print(f"Files  {folder}", soft_wrap=True, style="dim")
+        # Not into what the program itself prints: somebody may read that.
+        print_trace(messages(), trace)
+        messages().print(_verdict(trace, folder, command_line), soft_wrap=True)
+        messages().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code
+
+
+def _verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
+    """Whether gathering small accesses would help, and how."""
+    try:
+        entries = params_from_trace(trace).split(",")
+    except UserError:
+        return "Gathering small accesses (sonde iobuf) would not help: no file has many that follow each other."
+    program = shlex.join(command_line)
+    files = "one file has" if len(entries) == 1 else f"{len(entries)} files have"
+    return (
+        f"Gathering small accesses would help: {files} many that follow each other. Safe for any program:"
+        f" sonde iobuf -- {program}. When no other process looks at them before they are closed:"
+        f" sonde iobuf --alone --from {shlex.quote(str(folder))} -- {program}"
+    )
 
 
 def run(command_line: tuple[str, ...], variables: dict[str, str]) -> int:

@@ -22,6 +22,7 @@ from sonde.model.errors import MachineError, UserError
 
 VARIABLE = "SONDE_PRELOAD"
 NAME = "libsonde-preload.so"
+STARTER = "sonde-iobuf"
 _MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
 _DYNAMIC_LOADER = 3  # PT_INTERP
 _DEEPEST_SCRIPT = 4  # as in the kernel
@@ -59,6 +60,15 @@ def find_library() -> Path:
         f"The library {NAME} is not part of this installation; install sonde again, or build it and name it in"
         f" ${VARIABLE}."
     )
+
+
+def find_starter() -> Path:
+    """The program sonde-iobuf: in the package, or beside the library in a build tree."""
+    library = find_library()
+    for place in (library.parent / STARTER, library.parent.parent / "bin" / STARTER):
+        if place.is_file():
+            return place
+    raise MachineError(f"The program {STARTER} is not part of this installation; install sonde again.")
 
 
 def environment(library: Path, **variables: str) -> dict[str, str]:

@@ -51,12 +51,12 @@ def test_show_takes_a_trace() -> None:
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        ("cachea:4096:8:8", "*:size=16777216:count=8:prefetch=8"),
+        ("cachea:4096:8:8", "*:size=2097152:count=8:prefetch=8"),
         ("cachea", "*:size=32768:count=4:prefetch=0"),
-        ("event,cachea:4096:4:2", "*:size=16777216:count=4:prefetch=2"),
-        ("assign -F cachea:256:8:2 -B on f:out.dat", "out.dat:size=1048576:count=8:prefetch=2:direct"),
-        ("-F cachea.page_size=64.num_pages=2 p:%.dat", "*.dat:size=262144:count=2:prefetch=0"),
-        ("cache:128:16 u:21", "fort.21:size=524288:count=16:prefetch=0"),
+        ("event,cachea:4096:4:2", "*:size=2097152:count=4:prefetch=2"),
+        ("assign -F cachea:256:8:2 -B on f:out.dat", "out.dat:size=131072:count=8:prefetch=2:direct"),
+        ("-F cachea.page_size=64.num_pages=2 p:%.dat", "*.dat:size=32768:count=2:prefetch=0"),
+        ("cache:128:16 u:21", "fort.21:size=65536:count=16:prefetch=0"),
     ],
 )
 def test_words_of_ffio(text: str, params: str) -> None:

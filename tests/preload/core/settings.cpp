@@ -146,6 +146,17 @@ TEST_CASE("system paths are covered only by a pattern that names them") {
     CHECK(rule_for(*parse("/etc/*"), "/etc/hosts", "/etc/hosts") != nullptr);
 }
 
+TEST_CASE("options without a pattern are for all files") {
+    Settings given_for_all;
+    read_params("count=2:size=32m:direct,*.log:off", given_for_all, [](const char*) { FAIL("nothing to say"); });
+    REQUIRE(given_for_all.count == 2);
+    CHECK(std::string(given_for_all.rules[0].pattern) == "*");
+    CHECK(given_for_all.rules[0].count == 2);
+    CHECK(given_for_all.rules[0].size == 32U << 20U);
+    CHECK(given_for_all.rules[0].direct);
+    CHECK(given_for_all.rules[1].off);
+}
+
 TEST_CASE("no text makes the parser stumble") {
     std::mt19937 random(3);
     const std::string signs = "*:=,%#\n 0129kMgsizecountverbose\\[]";

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// sonde-iobuf: starts a program under the library, as `sonde iobuf` does, without Python: for scripts that start many
+// small programs. It knows the options that need no lab; --auto, --from and --ffio are those of `sonde iobuf`.
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr int bad_arguments = 2;
+constexpr int bad_environment = 3;
+constexpr const char* library_name = "libsonde-preload.so";
+
+[[noreturn]] void stop(int code, const std::string& sentence) {
+    std::fprintf(stderr, "sonde: %s\n", sentence.c_str());
+    std::exit(code);
+}
+
+constexpr const char* usage =
+    "Usage: sonde-iobuf [--params TEXT] [--settings FILE] [--alone] [--report] [--json DIR] [--dry-run]\n"
+    "                   -- PROGRAM [ARGUMENTS]...\n"
+    "\n"
+    "Runs PROGRAM with its small accesses gathered into large ones, as `sonde iobuf` does, without starting Python.\n";
+
+struct Wanted {
+    std::string params;
+    std::string settings;
+    std::string lines;
+    bool given = false, alone = false, report = false, dry_run = false;
+    char** command = nullptr;
+};
+
+Wanted read_arguments(char** argument) {
+    Wanted wanted;
+    for (; *argument != nullptr; ++argument) {
+        const std::string word = *argument;
+        const std::size_t equals = word.find('=');
+        const std::string name = word.substr(0, equals);
+        const auto value = [&]() -> std::string {
+            if (equals != std::string::npos) {
+                return word.substr(equals + 1);
+            }
+            if (argument[1] == nullptr) {
+                stop(bad_arguments, "Option " + name + " needs a value.");
+            }
+            return *++argument;
+        };
+        if (word == "--") {
+            ++argument;
+            break;
+        }
+        if (name == "--params") {
+            wanted.params = value();
+            wanted.given = true;
+        } else if (name == "--settings") {
+            wanted.settings = value();
+        } else if (name == "--json") {
+            wanted.lines = value();
+        } else if (word == "--alone") {
+            wanted.alone = true;
+        } else if (word == "--report") {
+            wanted.report = true;
+        } else if (word == "--dry-run") {
+            wanted.dry_run = true;
+        } else if (word == "--help") {
+            std::fputs(usage, stdout);
+            std::exit(0);
+        } else if (word.size() > 1 && word[0] == '-') {
+            stop(bad_arguments, "There is no option " + name + " here; sonde-iobuf --help names those that there are.");
+        } else {
+            break;
+        }
+    }
+    wanted.command = argument;
+    return wanted;
+}
+
+/// Beside this program (a build tree), or in ../lib (an installation); $SONDE_PRELOAD names another one.
+std::string find_library() {
+    if (const char* named = std::getenv("SONDE_PRELOAD")) {
+        return named;
+    }
+    char own[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    const std::string path(own, length > 0 ? static_cast<std::size_t>(length) : 0);
+    const std::string folder = path.substr(0, path.rfind('/'));
+    for (const char* place : {"/", "/../lib/"}) {
+        const std::string found = folder + place + library_name;
+        if (access(found.c_str(), R_OK) == 0) {
+            return found;
+        }
+    }
+    stop(bad_environment, std::string(library_name) + " is neither beside " + path + " nor in ../lib.");
+}
+
+std::string find_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) {
+        return access(name.c_str(), X_OK) == 0 ? name : "";
+    }
+    const char* path = std::getenv("PATH");
+    std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+    folders += ':';
+    for (std::size_t at = 0, end = 0; (end = folders.find(':', at)) != std::string::npos; at = end + 1) {
+        const std::string found = (end > at ? folders.substr(at, end - at) : ".") + "/" + name;
+        if (access(found.c_str(), X_OK) == 0) {
+            return found;
+        }
+    }
+    return "";
+}
+
+/// True for a program that never asks for a library: linked statically.
+bool has_no_loader(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    Elf64_Ehdr head{};
+    bool loader = true;
+    if (fd >= 0 && pread(fd, &head, sizeof(head), 0) == sizeof(head) &&
+        std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64) {
+        loader = false;
+        for (unsigned i = 0; i < head.e_phnum; ++i) {
+            Elf64_Phdr part{};
+            loader |=
+                pread(fd, &part, sizeof(part), static_cast<off_t>(head.e_phoff + i * sizeof(part))) == sizeof(part) &&
+                part.p_type == PT_INTERP;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return !loader;
+}
+
+/// Each entry with option alone; entries that are no files' stay as they are.
+std::string with_promise(const std::string& params) {
+    std::string all;
+    for (std::size_t at = 0; at <= params.size();) {
+        const std::size_t end = params.find(',', at);
+        const std::string entry = params.substr(at, end == std::string::npos ? end : end - at);
+        const std::size_t first = entry.find_first_not_of(" \t");
+        all += (all.empty() ? "" : ",") + entry;
+        all += first != std::string::npos && entry[first] == '%' ? "" : ":alone";
+        at = end == std::string::npos ? params.size() + 1 : end + 1;
+    }
+    return all;
+}
+
+void set(const char* name, const std::string& value, bool dry_run) {
+    if (value.empty()) {
+        return;
+    }
+    if (dry_run) {
+        std::printf("%s=%s\n", name, value.c_str());
+    } else {
+        setenv(name, value.c_str(), 1);
+    }
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    const Wanted wanted = read_arguments(argv + 1);
+    const char* before = std::getenv("IOBUF_PARAMS");
+    std::string params = wanted.given ? wanted.params : before != nullptr ? before : "";
+    params = params.empty() && wanted.settings.empty() ? "*" : params;
+    params = wanted.alone ? with_promise(params.empty() ? "*" : params) : params;
+    set("IOBUF_PARAMS", params, wanted.dry_run);
+    set("SONDE_IOBUF_FILE", wanted.settings, wanted.dry_run);
+    set("SONDE_IOBUF_LINES", wanted.lines, wanted.dry_run);
+    set("IOBUF_VERBOSE", wanted.report ? "1" : "", wanted.dry_run);
+    if (wanted.dry_run) {
+        return 0;
+    }
+    if (*wanted.command == nullptr) {
+        stop(bad_arguments, "Name the program to run after --: sonde-iobuf -- ./solver input.nml");
+    }
+    const std::string program = find_program(*wanted.command);
+    if (program.empty()) {
+        stop(bad_arguments, std::string("There is no program \"") + *wanted.command + "\" that can be run.");
+    }
+    if (has_no_loader(program)) {
+        stop(bad_arguments, std::string(*wanted.command) +
+                                " is linked statically: it never asks for a library, so its calls cannot be "
+                                "intercepted. Link it dynamically.");
+    }
+    const char* preloaded = std::getenv("LD_PRELOAD");
+    std::string libraries = find_library();
+    libraries += preloaded != nullptr && *preloaded != 0 ? std::string(" ") + preloaded : "";
+    setenv("LD_PRELOAD", libraries.c_str(), 1);
+    execv(program.c_str(), wanted.command);
+    stop(bad_environment, std::string(*wanted.command) + " does not start: " + std::strerror(errno) + ".");
+}

@@ -237,6 +237,11 @@ Plan parse_plan(std::string_view json_text) {
         plan.begin_limit = limits.duration("begin", 0);
     }
     limits.done();
+    for (const std::string& name : in.texts("calibrated")) {
+        if (name != "data.access.volume" && name != "data.files.count") {
+            in.fail("calibrated", "names \"" + name + "\", but may name data.access.volume and data.files.count only");
+        }
+    }
     in.done({"source", "notes", "data", "meta"});
     check_plan(plan);
     return plan;

@@ -17,9 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from drawn_plans import Plan, changed, drawn
 
 from sonde.launch.launchers.list import LAUNCHERS
+from sonde.model.errors import PlanError
 from sonde.model.plan import Plan as LabPlan
 from sonde.model.resolve import in_base_units
 from sonde.model.sameness import plan_hash
@@ -217,3 +219,16 @@ def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: P
     refused, taken = ask(engine, [{"plan": plan}, {"plan": own}])
     assert "blocks are moved whole" in refused["error"]
     assert taken["phases"][0]["bytes"] == 1 << 20
+
+
+def test_a_calibrated_member_is_none_to_both_when_it_is_not_one_of_them(engine: Path) -> None:
+    plan = {"schema": "sonde-plan/1", "id": "x", "target": {"path": "/tmp"}, "phases": [{"id": "w", "op": "write"}]}
+    for names, good in ((["data.access.volume", "data.files.count"], True), (["data.access.transfer"], False)):
+        document = plan | {"calibrated": names}
+        (answer,) = ask(engine, [{"plan": document}])
+        assert ("error" not in answer) == good
+        if good:
+            LabPlan.from_document(document, "test")
+        else:
+            with pytest.raises(PlanError, match="calibrated"):
+                LabPlan.from_document(document, "test")

@@ -70,16 +70,27 @@ def _canonical(plan: Plan) -> Any:
     """Only what differs from a default, in base units, with each phase complete in itself."""
     schema = plan_schema()
     full = in_base_units(plan.resolved(), schema)
+    calibrated = sorted(plan.document.get("calibrated", ()))
+    for name in calibrated:
+        _forget(full, name)
     members = schema["properties"]
     phases = full["phases"]
     seeds = _Seeds()
     paced = any("paced" in (one.get("backend"), one.get("meta", {}).get("backend")) for one in phases)
-    return {
+    return ({"calibrated": calibrated} if calibrated else {}) | {
         "target": _unusual({name: full["target"].get(name) for name in _TARGET}, members["target"]),
         "tasks": _unusual({name: full["tasks"][name] for name in _TASKS if name in full["tasks"]}, members["tasks"]),
         "data": _data(full.get("data", {}), paced),
         "phases": [_phase(one, position, phases, seeds) for position, one in enumerate(phases)],
     }
+
+
+def _forget(full: dict[str, Any], name: str) -> None:
+    """Takes a calibrated member out, of the plan and of every phase: it says how much, not what."""
+    _, table, member = name.split(".")
+    for owner in (full.get("data", {}), *full["phases"]):
+        if member in owner.get(table, {}):
+            owner[table] = _without(owner[table], member)
 
 
 def _data(data: Mapping[str, Any], paced: bool) -> Any:

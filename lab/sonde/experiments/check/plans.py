@@ -164,6 +164,7 @@ def _sequential(target: str, machine: Machine, speed: Speed, tasks: int, lasting
     document: dict[str, Any] = {
         "id": f"check-sequential-{tasks}",
         "title": f"Sequential, {crowd}, {format_bytes(TRANSFER)} transfers",
+        "calibrated": ["data.access.volume"],
         "target": {"path": target},
         "tasks": {"threads": tasks},
         "data": {
@@ -203,6 +204,7 @@ def _random(target: str, machine: Machine, speed: Speed, lasting: float, full: b
             phases.append(phase)
     document: dict[str, Any] = {
         "id": "check-random",
+        "calibrated": ["data.access.volume"],
         "title": f"Random, {format_bytes(SMALL)} transfers",
         "target": {"path": target},
         "tasks": {"threads": tasks},
@@ -222,6 +224,7 @@ def _small_files(target: str, machine: Machine, speed: Speed, lasting: float, du
     count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL)))
     document = _many(target, count, "end" if durable else "none")
+    document["calibrated"] = ["data.files.count"]
     document["tasks"] = {"threads": tasks}
     if durable:
         # Every file is made durable before the next: on some storage a hundred times slower, so time ends it.

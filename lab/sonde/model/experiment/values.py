@@ -8,7 +8,20 @@ from typing import Any
 
 from sonde.model.explain import shown
 
-_PLAN_MEMBERS = ("id", "title", "source", "notes", "target", "tasks", "data", "meta", "phases", "observe", "limits")
+_PLAN_MEMBERS = (
+    "id",
+    "title",
+    "source",
+    "notes",
+    "target",
+    "tasks",
+    "data",
+    "meta",
+    "phases",
+    "observe",
+    "limits",
+    "calibrated",
+)
 # The members of a plan are those of schema/plan itself; only `schema`, `id` and `target.path` may be left out here.
 PLAN_FORM: Mapping[str, Any] = {
     "anyOf": [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.conduct.run import Setup
@@ -38,6 +38,7 @@ from sonde.model.errors import MachineError
 from sonde.model.lines import Finding, Latency, Moved, Operations, PhaseBegin, PhaseEnd
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord
+from sonde.model.sameness import plan_hash
 from sonde.model.volume import phase_volumes, written_bytes
 from sonde.store.archive import Archive
 
@@ -84,6 +85,28 @@ def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Speed,
                 assert not phase.get("io", {}).get("direct") or (machine.direct and part.key == "random")
             for treatment in phase.get("before", ()):
                 assert treatment["kind"] in ("sync", machine.evict)
+
+
+@settings(max_examples=20, deadline=None)
+@given(speeds, speeds, st.booleans())
+def test_checks_of_one_machine_are_one_series_however_fast_it_turned_out_to_be(
+    one: Speed, other: Speed, full: bool
+) -> None:
+    def hashes(speed: Speed) -> dict[str, str]:
+        return {
+            part.key: plan_hash(part.document, 1, part.tasks, 1) for part in parts("/scratch", ORDINARY, speed, full)
+        }
+
+    assert hashes(one) == hashes(other)
+    assert len(set(hashes(one).values())) == len(hashes(one)), "each part is work of its own"
+
+
+def test_a_quick_and_a_full_check_are_different_work_and_so_is_a_plan_with_a_volume_of_its_own() -> None:
+    quick, whole = (parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
+    own = {name: value for name, value in quick.items() if name != "calibrated"}
+    assert len({plan_hash(one, 1, 1, 1) for one in (quick, whole, own)}) == 3
+    larger = {**own, "data": {**own["data"], "access": {"transfer": "1MiB", "volume": "999MiB"}}}
+    assert plan_hash(larger, 1, 1, 1) != plan_hash(own, 1, 1, 1)
 
 
 def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:

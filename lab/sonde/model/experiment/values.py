@@ -8,20 +8,8 @@ from typing import Any
 
 from sonde.model.explain import shown
 
-_PLAN_MEMBERS = (
-    "id",
-    "title",
-    "source",
-    "notes",
-    "target",
-    "tasks",
-    "data",
-    "meta",
-    "phases",
-    "observe",
-    "limits",
-    "calibrated",
-)
+_PLAN_MEMBERS = ("id", "title", "source", "notes", "target", "tasks", "data", "meta", "phases", "observe", "limits",
+                 "calibrated")  # fmt: skip
 # The members of a plan are those of schema/plan itself; only `schema`, `id` and `target.path` may be left out here.
 PLAN_FORM: Mapping[str, Any] = {
     "anyOf": [

@@ -79,6 +79,20 @@ def test_an_edison_unit_has_8_targets_2_servers_4_targets_each_and_two_spares() 
     assert len(edison.ids("nodes")) == 5576 + 12
 
 
+def test_edison_has_the_published_cores_and_memory() -> None:
+    nodes = [one for one in system("edison").resolved()["nodes"] if one.get("group") == "compute"]
+    assert sum(one["cores"] for one in nodes) == 133_824
+    assert round(sum(one["memory"] for one in nodes) / 1e12) == 357
+    logins = [one for one in system("edison").resolved()["nodes"] if one.get("role") == "login"]
+    assert [one["memory"] for one in logins] == [512 * 10**9] * 12
+
+
+def test_edison_sees_the_file_system_of_the_centre_through_dvs() -> None:
+    mounts = {one["id"]: one for one in system("edison").resolved()["mounts"]}
+    assert mounts["global-on-compute"]["through"] == "dvs"
+    assert {mounts[f"fs{number}-on-compute"]["through"] for number in (1, 2, 3)} == {"native"}
+
+
 @pytest.mark.parametrize(("lun", "blocks"), [("rs1-L10", 1_138_601_984), ("rs1-L08", 71_162_368 * 8)])
 def test_the_rs200_luns_have_the_published_blocks(lun: str, blocks: int) -> None:
     assert system("cray-x1").capacity_of(lun) == blocks * 512
@@ -174,6 +188,41 @@ def test_the_bricks_of_the_rs200_have_the_drives_that_their_layouts_name() -> No
         spares = {drive for one in groups for drive in x1.references(one.id, "spares")}
         assert len(used | spares) == 14
         assert {x1.reference(drive, "enclosure") for drive in used | spares} == {item.id}
+
+
+def test_the_metadata_unit_of_the_sonexion_1300_has_two_servers_22_drives_and_two_for_the_journal() -> None:
+    sonexion = system("sonexion-1300")
+    in_box = [item for item in sonexion.items("drives") if sonexion.reference(item.id, "enclosure") == "mmu-box"]
+    assert len(in_box) == 24
+    assert len(sonexion.references("mmu-journal", "drives")) == 2
+    assert sonexion.capacity_of("mmu-journal") == 100 * 10**9
+    assert sonexion.partner_of("mmu-server1") == "mmu-server2"
+
+
+def test_cumulus_reaches_wolf_natively_and_through_the_six_service_nodes() -> None:
+    mounts = {one["id"]: one for one in system("cumulus").resolved()["mounts"]}
+    assert mounts["wolf-native"]["through"] == "native"
+    assert "via" not in mounts["wolf-native"]
+    assert mounts["wolf-dvs"]["via"] == [f"router{number}" for number in range(1, 7)]
+    server = system("cumulus").resolved()["servers"][0]
+    tuned = [name for name in server["settings"] if name.startswith("net.")]
+    assert len(tuned) == 18
+
+
+def test_the_calls_of_the_cray_x1_are_eleven_times_as_many_on_the_system_node() -> None:
+    nodes = {one["id"]: one["model"]["call_rate"] for one in system("cray-x1").resolved()["nodes"]}
+    assert nodes == {"os-node": 5500.0, "app-node": 500.0}
+    links = {one["id"]: one for one in system("cray-x1").resolved()["networks"]}
+    assert (links["spc"]["rate"]["read"], links["fc"]["rate"]["read"]) == (500e6, 200e6)
+
+
+def test_the_root_lun_of_the_cray_x1_is_cut_as_its_file_says() -> None:
+    x1 = system("cray-x1")
+    whole = x1.capacity_of("rs1-L00")
+    assert whole == 80 * 10**9
+    assert [x1.capacity_of(f"root-s{number}") for number in range(4)] == [
+        whole * part // 100 for part in (25, 15, 30, 30)
+    ]
 
 
 def test_the_hpcs_pools_have_the_published_table() -> None:

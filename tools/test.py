@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all tests and ends with one line that counts them.
+"""Runs all tests, says why some were skipped and ends with one line that counts them.
 
 Usage: .venv/bin/python tools/test.py BUILD_TREE [pytest arguments]. The C++ tests are those of a built CMake tree, the
-Python tests those of tests/. Both run even when the first fails. Exit code 0 when every test passed or was skipped with
-a reason, 1 when one failed or when one of the two halves ran nothing.
+Python tests those of tests/: first those that may run side by side, then those that compare times, one at a time
+(tests/conftest.py). All run even when some fail. Exit code 0 when every test passed or was skipped with a reason,
+1 when one failed or when C++ or Python ran nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+NOTHING_CHOSEN = 5  # pytest's exit code where no test fits what was asked for
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Count:
     def good(self) -> bool:
         """Something ran and nothing failed."""
         return self.failed == 0 and self.passed > 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -59,11 +65,22 @@ def count(junit: Path) -> Count:
     return Count(total("tests") - failed - skipped, failed, skipped)
 
 
+def reasons(junit: Path) -> Counter[str]:
+    """Why tests were skipped, and how many for each reason."""
+    try:
+        root = ElementTree.parse(junit).getroot()
+    except (OSError, ElementTree.ParseError):
+        return Counter()
+    return Counter(skipped.get("message", "no reason given") for skipped in root.iter("skipped"))
+
+
 def run(command: list[str], junit: Path) -> Count:
     """Runs one half without a terminal to read from; its exit code counts even when its file shows no failure."""
     junit.unlink(missing_ok=True)
     print("+", " ".join(command), flush=True)
     code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+    if code == NOTHING_CHOSEN and "pytest" in command:
+        return Count(0, 0, 0)
     result = count(junit)
     return result if code == 0 or result.failed else Count(result.passed, 1, result.skipped)
 
@@ -74,12 +91,18 @@ def main() -> int:
     reports = ROOT / "build" / "test-results"
     reports.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    cpp_file, python_file = reports / "cpp.xml", reports / "python.xml"
+    cpp_file, beside_file, alone_file = (reports / f"{name}.xml" for name in ("cpp", "python", "python-alone"))
     jobs = str(os.cpu_count() or 1)
     ctest = ["ctest", "--test-dir", str(tree), "--output-on-failure", "--no-tests=error", "-j", jobs]
     ctest += ["--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000"]
     cpp = run([*ctest, "--output-junit", str(cpp_file)], cpp_file)
-    python = run([sys.executable, "-m", "pytest", f"--junitxml={python_file}", *sys.argv[2:]], python_file)
+    pytest = [sys.executable, "-m", "pytest", "-q", *sys.argv[2:]]
+    # More workers than cores: many of these tests wait for a process or a disk.
+    beside = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
+    python = run([*pytest, *beside, f"--junitxml={beside_file}"], beside_file)
+    python += run([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
+    for reason, times in (reasons(beside_file) + reasons(alone_file)).most_common():
+        print(f"skipped {times:4d}: {reason}")
     good = cpp.good and python.good
     seconds = time.monotonic() - begin
     print(f"{'ok' if good else 'FAILED'}: C++ tests {cpp}; Python tests {python}; {seconds:.0f} s")

@@ -25,3 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(HERE).as_posix()
         if place.startswith(SERIAL) or item.get_closest_marker("browser") or "bench" in item.path.name:
             item.add_marker(pytest.mark.serial)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Sets have no order of their own: without this every process would give such a test another name."""
+    return "{" + ", ".join(sorted(map(repr, val))) + "}" if isinstance(val, set | frozenset) else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """mypy --strict over everything that is Python: the lab, the tools and all tests.
 
-Usage: .venv/bin/python tools/check_types.py. Tests of different folders may have one name, as pytest's import mode allows; mypy
-allows it not, so that what has a name for the second time is looked at in a second call.
+Usage: .venv/bin/python tools/check_types.py. Tests of different folders may have one name, as pytest's import mode
+allows; mypy allows it not, so that what has a name for the second time is looked at in a second call.
 """
 
 from __future__ import annotations

@@ -76,4 +76,4 @@ def curve(kind: Callable[[Random, np.ndarray], np.ndarray], random: Random) -> n
     """Rates over 100 to 400 slices, at any level."""
     count = int(random.integers(100, 400))
     u = (np.arange(count) + 0.5) / count
-    return 10 ** random.uniform(6, 10) * kind(random, u) * noise(random, count)
+    return np.asarray(10 ** random.uniform(6, 10) * kind(random, u) * noise(random, count))

@@ -195,7 +195,7 @@ class _Moved:
 
 def _simulate(scene: Scene, work: Work, random: np.random.Generator) -> _Moved:
     slices = max(1, int(np.ceil(work.seconds / work.slice_s - 1e-9)))
-    middle = (np.arange(slices) + 0.5) * work.slice_s
+    middle = (np.arange(float(slices)) + 0.5) * work.slice_s
     shape = work.curve(middle)[None, :] * np.ones((scene.tasks, 1))
     shape *= np.clip(random.normal(1.0, work.noise, (scene.tasks, 1)), 0.5, 1.5)
     shape *= np.clip(random.normal(1.0, work.noise * 2, (scene.tasks, slices)), 0.2, 2.0)
@@ -269,7 +269,7 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
         until = _between(moved, 0.0, work.stonewall)
         rates["stonewall"] = _rate(until, until // work.transfer, work.stonewall)
     side = {"read": (total, 0), "write": (0, total)}[kind]
-    line = {
+    line: dict[str, Any] = {
         "phase": work.id,
         "stopped_by": "volume" if work.stonewall is None else "stonewall",
         "bytes": {"planned": total, "moved": total, "read": side[0], "written": side[1]},

@@ -44,7 +44,7 @@ SCENARIOS = [
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", [*PARAMS, "trace"])
 def test_a_program_cannot_tell(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
-    command = [program("streams"), scenario]
+    command: list[str | Path] = [program("streams"), scenario]
     without = preload.outcome(command, tmp_path / "without")
     assert without.code == 0
     traces = tmp_path / "traces"

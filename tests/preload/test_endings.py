@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from preload_under_test import Preload
@@ -115,14 +116,14 @@ def test_an_error_of_storage_is_reported_and_what_was_safe_stays(
     """Behind another preloaded library, too: ours calls the next in line, which here fails from some write on."""
     library = tmp_path / "failing.so"
     source = Path(__file__).resolve().parent / "programs" / "failing_writes.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(library), str(source)], check=True)
     settings = {"FAIL_FIRST": str(first), "FAIL_COUNT": "1000000", "FAIL_ERRNO": str(number)}
     variables = {
         **settings,
         "LD_PRELOAD": f"{preload.library} {library}",
         "IOBUF_PARAMS": "*/data:size=64k:count=4:alone",
     }
-    command = [program("journal"), memory / "data", "3000"]
+    command: list[str | Path] = [program("journal"), memory / "data", "3000"]
     done = subprocess.run(
         command, env={**preload.environment(), **variables}, capture_output=True, text=True, timeout=60, check=False
     )
@@ -148,14 +149,25 @@ def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preloa
     """Seen on the same node: what the first one writes from then on is in the kernel when the call returns."""
     environment = preload.environment(IOBUF_PARAMS="*/data:alone,%process:age=60")
     python = os.path.realpath("/proc/self/exe")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": memory, "env": environment}
-    size = lambda: (memory / "data").stat().st_size  # noqa: E731
-    with subprocess.Popen([python, "-S", "-c", WRITER], **pipes) as writer:
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "cwd": memory,
+        "env": environment,
+    }
+
+    def size() -> int:
+        return (memory / "data").stat().st_size
+
+    started: subprocess.Popen[str] = subprocess.Popen([python, "-S", "-c", WRITER], **pipes)
+    with started as writer:
         assert writer.stdout is not None
         assert writer.stdin is not None
         writer.stdout.readline()
         assert size() == 0  # buffered, and not old enough yet
-        with subprocess.Popen([python, "-S", "-c", VISITOR], **pipes) as visitor:
+        second: subprocess.Popen[str] = subprocess.Popen([python, "-S", "-c", VISITOR], **pipes)
+        with second as visitor:
             assert visitor.stdout is not None
             visitor.stdout.readline()
             limit = time.monotonic() + 60
@@ -228,7 +240,13 @@ def test_what_another_process_appends_meanwhile_is_kept_and_so_is_ours(preload: 
     environment = preload.environment(
         IOBUF_PARAMS="*/data:size=16k:count=4:append=own", SONDE_IOBUF_LINES=str(memory / "lines")
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": memory, "env": environment}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "cwd": memory,
+        "env": environment,
+    }
     with subprocess.Popen([python, "-S", "-c", APPENDER], **pipes) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()

@@ -47,7 +47,7 @@ def test_our_exerciser(preload: Preload, program: Program, memory: Path, params:
     lines = memory / "lines"
     lines.mkdir()
     for seed in (1, 2, 3):
-        command = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[shape]]
+        command: list[str | Path] = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[shape]]
         done = preload.run(command, memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
         assert (done.returncode, done.stdout) == (0, "4000 steps\n"), done.stderr
     least = 0 if "auto" in params else 1000 if shape == "mapped" else 5000  # what is chosen may be: nothing
@@ -55,7 +55,7 @@ def test_our_exerciser(preload: Preload, program: Program, memory: Path, params:
 
 
 def test_our_exerciser_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
-    command = [program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
+    command: list[str | Path] = [program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
     done = preload.run(command, tmp_path, IOBUF_PARAMS=PARAMS["direct"])
     assert (done.returncode, done.stdout) == (0, "1500 steps\n"), done.stderr
 
@@ -76,7 +76,7 @@ def test_the_exerciser_finds_a_byte_that_is_wrong(program: Program, preload: Pre
     library = tmp_path / "liar.so"
     compiler = shutil.which("cc") or "cc"
     preload.run([compiler, "-shared", "-fPIC", "-o", library, source], tmp_path, IOBUF_PARAMS="*:off")
-    command = [program("exerciser"), tmp_path / "file", "1", "4000", *SHAPES["small"]]
+    command: list[str | Path] = [program("exerciser"), tmp_path / "file", "1", "4000", *SHAPES["small"]]
     done = preload.run(command, tmp_path, LD_PRELOAD=str(library))
     assert done.returncode == 1
     assert "instead of" in done.stderr

@@ -68,7 +68,7 @@ SCENARIOS = [
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 104])
 def test_a_random_list_of_calls(preload: Preload, program: Program, memory: Path, params: str, seed: int) -> None:
-    command = [program("operations"), ".", str(seed), "2000", "20000"]
+    command: list[str | Path] = [program("operations"), ".", str(seed), "2000", "20000"]
     without = preload.outcome(command, memory / "without")
     assert without.code == 0
     assert len(without.out.splitlines()) > 3000
@@ -76,7 +76,7 @@ def test_a_random_list_of_calls(preload: Preload, program: Program, memory: Path
 
 
 def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
-    command = [program("operations"), ".", "5", "700", "20000"]
+    command: list[str | Path] = [program("operations"), ".", "5", "700", "20000"]
     without = preload.outcome(command, tmp_path / "without")
     assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=PARAMS["direct"]) == without
 
@@ -84,7 +84,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tm
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", ["small", "usual", "always", "alone", "own", "ring", "trace"])
 def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
-    command = [program("hazards"), scenario]
+    command: list[str | Path] = [program("hazards"), scenario]
     without = preload.outcome(command, tmp_path / "without")
     traces = tmp_path / "traces"
     traces.mkdir()

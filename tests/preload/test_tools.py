@@ -41,9 +41,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write_bytes(words if number % 3 else chance.randbytes(chance.randrange(300_000)))
     (root / "empty").touch()
     (root / "link").symlink_to("folder1/file1")
-    with (root / "holes").open("wb") as file:
-        file.seek(3_000_000)
-        file.write(b"end")
+    with (root / "holes").open("wb") as holes:
+        holes.seek(3_000_000)
+        holes.write(b"end")
     return root
 
 

@@ -264,7 +264,7 @@ def test_a_real_clock_shows_the_truth_within_a_hundredth(engine: Engine, target:
     """Operations of 10 ms, so that waking up late hardly matters; the best of three tries."""
     plan = plan_of(target, [(0.0, 100e6)], threads=tasks, access={"block": 64 * MIB})
     plan["data"]["paced"]["virtual_clock"] = False
-    errors = []
+    errors: list[float] = []
     for _ in range(3):
         line = engine.run(plan, record=engine.folder / f"try-{len(errors)}.ndjson").finished("p")
         errors.append(abs(rate(line, "total") / (tasks * 100e6) - 1))

@@ -32,7 +32,7 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
     ],
 )
 def test_a_period_is_the_shortest_that_fits(days: int, word: str, first: str) -> None:
-    times = BEGIN + DAY * np.arange(days)
+    times = BEGIN + DAY * np.arange(float(days))
     found_word, found = periods(times, np.ones(days))
     assert found_word == word
     assert found[0].name == first
@@ -56,7 +56,7 @@ def plain(chart: Any) -> str:
 
 
 def test_the_chart_says_its_figures() -> None:
-    times = BEGIN + DAY * np.arange(60)
+    times = BEGIN + DAY * np.arange(60.0)
     values = np.where(np.arange(60) < 31, 2e9, 1e9) * np.tile([0.9, 1.0, 1.1], 20)
     chart = strip_chart("daily · read", "B/s", times, values)
     assert chart is not None
@@ -71,7 +71,7 @@ def test_the_chart_says_its_figures() -> None:
 def test_values_far_above_all_others_do_not_flatten_the_rest() -> None:
     values = np.full(100, 1e9)
     values[50] = 1e12
-    chart = strip_chart("x", "B/s", BEGIN + DAY * np.arange(100), values)
+    chart = strip_chart("x", "B/s", BEGIN + DAY * np.arange(100.0), values)
     assert chart is not None
     assert "1 run above the scale" in plain(chart)
 

@@ -232,8 +232,9 @@ def test_what_vanishes_meanwhile_is_a_sentence(
     sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sonde.cli import export
+    from sonde.store import packing
 
-    honest = export.pack
+    honest = packing.pack
 
     def too_late(folders: list[Path], *rest: Any) -> Any:
         Archive(root).remove(folders[0])

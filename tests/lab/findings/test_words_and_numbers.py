@@ -106,7 +106,8 @@ def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> No
     amounts = [10] * 5 + [100] * 40 + [10] * 15
     active = [1] * 5 + [4] * 40 + [1] * 15
     found = movement(amounts, active, 0.01)
-    assert (found.kind, found.median) == ("steady", pytest.approx(10_000))
+    assert found.kind == "steady"
+    assert found.median == pytest.approx(10_000)
 
 
 @given(st.floats(1e-9, 1e15), st.integers(1, 9))

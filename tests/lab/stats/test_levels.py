@@ -42,7 +42,7 @@ def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tup
 
 def test_a_steady_noisy_rate_does_not_move() -> None:
     random = np.random.default_rng(1)
-    alarms = sum(len(levels(1e9 * np.exp(random.normal(0, 0.2, 60)))) > 1 for _ in range(300))
+    alarms = sum(len(levels((1e9 * np.exp(random.normal(0, 0.2, 60))).tolist())) > 1 for _ in range(300))
     assert alarms <= 1
 
 
@@ -53,7 +53,7 @@ def test_a_step_is_found_where_it_is() -> None:
         cut = int(random.integers(12, 48))
         values = np.exp(random.normal(0, 0.15, 60))
         values[cut:] *= 0.6
-        parts = levels(values)
+        parts = levels(values.tolist())
         found += len(parts) == 2 and abs(parts[0].end - cut) <= 2
     assert found >= 190
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,7 +101,7 @@ def test_so_few_runs_that_nothing_could_be_seen() -> None:
     assert 0.1 < some < 0.6
 
 
-NOISE = {
+NOISE: dict[str, Callable[..., Any]] = {
     "normal": lambda random, size: random.normal(0, 0.1, size),
     "heavy tails": lambda random, size: 0.1 * random.standard_t(3, size),
     "one-sided": lambda random, size: -random.exponential(0.2, size),

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sonde.store import index, tags
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.history import all_series
+from sonde.store.rows import rows_of
 from sonde.store.selection import Selection
 from sonde.store.shards import ROOT
 
@@ -82,12 +84,21 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
     assert seen(Catalog(root)) == truth(root)
 
 
+def noting(read: list[Path]) -> Callable[..., Any]:
+    """What makes rows of a run, and notes which run it was."""
+
+    def noted(folder: Path, *rest: Any) -> Any:
+        read.append(folder)
+        return rows_of(folder, *rest)
+
+    return noted
+
+
 def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made.age(root)
     expected = seen(Catalog(root))
     read: list[Path] = []
-    honest = index.rows_of
-    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or honest(folder, *rest))
+    monkeypatch.setattr(index, "rows_of", noting(read))
     assert seen(Catalog(root)) == expected
     assert read == []
     added = made.put(root, NAMES[1])
@@ -123,8 +134,7 @@ def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         Catalog(archive, interrupt)
     read: list[Path] = []
-    rows_of = index.rows_of
-    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or rows_of(folder, *rest))
+    monkeypatch.setattr(index, "rows_of", noting(read))
     assert len(Catalog(archive).runs(["run"])) == 900
     assert len(read) == 600, "the first month was done"
 
@@ -166,8 +176,7 @@ def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
     honest = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: ".index" not in str(path) and honest(path, mode))
     read: list[Path] = []
-    rows_of = index.rows_of
-    monkeypatch.setattr(index, "rows_of", lambda folder, *rest: read.append(folder) or rows_of(folder, *rest))
+    monkeypatch.setattr(index, "rows_of", noting(read))
     assert seen(Catalog(root)) == truth(root)
     assert read == []
     added = made.put(root, NAMES[1])
@@ -238,7 +247,9 @@ def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, said:
     catalog = Catalog(root)
     complaints = catalog.complaints()
     assert len(catalog.runs(["run"])) == len(NAMES[::2]) + (said is None)
-    assert [said in one and str(odd) in one and one.endswith("skipped.") for one in complaints] == [True] * bool(said)
+    assert [(said or "") in one and str(odd) in one and one.endswith("skipped.") for one in complaints] == [
+        True
+    ] * bool(said)
 
 
 WRITER = """
@@ -306,7 +317,12 @@ def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expec
     made.put(archive, "20260103T000000Z-b-0000", target="/x", status="failed", tasks=8, findings=short)
     weekly = {"id": "w", "title": "Weekly probe"}
     made.put(archive, "20260104T000000Z-c-0000", plan=weekly, host="nid9", nodes=7, findings=spoiled)
-    imported = {"plan": {"id": "z"}, "file_system": "", "series": {**edison, "file_system": "gpfs"}, "target": ""}
+    imported: dict[str, Any] = {
+        "plan": {"id": "z"},
+        "file_system": "",
+        "series": {**edison, "file_system": "gpfs"},
+        "target": "",
+    }
     made.put(archive, "20260105T000000Z-d-0000", source={"tool": "IOR 4.1.0"}, **imported)
     made.put(archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, series=edison)
     for name, words in (("a", ["keep"]), ("b", ["keep", "v2"])):

@@ -162,12 +162,12 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
 def test_a_dead_run_is_brought_in_by_one_of_many(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sonde.store import owner
+    import socket
 
     store = Archive(archive)
     draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    (draft.folder / "owner.json").write_text(json.dumps({"host": owner.socket.gethostname(), "processes": []}))
+    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     recoverer = "import sys; from pathlib import Path; from sonde.store.archive import Archive;"
     recoverer += "print(len(Archive(Path(sys.argv[1])).recover()))"
     others = [

@@ -33,7 +33,7 @@ def hash_in_index(folder: Path) -> str:
 
 
 def old_run(root: Path, plan: dict[str, Any] | None, **members: Any) -> Path:
-    facts = {"processes": 1, "threads": 4, "nodes": 1, "series": OLD_KEY} | members
+    facts: dict[str, Any] = {"processes": 1, "threads": 4, "nodes": 1, "series": OLD_KEY} | members
     folder = made.put(root, "20260101T000000Z-daily-0001", **facts)
     if plan is not None:
         (folder / "plan.json").write_text(json.dumps(plan))

@@ -134,9 +134,11 @@ def _record(
 
 def _end(phase: str, index: int, hosts: Mapping[str, float]) -> list[dict[str, Any]]:
     """The end of a phase in which each host moved 1 GB at its rate, with two tasks."""
-    shared = {"t": 2.0, "phase": phase, "index": index, "op": phase}
+    shared: dict[str, Any] = {"t": 2.0, "phase": phase, "index": index, "op": phase}
     end = {"type": "phase_end", **shared, "stopped_by": "volume", "bytes": {"moved": 1}, "ops": {"done": 1}}
-    nodes = [[number, host, 2, 10**9, 100, 1e9 / rate, rate] for number, (host, rate) in enumerate(hosts.items())]
+    nodes: list[list[Any]] = [
+        [number, host, 2, 10**9, 100, 1e9 / rate, rate] for number, (host, rate) in enumerate(hosts.items())
+    ]
     tasks = [[2 * row[0] + task, row[0], 0.0, row[5]] for row in nodes for task in range(2)]
     names = ["node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s"]
     return [

@@ -19,7 +19,7 @@ COLUMNS = ("time_utc", "system", "file_system", "benchmark", "files", "operation
 
 
 def bench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "bench" / "trends.py", "--data", folder, "--rows", "4", *words]
+    command = [sys.executable, str(ROOT / "bench" / "trends.py"), "--data", str(folder), "--rows", "4", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab")}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 

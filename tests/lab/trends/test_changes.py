@@ -24,7 +24,7 @@ def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) ->
         if cell in slow:
             values[run + number % 2 :] *= factor
         labels = dict(zip(("file_system", "files", "operation"), cell, strict=True))
-        found.append(Series(labels, DAY * np.arange(100) + 600.0 * number, 1e9 * values))
+        found.append(Series(labels, DAY * np.arange(100.0) + 600.0 * number, 1e9 * values))
     return found
 
 
@@ -60,7 +60,7 @@ def test_changes_weeks_apart_do_not_join() -> None:
 def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
     values = np.exp(np.random.default_rng(5).normal(0, 0.05, 100))
     values[60:64] *= 0.3
-    series = [Series({"name": "one"}, DAY * np.arange(100), values)]
+    series = [Series({"name": "one"}, DAY * np.arange(100.0), values)]
     found = changes(series, watch(series))
     assert found[0].over
     assert found[0].size.value < 0.4

@@ -71,7 +71,7 @@ def test_a_flat_history_with_ties_raises_nothing() -> None:
 
 def test_series_of_different_length_and_settings_are_watched_each_by_its_own() -> None:
     def series(name: str, values: np.ndarray) -> Series:
-        return Series({"name": name}, 86400.0 * np.arange(values.size), np.exp(values))
+        return Series({"name": name}, 86400.0 * np.arange(float(values.size)), np.exp(values))
 
     some = [series("a", history({60: 0.2})), series("b", history({30: 0.2}, runs=40)), series("c", history({}))]
     assert [(one.series, one.first) for one in watch(some)] == [(1, 30), (0, 60)]

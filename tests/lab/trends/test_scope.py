@@ -36,7 +36,7 @@ def year(random: np.random.Generator, planted: dict[str, str], factor: float, ru
         noise[1:] = 0.8 * noise[1:] + 0.2 * noise[:-1]
         if all(labels[name] == value for name, value in planted.items()):
             noise[50:] += np.log(factor) * random.uniform(0.8, 1.2)
-        site.append(Series(labels, DAY * np.arange(runs) + random.uniform(0, 7200), 1e9 * np.exp(noise)))
+        site.append(Series(labels, DAY * np.arange(float(runs)) + random.uniform(0, 7200), 1e9 * np.exp(noise)))
     return site
 
 

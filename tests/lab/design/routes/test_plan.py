@@ -6,6 +6,7 @@ from __future__ import annotations
 import configparser
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -167,9 +168,9 @@ def test_a_system_that_cannot_be_planned_is_one_sentence(change: dict[str, objec
         {"network": "near", "device": "eth0", "addresses": "10.1.0.1"},
         {"network": "far", "device": "eth1", "addresses": "10.2.0.1"},
     ]
-    router = {"id": "router1", "protocol": "ip", "between": ["near", "far"], "interfaces": router_ends}
+    router: dict[str, Any] = {"id": "router1", "protocol": "ip", "between": ["near", "far"], "interfaces": router_ends}
     client_end = {"network": "near", "device": "eth0", "addresses": "10.1.0.100"}
-    document = {
+    document: dict[str, Any] = {
         "schema": "sonde-system/1",
         "id": "made",
         "networks": [

@@ -165,7 +165,7 @@ def taken(target: str, port: int, version: int = 4) -> str:
     source = "10.1.0.100" if version == 4 else "fd01::64"
     words = ["ipproto", "tcp", "sport", str(port), "dport", "1191"]
     said = ip(f"-{version}", "route", "get", target, "from", source, *words)
-    return re.findall(r"via (\S+)", said)[0]
+    return str(re.findall(r"via (\S+)", said)[0])
 
 
 @needs_root

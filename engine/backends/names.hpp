@@ -78,7 +78,7 @@ class Names {
     virtual int sync(Directory directory) noexcept = 0;
 };
 
-/// Names of the operating system: openat(2) and its family.
-std::unique_ptr<Names> make_posix_names();
+/// Names of the operating system: openat(2) and its family. `direct`: bytes are written and read with O_DIRECT.
+std::unique_ptr<Names> make_posix_names(bool direct = false);
 
 }  // namespace sonde::backends

@@ -85,6 +85,8 @@ Kind kind_of_mode(mode_t mode) noexcept {
 
 class PosixNames final : public Names {
  public:
+    explicit PosixNames(bool direct) : direct_(direct ? O_DIRECT : 0) {}
+
     Directory enter(Directory at, const char* name) noexcept override {
         return open_at(at, name, O_RDONLY | O_DIRECTORY);
     }
@@ -94,7 +96,7 @@ class PosixNames final : public Names {
         if (how.node) {
             return outcome(::mknodat(at, name, S_IFREG | file_mode, 0));
         }
-        const int descriptor = open_at(at, name, O_WRONLY | O_CREAT | (how.exclusive ? O_EXCL : 0));
+        const int descriptor = open_at(at, name, O_WRONLY | O_CREAT | direct_ | (how.exclusive ? O_EXCL : 0));
         if (descriptor < 0) {
             return descriptor;
         }
@@ -133,7 +135,7 @@ class PosixNames final : public Names {
         return descriptor < 0 ? descriptor : close_at_last(descriptor);
     }
     std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept override {
-        const int descriptor = open_at(at, name, O_RDONLY);
+        const int descriptor = open_at(at, name, O_RDONLY | direct_);
         if (descriptor < 0) {
             return descriptor;
         }
@@ -188,12 +190,14 @@ class PosixNames final : public Names {
  private:
     // struct linux_dirent64: inode 8 bytes, offset 8, length of the record 2, type 1, then the name.
     static constexpr std::size_t offset_of_name = 19;
+
+    int direct_;  ///< a flag of open(2), or 0
 };
 
 }  // namespace
 
-std::unique_ptr<Names> make_posix_names() {
-    return std::make_unique<PosixNames>();
+std::unique_ptr<Names> make_posix_names(bool direct) {
+    return std::make_unique<PosixNames>(direct);
 }
 
 }  // namespace sonde::backends

@@ -68,12 +68,15 @@ class PacedChannel final : public Channel, private Names {
  public:
     explicit PacedChannel(const ChannelSetup& setup)
         : paced_(*setup.paced),
+          slow_(!setup.paced->delays.first_task_only || setup.task == 0),
           profile_(*setup.paced, setup.task),
           pending_(static_cast<std::size_t>(setup.io->queue_depth)) {}
 
-    int open(std::uint16_t /*file*/, const OpenRequest& /*request*/) override { return 0; }
-    int fsync(std::uint16_t /*file*/) override { return 0; }
-    int close(std::uint16_t /*file*/) override { return 0; }
+    int open(std::uint16_t /*file*/, const OpenRequest& request) override {
+        return request.write ? take(paced_.delays.create) : 0;
+    }
+    int fsync(std::uint16_t /*file*/) override { return take(paced_.delays.sync); }
+    int close(std::uint16_t /*file*/) override { return take(paced_.delays.close); }
     int stat(const char* /*path*/) noexcept override { return on_file(); }
     int remove(const char* /*path*/) noexcept override { return on_file(); }
 
@@ -115,7 +118,11 @@ class PacedChannel final : public Channel, private Names {
     Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     void leave(Directory /*directory*/) noexcept override {}
     int make_file(Directory /*at*/, const char* /*name*/, const NewFile& how) noexcept override {
-        return static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
+        const int made = static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
+        take(paced_.delays.create);
+        take(how.fsync ? paced_.delays.sync : 0);
+        take(how.node ? 0 : paced_.delays.close);
+        return made;
     }
     int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
@@ -123,9 +130,15 @@ class PacedChannel final : public Channel, private Names {
         facts.kind = Kind::file;
         return on_file();
     }
-    int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    int open_close(Directory /*at*/, const char* /*name*/) noexcept override {
+        const int opened = on_file();
+        take(paced_.delays.close);
+        return opened;
+    }
     std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
-        return on_bytes(into.size());
+        const std::int64_t got = on_bytes(into.size());
+        take(paced_.delays.close);
+        return got;
     }
     int rename(Directory /*at*/, const char* /*name*/, const char* /*to*/) noexcept override { return on_file(); }
     int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
@@ -146,7 +159,8 @@ class PacedChannel final : public Channel, private Names {
     Pending schedule(const Operation& operation) noexcept {
         server_free_ = profile_.end_of(std::max(server_free_, now_), operation.length);
         const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
-        return {server_free_ + static_cast<double>(paced_.latency), operation.slot,
+        const plan::Nanoseconds delay = paced_.latency + (operation.length > 0 ? paced_.delays.transfer : 0);
+        return {server_free_ + (slow_ ? static_cast<double>(delay) : 0.0), operation.slot,
                 fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
     }
     /// An operation without data takes the latency.
@@ -157,6 +171,16 @@ class PacedChannel final : public Channel, private Names {
         const Pending done = schedule(operation);
         wait_for(done.at);
         return done.result;
+    }
+    /// Time that passes beside the schedule. With the real clock it begins now, not when the last operation ended.
+    int take(plan::Nanoseconds delay) noexcept {
+        if (delay > 0 && slow_) {
+            if (!paced_.virtual_clock) {
+                now_ = std::max(now_, static_cast<double>(meters::Clock::monotonic_ns() - begin_ns_));
+            }
+            wait_for(now_ + static_cast<double>(delay));
+        }
+        return 0;
     }
     void wait_for(double at) noexcept {
         now_ = std::max(now_, at);
@@ -170,6 +194,7 @@ class PacedChannel final : public Channel, private Names {
     }
 
     const plan::Paced& paced_;
+    bool slow_;  ///< this task has latency and delays
     Profile profile_;
     std::vector<Pending> pending_;
     std::size_t head_ = 0, count_ = 0;

@@ -38,7 +38,7 @@ class PosixChannel final : public Channel {
 
     Names* names() override {
         if (names_ == nullptr) {
-            names_ = make_posix_names();
+            names_ = make_posix_names(io_.direct);
         }
         return names_.get();
     }

@@ -28,7 +28,10 @@ TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t i
     part.branch = files::branch_of(meta, owner, context.tasks);
     part.stem = patterns::item_stem(meta, owner);
     part.items = job.shape.items();
-    if (phase.op == Op::create) {
+    if (meta.window) {
+        part.items = job.shape.copies() * job.shape.holders() * meta.window->count;
+        part.generation = index + 1;  // only says that the content is known: it tells itself
+    } else if (phase.op == Op::create) {
         part.generation = index + 1;
     } else if (const files::TreeState* state = context.manifest.trees.find(meta)) {
         if (!state->whole) {
@@ -65,6 +68,14 @@ void add_items(const Context& context, const plan::Phase& phase, std::size_t ind
         return;
     }
     job.parts.push_back(part_of(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
+}
+
+/// A cycle takes and makes items of other tasks.
+void add_neighbors(const Context& context, const plan::Phase& phase, TreeJob& job) {
+    for (int task = 0; task < context.tasks.tasks(); ++task) {
+        job.branches.push_back(files::branch_of(*phase.meta, task, context.tasks));
+        job.stems.push_back(patterns::item_stem(*phase.meta, task));
+    }
 }
 
 /// Directories: those of shared trees are made and removed by the first task that shares them, and listed by all.
@@ -167,7 +178,10 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
     tree->may_exist = context.plan.target.use_existing;
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, place.task, *tree);
-        job.files = tree->items();
+        job.files = tree->items() * (phase.op != Op::cycle ? 1 : phase.meta->cycle.keep ? 2 : 4);
+        if (phase.op == Op::cycle) {
+            add_neighbors(context, phase, *tree);
+        }
     } else if (phase.op == Op::walk) {
         tree->walk = context.shared.walk;
         tree->node = context.tasks.node_of(place.task);
@@ -183,7 +197,7 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
         add_directories(context, phase, place.task, *tree);
         job.files = tree->own_directories();
     }
-    job.verify = phase.op == Op::read_items &&
+    job.verify = (phase.op == Op::read_items || phase.op == Op::cycle) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.tree = tree;
 }
@@ -234,6 +248,9 @@ void finish_tree(const Context& context, std::size_t index) {
 void remember_tree(const plan::Phase& phase, std::size_t index, const files::TaskMap& tasks,
                    const results::Totals& totals, files::Forest& forest) {
     const plan::Meta& meta = *phase.meta;
+    if (meta.window) {
+        return;  // what is there is said by the window of each phase
+    }
     if (phase.op == Op::rmtree) {
         forest.forget(meta);
         return;

@@ -39,6 +39,23 @@ struct TreeNames {
     std::string directory = "dir";
 };
 
+/// Only some items of each directory: numbers `first` … first + count - 1. With it no phase knows what another has
+/// left, and files are known by what IOR's content says of itself.
+struct Window {
+    std::uint64_t first = 0, count = 0;
+    bool across = false;  ///< one item of each directory in turn; else directory by directory
+};
+
+/// Op `cycle`: a working set that moves on. Of each item of the window: stat, read, remove, and make the one that is
+/// `working` further on. Copies of the tree are data sets: in set s = 1, 2, … a task takes the items of the task
+/// s * spread before it, and makes those of the task s * spread after it.
+struct Cycle {
+    std::uint64_t working = 1;  ///< items of a task in each set, which are there before and after
+    int spread = 1;
+    bool keep = false;  ///< stat and read only
+    double wait = 0;    ///< after each call: so many times as long as it took
+};
+
 struct Meta {
     Tree tree;
     TreeNames names;
@@ -47,6 +64,7 @@ struct Meta {
     std::uint64_t read = 0;          ///< bytes read by op "read"; 0: open and close
     bool fsync = false;              ///< of each file after it was written
     MakeFile make = MakeFile::open;  ///< mknod: without opening; holds no bytes
+    bool direct = false;             ///< bytes of files go past the page cache (O_DIRECT)
     bool shared_single = false;      ///< all tasks use the same files
     bool exclusive = true;           ///< create: fails when the item is there already
     SelectOrder order = SelectOrder::creation;
@@ -61,6 +79,9 @@ struct Meta {
     std::optional<Find> find;             ///< walk: counts what meets these conditions
     bool sync = false;                    ///< the whole file system is synced at the end of the phase, timed
     bool by_first = false;                ///< the first task does the work of all
+    bool go_on = false;                   ///< an item that is not there is counted as failed, and the next one is done
+    std::optional<Window> window;
+    Cycle cycle;
 };
 
 /// Trees have at most so many directories.

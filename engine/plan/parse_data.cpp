@@ -149,6 +149,13 @@ Paced read_paced(const Reader& in) {
             paced.slow_tasks[task] = factor;
         }
     }
+    const Reader delays = in.object_or_empty("delays");
+    paced.delays.create = delays.duration("create", 0);
+    paced.delays.transfer = delays.duration("transfer", 0);
+    paced.delays.close = delays.duration("close", 0);
+    paced.delays.sync = delays.duration("sync", 0);
+    paced.delays.first_task_only = delays.boolean("first_task_only", false);
+    delays.done();
     if (in.has("fail_after")) {
         paced.fail_after = static_cast<std::uint64_t>(in.integer("fail_after", 0, 0, INT64_MAX));
     }

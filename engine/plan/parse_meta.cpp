@@ -94,9 +94,34 @@ void read_file(const Reader& in, Meta& meta) {
     }
     meta.fsync = in.boolean("fsync", false);
     meta.make = in.choice("create", makes, meta.make);
+    meta.direct = in.boolean("direct", false);
     meta.shared_single = in.boolean("shared_single", false);
     meta.exclusive = in.boolean("exclusive", true);
     in.done();
+}
+
+Window read_window(const Reader& in, const Tree& tree) {
+    constexpr std::int64_t most = 1'000'000'000'000;
+    Window window;
+    window.first = static_cast<std::uint64_t>(in.integer("first", 0, 0, most));
+    window.count = static_cast<std::uint64_t>(in.integer("count", 0, 0, most));
+    window.across = in.boolean("across", false);
+    if (window.first + window.count > tree.items_per_dir) {
+        in.fail("count", "and first reach beyond the " + std::to_string(tree.items_per_dir) +
+                             " items of a directory (tree.items_per_dir)");
+    }
+    in.done();
+    return window;
+}
+
+Cycle read_cycle(const Reader& in) {
+    Cycle cycle;
+    cycle.working = static_cast<std::uint64_t>(in.integer("working", 1, 1, 1'000'000'000'000));
+    cycle.spread = static_cast<int>(in.integer("spread", 1, -(1 << 24), 1 << 24));
+    cycle.keep = in.boolean("keep", false);
+    cycle.wait = in.number("wait", 0.0, 0.0, 1e6);
+    in.done();
+    return cycle;
 }
 
 /// A directory at the end of a tree must have a path that the system takes (4096 bytes), with room for the target.
@@ -137,6 +162,36 @@ void check_items(const std::string& where, const Phase& phase) {
     if (phase.op == Op::rename && meta.shared_single) {
         refuse(where + ".meta.file.shared_single",
                "does not go with op = \"rename\": tasks would take names from each other");
+    }
+}
+
+void check_window(const std::string& where, const Phase& phase) {
+    const Meta& meta = *phase.meta;
+    const bool tells_itself = phase.data.payload.kind == PayloadKind::ior_timestamp ||
+                              phase.data.payload.kind == PayloadKind::ior_offset ||
+                              phase.data.payload.kind == PayloadKind::ior_incompressible ||
+                              phase.data.payload.kind == PayloadKind::ior_random;
+    if (meta.window && (meta.order != SelectOrder::creation || meta.shared_single || meta.by_first ||
+                        meta.paths != PathKind::full || phase.op == Op::rename)) {
+        refuse(where + ".meta.window",
+               "goes with select.order = \"creation\" and lookup.paths = \"full\", and not with file.shared_single, "
+               "by_first or op = \"rename\"");
+    }
+    if (meta.window && (meta.write > 0 || meta.read > 0) && !tells_itself) {
+        refuse(where + ".meta.window", "needs a payload.kind that tells itself: one of ior_…");
+    }
+    if (phase.op != Op::cycle) {
+        return;
+    }
+    const bool one_level = meta.tree.depth == 0 && meta.tree.scope == TreeScope::per_task;
+    if (!meta.window || !one_level || meta.objects != Objects::files || meta.make != MakeFile::open) {
+        refuse(where + ".op", "= \"cycle\" needs meta.window, tree.scope = \"per_task\", tree.depth = 0 and files");
+    }
+    if (meta.write == 0 || meta.read != meta.write) {
+        refuse(where + ".meta.file", "must write and read the same number of bytes, at least one");
+    }
+    if (!meta.cycle.keep && meta.window->first + meta.window->count + meta.cycle.working > meta.tree.items_per_dir) {
+        refuse(where + ".meta.cycle.working", "makes items beyond tree.items_per_dir");
     }
 }
 
@@ -226,6 +281,11 @@ Meta read_meta(const Reader& in) {
     lookup.done();
     meta.sync = in.boolean("sync", false);
     meta.by_first = in.boolean("by_first", false);
+    meta.go_on = in.choice("missing", absences, false);
+    if (in.has("window")) {
+        meta.window = read_window(in.object("window"), meta.tree);
+    }
+    meta.cycle = read_cycle(in.object_or_empty("cycle"));
     in.done({"backend", "paced", "payload", "verify"});
     check_depth(in, meta);
     return meta;
@@ -249,6 +309,9 @@ json data_of_meta(const json& meta, const Meta& read) {
             data[key] = meta.at(key);
         }
     }
+    if (read.direct) {
+        data["io"] = {{"direct", true}};
+    }
     data["access"] = {{"transfer", std::max<std::uint64_t>({1, read.write, read.read})}};
     return data;
 }
@@ -257,9 +320,11 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const Meta& meta = *phase.meta;
     check_items(where, phase);
+    check_window(where, phase);
     check_stop_rules(where, phase);
     const bool verifies = phase.data.verify != Verify::none;
-    if (verifies && phase.op == Op::read_items && (meta.read == 0 || meta.read > meta.write)) {
+    if (verifies && (phase.op == Op::read_items || phase.op == Op::cycle) &&
+        (meta.read == 0 || meta.read > meta.write)) {
         refuse(where + ".verify", "needs meta.file.read from 1 B to the " + std::to_string(meta.write) +
                                       " B that file.write puts into each file");
     }
@@ -310,7 +375,7 @@ bool on_tree(Op op) {
 
 bool on_items(Op op) {
     return op == Op::create || op == Op::stat_items || op == Op::open_close || op == Op::read_items ||
-           op == Op::rename || op == Op::remove_items;
+           op == Op::rename || op == Op::remove_items || op == Op::cycle;
 }
 
 const char* text(TreeScope scope) {

@@ -112,11 +112,15 @@ struct Paced {
         Nanoseconds at = 0;  ///< since the start of the phase
         double rate = 0;     ///< bytes per second and task from here on
     };
-    bool virtual_clock = true;                ///< false: really sleep until the scheduled end
-    Nanoseconds latency = 0;                  ///< added to every operation
-    std::vector<Step> schedule;               ///< ascending `at`; rates between steps are constant
-    bool ramp = false;                        ///< interpolate the rate linearly between steps instead
-    std::map<int, double> slow_tasks;         ///< task -> factor by which its rate is divided
+    bool virtual_clock = true;         ///< false: really sleep until the scheduled end
+    Nanoseconds latency = 0;           ///< added to every operation
+    std::vector<Step> schedule;        ///< ascending `at`; rates between steps are constant
+    bool ramp = false;                 ///< interpolate the rate linearly between steps instead
+    std::map<int, double> slow_tasks;  ///< task -> factor by which its rate is divided
+    struct Delays {                    ///< each takes so long, beside the schedule; zero: none
+        Nanoseconds create = 0, transfer = 0, close = 0, sync = 0;
+        bool first_task_only = false;  ///< and `latency` too: only task 0 is slow
+    } delays;
     std::optional<std::uint64_t> fail_after;  ///< operations per task after which each one fails
     int fail_errno = 5;                       ///< EIO
 };
@@ -151,6 +155,7 @@ enum class Op {
     walk,
     rename,
     remove_items,
+    cycle,
     rmtree
 };
 enum class Open { truncate, overwrite, exclusive };

@@ -134,6 +134,11 @@ ordered_json paced(const Paced& paced) {
         out["schedule"].push_back({{"at", duration(step.at)}, {"rate", step.rate}});
     }
     out["ramp"] = paced.ramp;
+    out["delays"] = {{"create", duration(paced.delays.create)},
+                     {"transfer", duration(paced.delays.transfer)},
+                     {"close", duration(paced.delays.close)},
+                     {"sync", duration(paced.delays.sync)},
+                     {"first_task_only", paced.delays.first_task_only}};
     for (const auto& [task, factor] : paced.slow_tasks) {
         out["slow_tasks"][std::to_string(task)] = factor;
     }
@@ -193,6 +198,7 @@ ordered_json meta(const Phase& phase) {
           {"read", meta.read},
           {"fsync", meta.fsync},
           {"create", word(makes, meta.make)},
+          {"direct", meta.direct},
           {"shared_single", meta.shared_single},
           {"exclusive", meta.exclusive}}},
         {"select", {{"order", word(select_orders, meta.order)}, {"exponent", meta.exponent}, {"seed", meta.seed}}},
@@ -202,6 +208,15 @@ ordered_json meta(const Phase& phase) {
     }
     out["sync"] = meta.sync;
     out["by_first"] = meta.by_first;
+    out["missing"] = word(absences, meta.go_on);
+    if (meta.window) {
+        out["window"] = {
+            {"first", meta.window->first}, {"count", meta.window->count}, {"across", meta.window->across}};
+    }
+    out["cycle"] = {{"working", meta.cycle.working},
+                    {"spread", meta.cycle.spread},
+                    {"keep", meta.cycle.keep},
+                    {"wait", meta.cycle.wait}};
     out["payload"] = payload(phase.data.payload);
     out["verify"] = word(verifications, phase.data.verify);
     out["paced"] = paced(phase.data.paced);

@@ -77,7 +77,7 @@ inline constexpr Choice<bool> subjects[] = {{"meta", true}, {"data", false}};
 inline constexpr Choice<Op> tree_ops[] = {
     {"mktree", Op::mktree},       {"create", Op::create},   {"stat", Op::stat_items}, {"open_close", Op::open_close},
     {"read", Op::read_items},     {"readdir", Op::readdir}, {"walk", Op::walk},       {"rename", Op::rename},
-    {"remove", Op::remove_items}, {"rmtree", Op::rmtree}};
+    {"remove", Op::remove_items}, {"cycle", Op::cycle},     {"rmtree", Op::rmtree}};
 inline constexpr Choice<TreeScope> tree_scopes[] = {
     {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
 inline constexpr Choice<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
@@ -97,6 +97,7 @@ inline constexpr Choice<std::uint32_t> fields[] = {{"type", STATX_TYPE},     {"m
                                                    {"blocks", STATX_BLOCKS}, {"basic", STATX_BASIC_STATS},
                                                    {"btime", STATX_BTIME},   {"all", STATX_BASIC_STATS | STATX_BTIME}};
 inline constexpr Choice<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
+inline constexpr Choice<bool> absences[] = {{"stop", false}, {"count", true}};
 inline constexpr Choice<bool> walk_roots[] = {{"tree", false}, {"directory", true}};
 
 // meta.find

@@ -11,6 +11,7 @@
 #include "plan/units.hpp"
 #include "plan/wide.hpp"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -95,7 +96,9 @@ Footprint footprint_of_trees(const plan::Plan& plan, const files::TaskMap& tasks
         if (phase.op == plan::Op::create) {
             const auto all = static_cast<std::uint64_t>(tasks.tasks());
             const patterns::TreeShape shape(meta.tree);
-            const uint128 of_task = std::min(shape.items(), phase.stop.items.value_or(shape.items()));
+            const std::uint64_t planned =
+                meta.window ? meta.window->count * shape.copies() * shape.holders() : shape.items();
+            const uint128 of_task = std::min(planned, phase.stop.items.value_or(planned));
             // What comes before a stonewall is not known; then the number of items is only a limit that is never met.
             const uint128 items = phase.stop.stonewall ? 0 : of_task * (meta.shared_single ? 1 : all);
             live[key] = {items * meta.write, items};
@@ -146,6 +149,31 @@ void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
                                   std::to_string(tasks.tasks()) + " tasks");
         }
     }
+}
+
+std::uint64_t bytes_replaced(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    if (!plan.data.files.in_place()) {
+        return 0;
+    }
+    uint128 freed = 0;
+    for (const plan::Phase& phase : plan.phases) {
+        if (!on_target(phase)) {
+            continue;
+        }
+        // Files that all writing phases share count once: their names are the same, so one phase is asked.
+        const files::FileMap map(plan.target.path, phase.data.files, tasks);
+        const std::uint64_t sharers = std::max<std::uint64_t>(1, map.share(0).sharers);
+        const uint128 most = bytes_of_file(phase, tasks, node_memory) * sharers;
+        for (int task = 0; task < tasks.tasks(); ++task) {
+            struct stat info {};
+            if (map.first_of_file(task) && ::lstat(map.path(task, 0).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+                info.st_nlink == 1) {
+                freed += std::min<uint128>(most, static_cast<uint128>(info.st_blocks) * 512);
+            }
+        }
+        break;
+    }
+    return static_cast<std::uint64_t>(std::min<uint128>(freed, UINT64_MAX));
 }
 
 Footprint footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {

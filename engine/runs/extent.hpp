@@ -22,6 +22,10 @@ void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks);
 /// meters do not fit into the memory of a node.
 void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);
 
+/// Bytes that lie already in the files which a plan names by their paths and writes: they are replaced, so the space
+/// check must not ask for them again. At most what the plan writes there; files with further names free nothing.
+std::uint64_t bytes_replaced(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);
+
 /// For plans that passed check_extent().
 Footprint footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory);
 

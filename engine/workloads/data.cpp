@@ -2,6 +2,7 @@
 #include "workloads/data.hpp"
 
 #include "plan/parse.hpp"
+#include "workloads/cycle_stream.hpp"
 #include "workloads/data_stream.hpp"
 #include "workloads/file_stream.hpp"
 #include "workloads/operation_log.hpp"
@@ -39,6 +40,11 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     setup.shared_file = job.shared_file;
     if (job.phase->op == plan::Op::walk) {
         return std::make_unique<WalkStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock));
+    }
+    if (job.phase->op == plan::Op::cycle) {
+        const std::uint64_t length = job.phase->data.access.transfer;
+        return std::make_unique<CycleStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
+                                                   std::make_unique<Buffers>(1, base, length, false, true, false));
     }
     if (job.phase->meta) {
         const bool writes = job.phase->op == plan::Op::create && job.phase->meta->write > 0;

@@ -68,7 +68,7 @@ void ItemNames::begin_part(const TreePart& part, std::uint64_t first) {
 std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const noexcept {
     switch (meta_.order) {
         case plan::SelectOrder::creation:
-            break;
+            return meta_.window ? item_of_window(index) : index;
         case plan::SelectOrder::permute:
             return (*permutation_)(index);
         case plan::SelectOrder::replace: {
@@ -80,6 +80,14 @@ std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const n
             return (*permutation_)((*zipf_)(pass * part_->items + index) - 1);
     }
     return index;
+}
+
+std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
+    const plan::Window& window = *meta_.window;
+    const std::uint64_t places = job_.shape.copies() * job_.shape.holders();
+    const std::uint64_t place = window.across ? index % places : index / window.count;
+    const std::uint64_t number = window.across ? index / places : index % window.count;
+    return place * job_.shape.items_per_dir() + window.first + number;
 }
 
 std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {

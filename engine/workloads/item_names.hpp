@@ -47,6 +47,7 @@ class ItemNames {
     };
 
     std::uint64_t select(std::uint64_t index, std::uint64_t pass) const noexcept;
+    std::uint64_t item_of_window(std::uint64_t index) const noexcept;
     void begin_part(const TreePart& part, std::uint64_t first);
     std::int64_t enter(std::uint64_t copy, std::uint64_t directory);
     void write(Slot& slot, std::uint64_t item);

@@ -32,7 +32,8 @@ struct TreeJob {
     std::vector<TreePart> parts;        ///< items; one after the other
     std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
     std::uint64_t first = 0, every = 1;
-    bool may_exist = false;  ///< directories that are there already are no error
+    std::vector<std::string> stems;  ///< cycle: of the items of each task, and `branches` by task too
+    bool may_exist = false;          ///< directories that are there already are no error
     // walk
     WalkBoard* walk = nullptr;  ///< shared by the streams of this node
     int stream_on_node = 0, node = 0, nodes = 1;
@@ -68,6 +69,10 @@ struct TreeJob {
     static std::uint64_t written_as(const TreePart& part, std::uint64_t item) {
         const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
         return item < ring ? (item + part.rotation) % ring : item;
+    }
+    /// What tells items of a window apart, in IOR's content: no two of a task have the same.
+    std::uint64_t content_number(std::uint64_t copy, std::uint64_t number) const {
+        return number * shape.copies() + copy;
     }
     /// Identity of the content of a task's item.
     std::uint64_t file_number(const TreePart& part, std::uint64_t item) const {

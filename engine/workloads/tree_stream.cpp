@@ -45,6 +45,13 @@ bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kin
         const std::int64_t result = call(k);
         const std::uint64_t end = this->now();
         if (result < 0) [[unlikely]] {
+            if (result == -ENOENT && meta_.go_on) {
+                ++this->meter_.failed;
+                this->report(name_of(k), what, ENOENT, 0, {});
+                ++next;
+                last = this->now();
+                continue;
+            }
             this->settle();
             this->fail(name_of(k), what, static_cast<int>(-result), 0);
             return false;
@@ -76,12 +83,17 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
     const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
                                     static_cast<std::uint32_t>(part.owner)};
     if (packet_of_ != part.owner) {
-        packet_.resize(length_);
+        // At the beginning of a page, as O_DIRECT wants it.
+        constexpr std::size_t page = 4096;
+        packet_memory_.resize(length_ + page);
+        const auto address = reinterpret_cast<std::uintptr_t>(packet_memory_.data());
+        packet_ = {packet_memory_.data() + (page - address % page) % page, length_};
         payload::prepare(packet, packet_.data(), length_);
         packet_of_ = part.owner;
     }
-    const std::uint64_t written_as = TreeJob::written_as(part, items_.item(k));
-    payload::mark(packet, packet_.data(), length_, tree_.shape.place(written_as).number);
+    const patterns::TreeShape::Place place = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
+    payload::mark(packet, packet_.data(), length_,
+                  meta_.window ? tree_.content_number(place.copy, place.number) : place.number);
     return packet_;
 }
 

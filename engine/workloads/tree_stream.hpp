@@ -47,8 +47,9 @@ class TreeStream final : public TimedStream<Time> {
     std::uint64_t planned_;
     std::uint32_t length_ = 0;  ///< bytes of each operation
     std::array<std::string, 64> directories_;
-    std::vector<std::byte> listing_;        ///< readdir
-    std::vector<std::byte> packet_;         ///< IOR's content: what the files of one task have in common, marked
+    std::vector<std::byte> listing_;  ///< readdir
+    std::vector<std::byte> packet_memory_;
+    std::span<std::byte> packet_;           ///< IOR's content: what the files of one task have in common, marked
     int packet_of_ = -1;                    ///< that task
     std::string ring_start_, ring_before_;  ///< rename: the name that is kept aside, and the one before
 };

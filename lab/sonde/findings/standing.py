@@ -20,7 +20,7 @@ from sonde.model.visible import one_line
 SYNTHETIC = frozenset({"null", "paced"})
 _AT_END = "fsync at the end"
 # Operations on names, which move no data.
-NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
+NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "cycle", "rmtree"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
@@ -97,7 +97,7 @@ def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     """Names of a local file system live in the memory of the node; those of a network one are asked of its servers."""
     if file_system(run).network:
         return _lasted(phase, True, Standing.STORAGE, "from the servers: names are not kept by this node")
-    changes = phase.begin.op in ("remove", "mktree", "create", "rename", "rmtree")
+    changes = phase.begin.op in ("remove", "mktree", "create", "rename", "cycle", "rmtree")
     where = "not made durable" if changes else "names in the memory of this node"
     return Standing.CACHE, f"{where}: not a storage number"
 

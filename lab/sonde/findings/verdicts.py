@@ -40,6 +40,7 @@ _FILE_OPS = {
     "readdir": "List directories",
     "walk": "Walk trees",
     "rename": "Rename files",
+    "cycle": "Stat, read, remove and create files",
     "rmtree": "Remove directories",
 }
 _ORDERS = {

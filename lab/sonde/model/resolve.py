@@ -22,7 +22,7 @@ _OF_DATA = ("backend", "access", "io", "verify")
 # Members of `meta` that a phase may have beside its own `meta`.
 _OF_META = ("backend", "verify")
 # Operations that only trees have; stat, read and remove are of both kinds.
-_TREE_OPS = frozenset({"mktree", "create", "open_close", "readdir", "walk", "rename", "rmtree"})
+_TREE_OPS = frozenset({"mktree", "create", "open_close", "readdir", "walk", "rename", "cycle", "rmtree"})
 _ON_BOTH = frozenset({"stat", "read", "remove"})
 _UNITS: dict[str, Callable[[Any], Any]] = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
 

@@ -65,7 +65,10 @@ def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) ->
     meta = plan.meta_of(phase)
     tree, file, stop = meta["tree"], meta["file"], phase.get("stop", {})
     taking_part = min(tasks, int(plan.document.get("tasks", {}).get("used", tasks)))
-    items = min(items_of_task(tree), int(stop.get("items", items_of_task(tree)))) * taking_part
+    of_task = items_of_task(tree)
+    if "window" in meta:
+        of_task = int(meta["window"]["count"]) * (of_task // max(1, int(tree.get("items_per_dir", 0))))
+    items = min(of_task, int(stop.get("items", of_task))) * taking_part
     trees = {"shared": 1, "per_task": taking_part, "per_node": nodes}[tree["scope"]]
     folders = directories(tree) * int(tree["copies"]) * trees
     op = phase["op"]

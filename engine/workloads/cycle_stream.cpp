@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/cycle_stream.hpp"
+
+#include <cerrno>
+
+namespace sonde::workloads {
+
+template <class Time>
+CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock,
+                               meters::StreamMeter& meter, std::unique_ptr<backends::Channel> channel,
+                               std::unique_ptr<Buffers> buffers)
+    : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
+      tree_(*job.tree),
+      meta_(*job.phase->meta),
+      names_(*this->channel_->names()),
+      buffers_(std::move(buffers)),
+      turns_(tree_.parts.empty() ? 0 : tree_.shape.copies()),
+      length_(static_cast<std::uint32_t>(meta_.write)) {
+    // Packets begin at pages, as O_DIRECT wants it.
+    constexpr std::size_t page = 4096;
+    const std::size_t each = (length_ + page - 1) / page * page;
+    memory_.resize(2 * each + page);
+    std::byte* first = memory_.data() + (page - reinterpret_cast<std::uintptr_t>(memory_.data()) % page) % page;
+    packets_[0] = {first, length_};
+    packets_[1] = {first + each, length_};
+}
+
+/// IOR's content for an item: made for its task once, and marked with its number.
+template <class Time>
+std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t number, bool made) {
+    const plan::Payload& settings = this->job_.phase->data.payload;
+    const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
+                                    static_cast<std::uint32_t>(owner)};
+    const std::span<std::byte> bytes = packets_[made ? 1 : 0];
+    if (owners_[made ? 1 : 0] != owner) {
+        payload::prepare(packet, bytes.data(), length_);
+        owners_[made ? 1 : 0] = owner;
+    }
+    payload::mark(packet, bytes.data(), length_, number);
+    return bytes;
+}
+
+/// Names of one round: in copy s of the tree the task takes from one neighbor and makes for another.
+template <class Time>
+void CycleStream<Time>::prepare(std::uint64_t round) {
+    const auto task_of = [this](std::int64_t from, std::int64_t by) {
+        const std::int64_t tasks = this->job_.tasks;
+        return static_cast<int>(((from + by) % tasks + tasks) % tasks);
+    };
+    const auto name = [this](std::string& path, int owner, std::uint64_t copy, std::uint64_t number) {
+        path = tree_.root + "/";
+        tree_.shape.append_path(path, tree_.branches[static_cast<std::size_t>(owner)], copy, 0);
+        path += "/" + tree_.stems[static_cast<std::size_t>(owner)] + std::to_string(number);
+    };
+    const std::uint64_t number = meta_.window->first + round;
+    for (std::uint64_t copy = 0; copy < turns_.size(); ++copy) {
+        Turn& turn = turns_[copy];
+        const std::int64_t by = static_cast<std::int64_t>(meta_.cycle.spread) * static_cast<std::int64_t>(copy + 1);
+        turn.taken_of = task_of(this->job_.task, -by);
+        turn.made_for = task_of(this->job_.task, by);
+        turn.taken_number = tree_.content_number(copy, number);
+        turn.made_number = tree_.content_number(copy, number + meta_.cycle.working);
+        name(turn.taken, turn.taken_of, copy, number);
+        name(turn.made, turn.made_for, copy, number + meta_.cycle.working);
+    }
+}
+
+/// Short waits spin: a sleep takes longer than what they are in proportion to.
+template <class Time>
+void CycleStream<Time>::wait_for(std::uint64_t ticks) {
+    const auto wait = static_cast<std::uint64_t>(static_cast<double>(ticks) * meta_.cycle.wait);
+    constexpr std::uint64_t worth_sleeping_ns = 10'000'000;
+    const std::uint64_t ns = this->time_.duration_ns(wait);
+    if (ns >= worth_sleeping_ns) {
+        const timespec length{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+        ::nanosleep(&length, nullptr);
+        return;
+    }
+    const std::uint64_t until = this->now() + wait;
+    while (this->now() < until && !this->job_.backend->traits.virtual_time) {
+    }
+}
+
+template <class Time>
+template <class Call>
+bool CycleStream<Time>::timed(unsigned kind, const char* what, const std::string& path, std::uint32_t length,
+                              Call call) {
+    const std::uint64_t from = this->now();
+    const std::int64_t result = call();
+    const std::uint64_t to = this->now();
+    if (result < 0) [[unlikely]] {
+        this->settle();
+        this->fail(path, what, static_cast<int>(-result), 0);
+        return false;
+    }
+    this->meter_.histogram[kind].add(this->time_.duration_ns(to - from));
+    ++this->done_;
+    this->bytes_ += length;
+    deadline_ = this->place(from, to, length) || deadline_;
+    if (meta_.cycle.wait > 0) {
+        wait_for(to - from);
+    }
+    return true;
+}
+
+template <class Time>
+void CycleStream<Time>::check(const Turn& turn, std::int64_t got) {
+    const std::uint64_t from = this->time_.raw();
+    this->meter_.checked_bytes += length_;
+    const std::span<const std::byte> right = packet(turn.taken_of, turn.taken_number, false);
+    const std::byte* found = buffers_->read_buffer(0);
+    const auto first = std::mismatch(right.begin(), right.begin() + got, found).first;
+    const auto offset = static_cast<std::uint64_t>(first - right.begin());
+    if (offset < length_) {
+        ++this->meter_.mismatches;
+        this->report(turn.taken, "verify", 0, offset,
+                     std::string(got < length_ && offset == static_cast<std::uint64_t>(got)
+                                     ? "nothing: the file ends there"
+                                     : "other bytes than IOR's content for this file") +
+                         " (written for task " + std::to_string(turn.taken_of) + ")");
+    }
+    const std::uint64_t spent = this->time_.raw() - from;
+    this->paused_ += spent;
+    this->meter_.verify_ns += static_cast<std::int64_t>(this->time_.duration_ns(spent));
+}
+
+template <class Time>
+bool CycleStream<Time>::take_and_make(const Turn& turn) {
+    const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx, meta_.fields,
+                             meta_.freshness};
+    const char* taken = turn.taken.c_str();
+    if (!timed(meters::kind_stat, "stat", turn.taken, 0,
+               [&]() -> std::int64_t { return names_.look(backends::anywhere, taken, how); })) {
+        return false;
+    }
+    std::int64_t got = 0;
+    if (!timed(meters::kind_read, "read", turn.taken, length_, [&] {
+            got = names_.read(backends::anywhere, taken, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+            // With verification a short file is a wrong one, and said so there.
+            return got >= 0 && got < length_ && !this->job_.verify ? -std::int64_t{ENODATA} : got;
+        })) {
+        return false;
+    }
+    this->meter_.bytes[0] += length_;
+    if (this->job_.verify) {
+        check(turn, got);
+    }
+    if (meta_.cycle.keep) {
+        return true;
+    }
+    if (!timed(meters::kind_remove, "remove", turn.taken, 0,
+               [&]() -> std::int64_t { return names_.remove_file(backends::anywhere, taken); })) {
+        return false;
+    }
+    backends::NewFile file;
+    file.exclusive = meta_.exclusive;
+    file.fsync = meta_.fsync;
+    file.content = packet(turn.made_for, turn.made_number, true);
+    const bool made = timed(meters::kind_create, "create", turn.made, length_, [&]() -> std::int64_t {
+        return names_.make_file(backends::anywhere, turn.made.c_str(), file);
+    });
+    this->meter_.bytes[1] += made ? length_ : 0;
+    return made;
+}
+
+template <class Time>
+bool CycleStream<Time>::round(std::uint64_t number) {
+    prepare(number);
+    for (const Turn& turn : turns_) {
+        if (!take_and_make(turn) || this->told_to_stop()) {
+            this->settle();
+            return false;
+        }
+    }
+    this->settle();
+    return !deadline_;
+}
+
+template <class Time>
+bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
+    const std::uint64_t from = this->now();
+    const std::uint64_t rounds = turns_.empty() ? 0 : meta_.window->count;
+    std::uint64_t next = 0;
+    bool good = true;
+    while (good && next < rounds && this->done_ < this->target_) {
+        good = round(next);
+        next += good || deadline_ ? 1 : 0;
+        if (!good && deadline_ && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
+            deadline_ = false;
+            this->after_stonewall();  // all rounds have the same number of calls, so all end with the same round
+            good = true;
+        }
+    }
+    this->meter_.next_operation = next * calls_of_round();
+    this->meter_.files_done = next * turns_.size();
+    this->meter_.file_operations = this->done_;
+    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    return good && next == rounds && !this->failed_;
+}
+
+template class CycleStream<MachineTime>;
+template class CycleStream<ChannelTime>;
+
+}  // namespace sonde::workloads

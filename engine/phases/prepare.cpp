@@ -14,15 +14,28 @@
 namespace sonde::phases {
 namespace {
 
+/// Whether a link that stands where a data file should is what the user means. A file that the plan names by its path
+/// is replaced when it is to be fresh, link or not, and else written to where the link leads, unless that is no file.
+bool may_be_link(const plan::Phase& phase, const std::string& path) {
+    if (!phase.data.files.in_place()) {
+        return false;
+    }
+    struct stat info {};
+    const bool there = ::stat(path.c_str(), &info) == 0;
+    return (phase.op == plan::Op::write && phase.open == plan::Open::truncate) ||
+           (there ? S_ISREG(info.st_mode) : errno == ENOENT);
+}
+
 /// In a directory that others made, a link or a device could stand where a data file should: writing there would leave
 /// the target. One sentence, empty when all of this process's files are regular or absent.
-std::string check_found_files(const Context& context, const files::FileMap& map) {
+std::string check_found_files(const Context& context, const plan::Phase& phase, const files::FileMap& map) {
     const int first = context.team.place().process * context.tasks.threads;
     for (int task = first; task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
         for (int k = 0; k < map.files_per_task(); ++k) {
             const std::string path = map.path(task, k);
             struct stat info {};
-            if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+            if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
+                !(S_ISLNK(info.st_mode) && may_be_link(phase, path))) {
                 return path +
                        " is not a regular file: Sonde writes to no links, devices or pipes that it finds; "
                        "choose another target.directory";
@@ -40,7 +53,7 @@ std::string prepare_files(const Context& context, std::size_t index, const files
         return {};
     }
     if (context.plan.target.use_existing) {
-        const std::string complaint = check_found_files(context, map);
+        const std::string complaint = check_found_files(context, phase, map);
         if (!complaint.empty()) {
             return complaint;
         }

@@ -3,6 +3,7 @@
 
 #include "files/file_map.hpp"
 #include "files/tree_removal.hpp"
+#include "plan/parse.hpp"
 #include "records/text.hpp"
 
 #include <unistd.h>
@@ -79,6 +80,13 @@ files::Removal clean_up(phases::Context& context, int code) {
         removal.files += std::stoull(sum);
     }
     return removal;
+}
+
+bool makes_anything(const plan::Plan& plan) {
+    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        return plan::writes(phase.op) || phase.op == plan::Op::mktree || phase.op == plan::Op::create ||
+               phase.op == plan::Op::cycle;
+    });
 }
 
 ordered_json end_line(const phases::Outcome& outcome, const files::Removal& removal, std::int64_t epoch) {

@@ -25,4 +25,7 @@ nlohmann::ordered_json failed_end(int code, const std::string& text, std::int64_
 /// The one line for the user, when there is anything to say.
 void speak(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble);
 
+/// False when the plan only looks at, reads, renames or removes what others have made.
+bool makes_anything(const plan::Plan& plan);
+
 }  // namespace sonde::runs

@@ -102,7 +102,8 @@ json inspect(phases::Context& context, int first_stage) {
         facts["directory"] = continue_stage(context);
     } else {
         const Footprint need = footprint(plan, tasks, context.node_memory);
-        check_target(plan, need.bytes, need.files);
+        const std::uint64_t replaced = bytes_replaced(plan, tasks, context.node_memory);
+        check_target(plan, need.bytes - std::min(need.bytes, replaced), need.files);
         if (plan.data.files.in_place()) {
             make_directories(files::FileMap(plan.target.path, plan.data.files, tasks));
             return facts;

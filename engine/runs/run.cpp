@@ -260,7 +260,10 @@ int finish(phases::Context& context, bool last_stage, std::unique_ptr<Monitor> m
         outcome.set(phases::exit_failed, phases::lost_sentence(context, "at the end of the run"));
     }
     const plan::Target& target = context.plan.target;
-    if (code == phases::exit_done && last_stage && context.storage.makes_files && target.keep &&
+    // What a run leaves that did not come to its end, `clean` finds by the manifest; one that makes nothing leaves
+    // nothing.
+    const bool left_by_us = code != phases::exit_done && makes_anything(context.plan);
+    if (!left_by_us && ends_here && last_stage && context.storage.makes_files && target.keep &&
         !target.keep_manifest) {
         files::Manifest::remove(context.storage.directory);
     }

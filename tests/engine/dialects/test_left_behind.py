@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs of other tools' command lines leave in the user's directories, also when they fail or meet what is gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engine_under_test import DONE, FAILED, tree
+
+
+def run(engine: Path, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(engine), *words.split()], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def created(engine_path: Path, tmp_path: Path) -> Path:
+    """A folder in which mdtest has created ten files, of which one is gone."""
+    assert run(engine_path, "mdtest -C -F -n 10 -w 64 -d m", tmp_path).returncode == DONE
+    next(tmp_path.rglob("file.mdtest.0.4")).unlink()
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", ["-T", "-E -e 64", "-T -E -e 64"])
+def test_one_lost_file_is_said_and_the_others_are_done(what: str, engine_path: Path, created: Path) -> None:
+    before = tree(created)
+    result = run(engine_path, f"mdtest {what} -F -n 10 -w 64 -d m", created)
+    assert result.returncode == FAILED
+    assert "file.mdtest.0.4 failed: No such file or directory" in result.stderr
+    assert ("WARNING: unable to stat file" in result.stdout) is ("-T" in what)
+    assert "sonde: file-stat                 9 " in result.stderr or "-T" not in what
+    assert tree(created) == before  # neither a file fewer nor anything of ours
+
+
+def test_removing_goes_on_after_a_lost_file(engine_path: Path, created: Path) -> None:
+    result = run(engine_path, "mdtest -r -F -n 10 -d m", created)
+    assert result.returncode == FAILED
+    assert tree(created) == ["m"]
+
+
+def test_a_run_that_fails_before_it_looks_at_anything_leaves_nothing_of_ours(engine_path: Path, created: Path) -> None:
+    """Directories stand where files should be: no file of that kind can be read."""
+    for path in created.rglob("file.*"):
+        path.unlink()
+        path.mkdir()
+    before = tree(created)
+    assert run(engine_path, "mdtest -E -e 64 -w 64 -F -n 10 -d m", created).returncode == FAILED
+    assert tree(created) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_file_that_is_replaced_needs_no_further_space(engine_path: Path, small_disk: Path) -> None:
+    words = "ior -w -k -t 64k -b 5m -o f"
+    assert run(engine_path, words, small_disk).returncode == DONE
+    assert run(engine_path, words, small_disk).returncode == DONE
+    assert run(engine_path, words + " -E", small_disk).returncode == DONE
+    other = run(engine_path, "ior -w -k -t 64k -b 5m -o g", small_disk)
+    assert other.returncode != DONE
+    assert "free, but the plan needs 5 MiB" in other.stderr
+    (small_disk / "kept").hardlink_to(small_disk / "f")  # then replacing it frees nothing
+    assert run(engine_path, words, small_disk).returncode != DONE

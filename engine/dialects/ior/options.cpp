@@ -2,12 +2,12 @@
 #include "dialects/ior/options.hpp"
 
 #include "dialects/ior/hints.hpp"
+#include "dialects/number.hpp"
 #include "plan/parse.hpp"
 
 #include <unistd.h>
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <climits>
 #include <map>
 
@@ -18,11 +18,7 @@ using plan::PlanError;
 using Takes = Option::Takes;
 
 std::int64_t whole(const std::string& text, const std::string& what) {
-    const std::int64_t number = size_of(text, what);
-    if (number > INT_MAX || number < INT_MIN) {
-        refuse(what + " is " + text + ", but must be a number that fits in 32 bits");
-    }
-    return number;
+    return read_number(text, what, INT_MIN, INT_MAX);
 }
 
 template <auto Member>
@@ -35,10 +31,14 @@ void set_level(Settings& settings, const std::string& value) {
 }
 template <auto Member>
 void set_size(Settings& settings, const std::string& value) {
-    settings.*Member = size_of(value, "a size");
+    settings.*Member = read_number(value, "a size");
 }
 template <auto Member>
 void set_number(Settings& settings, const std::string& value) {
+    if (value.find('.') != std::string::npos) {
+        settings.tell_note(value + " is taken as " + std::to_string(whole(value, "a number")) +
+                           ": IOR cuts decimals off");
+    }
     settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(whole(value, "a number"));
 }
 template <auto Member>
@@ -107,7 +107,7 @@ void set_memory_per_node(Settings& settings, const std::string& value) {
     if (!value.empty() && value.back() == '%') {
         share = static_cast<double>(whole(value.substr(0, value.size() - 1), "-M")) / 100;
     } else {
-        share = static_cast<double>(size_of(value, "-M")) / bytes;
+        share = static_cast<double>(read_number(value, "-M")) / bytes;
     }
     if (share < 0 || share > 0.95) {
         refuse("-M " + value + " is not between nothing and 95 % of a node's memory: the rest is needed to run");
@@ -117,7 +117,7 @@ void set_memory_per_node(Settings& settings, const std::string& value) {
 }
 
 void set_memory_per_task(Settings& settings, const std::string& value) {
-    settings.memory_per_task = size_of(value, "memoryPerTask");
+    settings.memory_per_task = read_number(value, "memoryPerTask");
     settings.memory_share = 0;
 }
 
@@ -166,13 +166,6 @@ void refuse_dual(Settings&, const std::string& value) {
         refuse(
             "-y (one mount point per processor socket) is not built into Sonde: name the mount points with -F -o "
             "path1@path2, which deals them to the tasks in turn");
-    }
-}
-
-void refuse_dummy_delay(Settings&, const std::string& value) {
-    if (value != "0") {
-        refuse(
-            "of the delays of DUMMY only --dummy.delay-xfer is built into Sonde: its backend `paced` delays transfers");
     }
 }
 
@@ -276,11 +269,15 @@ const Option table[] = {
     {0, "aio.max-pending", "", Takes::value, "AIO: transfers in flight (128)", set_number<&Settings::aio_pending>},
     {0, "aio.granularity", "", Takes::value, "", take_note<note_granularity>},
     {0, "dummy.delay-xfer", "", Takes::value, "DUMMY: microseconds a transfer takes",
-     set_size<&Settings::dummy_transfer_us>},
-    {0, "dummy.delay-create", "", Takes::value, "", refuse_dummy_delay},
-    {0, "dummy.delay-close", "", Takes::value, "", refuse_dummy_delay},
-    {0, "dummy.delay-sync", "", Takes::value, "", refuse_dummy_delay},
-    {0, "dummy.delay-only-rank0", "", Takes::flag, "", refuse_dummy_delay},
+     set_number<&Settings::dummy_transfer_us>},
+    {0, "dummy.delay-create", "", Takes::value, "DUMMY: microseconds a create takes",
+     set_number<&Settings::dummy_create_us>},
+    {0, "dummy.delay-close", "", Takes::value, "DUMMY: microseconds a close takes",
+     set_number<&Settings::dummy_close_us>},
+    {0, "dummy.delay-sync", "", Takes::value, "DUMMY: microseconds an fsync takes",
+     set_number<&Settings::dummy_sync_us>},
+    {0, "dummy.delay-only-rank0", "", Takes::flag, "DUMMY: task 0 only is delayed",
+     set_flag<&Settings::dummy_only_first>},
     {0, "mpiio.hintsFileName", "", Takes::value, "MPIIO: file of hints (IOR_HINT__MPI__name=value)", set_hints_file},
     {0, "mpiio.showHints", "", Takes::flag, "MPIIO: show the hints that are given",
      set_flag<&Settings::mpi_show_hints>},
@@ -307,25 +304,6 @@ const Option table[] = {
 };
 
 }  // namespace
-
-std::int64_t size_of(const std::string& text, const std::string& what) {
-    const std::size_t first = text.find_first_not_of(' ');
-    const char* begin = text.data() + (first == std::string::npos ? text.size() : first);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
-    std::string unit(end, text.data() + text.size());
-    unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
-    static constexpr std::string_view letters = "kmgtp";
-    const std::size_t power = unit.size() == 1 ? letters.find(lower(unit)) : std::string_view::npos;
-    if (error != std::errc() || (!unit.empty() && power == std::string_view::npos)) {
-        refuse(what + " is \"" + text + "\", but must be an integer, with k, m, g, t or p for powers of 1024");
-    }
-    const std::int64_t factor = unit.empty() ? 1 : std::int64_t{1} << (10 * (power + 1));
-    if (number > INT64_MAX / factor || number < INT64_MIN / factor) {
-        refuse(what + " is " + text + ", which is more than 8 EiB");
-    }
-    return number * factor;
-}
 
 std::span<const Option> options() {
     return table;

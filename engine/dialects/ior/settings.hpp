@@ -47,7 +47,8 @@ struct Settings {
     // Back ends
     bool direct = false;
     std::int64_t aio_pending = 128;
-    std::int64_t dummy_transfer_us = 0;
+    std::int64_t dummy_transfer_us = 0, dummy_create_us = 0, dummy_close_us = 0, dummy_sync_us = 0;
+    bool dummy_only_first = false;
     bool mpi_preallocate = false, mpi_view = false, mpi_show_hints = false;
     std::map<std::string, std::string> hints;
     // What is said
@@ -71,10 +72,6 @@ struct Settings {
         return true;
     }
 };
-
-/// A size as IOR writes it: an integer with k, m, g, t or p for powers of 1024. `what` names it in messages. Throws
-/// plan::PlanError.
-std::int64_t size_of(const std::string& text, const std::string& what);
 
 /// Throws plan::PlanError with the sentence.
 [[noreturn]] void refuse(const std::string& sentence);

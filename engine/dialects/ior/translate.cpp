@@ -55,7 +55,20 @@ const char* backend_of(const Settings& s) {
     if (s.api == "AIO") {
         return "io_uring";
     }
-    return s.api != "DUMMY" ? "posix" : s.dummy_transfer_us > 0 ? "paced" : "null";
+    const bool delays = s.dummy_transfer_us > 0 || s.dummy_create_us > 0 || s.dummy_close_us > 0 || s.dummy_sync_us > 0;
+    return s.api != "DUMMY" ? "posix" : delays ? "paced" : "null";
+}
+
+/// The delays of DUMMY.
+ordered_json paced_of(const Settings& s) {
+    const auto us = [](std::int64_t delay) { return std::to_string(std::max<std::int64_t>(0, delay)) + "us"; };
+    return {{"virtual_clock", false},
+            {"delays",
+             {{"create", us(s.dummy_create_us)},
+              {"transfer", us(s.dummy_transfer_us)},
+              {"close", us(s.dummy_close_us)},
+              {"sync", us(s.dummy_sync_us)},
+              {"first_task_only", s.dummy_only_first}}}};
 }
 
 ordered_json io_of(const Settings& s) {
@@ -357,8 +370,8 @@ Translation translate(const Settings& s, const Crowd& crowd, int number, std::in
         data["io"] = io;
     }
     data["payload"] = payload_of(s, now);
-    if (s.dummy_transfer_us > 0 && s.api == "DUMMY") {
-        data["paced"] = {{"virtual_clock", false}, {"latency", std::to_string(s.dummy_transfer_us) + "us"}};
+    if (data.at("backend") == "paced") {
+        data["paced"] = paced_of(s);
     }
     plan["data"] = data;
     plan["phases"] = translation.plan["phases"];

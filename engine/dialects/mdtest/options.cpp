@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of options.
 #include "dialects/mdtest/settings.hpp"
+#include "dialects/number.hpp"
 #include "plan/parse.hpp"
 
 #include <array>
@@ -12,35 +13,18 @@ namespace {
 
 using plan::PlanError;
 
-/// A whole number, with mdtest's k, m, g, t, p (powers of 1024) where it takes sizes.
-std::int64_t number(const std::string& text, bool sizes, std::int64_t least, std::int64_t most) {
-    char* end = nullptr;
-    errno = 0;
-    const long long value = std::strtoll(text.c_str(), &end, 10);
-    std::string unit = end;
-    unsigned shift = 0;
-    if (sizes && unit.size() == 1) {
-        const std::size_t place = std::string("kmgtp").find(static_cast<char>(unit[0] | 0x20));
-        shift = place == std::string::npos ? 0 : 10 * (static_cast<unsigned>(place) + 1);
-        unit = shift > 0 ? "" : unit;
-    }
-    if (text.empty() || end == text.c_str() || !unit.empty() || errno != 0) {
-        throw PlanError("is \"" + text + "\", but must be a whole number" +
-                        (sizes ? ", which may end in k, m, g, t or p" : ""));
-    }
-    if (value < least || value > (most >> shift)) {
-        throw PlanError("is " + text + ", but must be from " + std::to_string(least) + " to " + std::to_string(most));
-    }
-    return value << shift;
+/// As a plain number or a size: mdtest reads both alike.
+std::int64_t number(const std::string& text, std::int64_t least, std::int64_t most) {
+    return read_number(text, "", least, most);
 }
 
 int small(const std::string& text, int least, int most) {
-    return static_cast<int>(number(text, false, least, most));
+    return static_cast<int>(number(text, least, most));
 }
 
 std::uint64_t size(const std::string& text) {
     constexpr std::int64_t most = 1LL << 40U;
-    return static_cast<std::uint64_t>(number(text, true, 0, most));
+    return static_cast<std::uint64_t>(number(text, 0, most));
 }
 
 std::string packet_type(const std::string& text) {
@@ -61,8 +45,8 @@ constexpr int many = 1 << 28;
 
 }  // namespace
 
-const std::vector<Option>& options() {
-    static const std::vector<Option> all{
+const std::vector<Option<Settings>>& options() {
+    static const std::vector<Option<Settings>> all{
         {'C', "", false, "only create files and directories", [](S& s, V) { s.create = true; }},
         {'T', "", false, "only stat files and directories", [](S& s, V) { s.stat = true; }},
         {'E', "", false, "only read files", [](S& s, V) { s.read = true; }},
@@ -87,6 +71,10 @@ const std::vector<Option>& options() {
         {'y', "", false, "fsync each file after writing", [](S& s, V) { s.fsync = true; }},
         {'Y', "", false, "sync the file system after each phase, timed", [](S& s, V) { s.sync = true; }},
         {'Z', "", false, "print time instead of rate", [](S& s, V) { s.print_time = true; }},
+        {0, "posix.odirect", false, "POSIX: O_DIRECT for what is written to files and read from them",
+         [](S& s, V) { s.direct = true; }},
+        {0, "dummy.delay-only-rank0", false, "DUMMY: task 0 only is delayed",
+         [](S& s, V) { s.dummy_only_first = true; }},
         {0, "warningAsErrors", false, "a warning ends the run", [](S& s, V) { s.warnings_are_errors = true; }},
         {0, "showRankStatistics", false, "statistics over tasks too", [](S& s, V) { s.rank_statistics = true; }},
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
@@ -98,10 +86,10 @@ const std::vector<Option>& options() {
         {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = small(v, 1, many); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
-             const std::int64_t value = number(v, false, INT32_MIN, UINT32_MAX);
+             const std::int64_t value = number(v, INT32_MIN, UINT32_MAX);
              s.signature = value == -1 ? std::nullopt : std::optional(value);
          }},
-        {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = small(v, 1, 100'000); }},
+        {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = small(v, 0, 100'000); }},
         {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = size(v); }},
         {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = small(v, 0, many); }},
         {'n', "", true, "items of each task", [](S& s, V v) { s.items = size(v); }},
@@ -109,19 +97,29 @@ const std::vector<Option>& options() {
          [](S& s, V v) { s.shift = small(v, 0, many / 8); }},
         {'p', "", true, "seconds to wait before the directory and the file tests",
          [](S& s, V v) { s.delay_s = small(v, 0, many); }},
-        {0, "random-seed", true, "seed for -R", [](S& s, V v) { s.random_seed = number(v, false, 0, INT32_MAX); }},
+        {0, "random-seed", true, "seed for -R", [](S& s, V v) { s.random_seed = number(v, INT32_MIN, INT32_MAX); }},
         {'s', "", true, "step of the number of tasks (1)", [](S& s, V v) { s.step = small(v, 1, many); }},
-        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, 10); }},
+        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, many); }},
         {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = size(v); }},
         {'W', "", true, "stonewall of file creation in seconds; then all go on to the count of the fastest",
          [](S& s, V v) { s.stonewall_s = small(v, 0, many); }},
         {'x', "", true, "file that holds how many items were created before the stonewall",
          [](S& s, V v) { s.status_file = v; }},
         {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = small(v, 0, 100'000); }},
+        {0, "dummy.delay-create", true, "DUMMY: microseconds that making a file takes",
+         [](S& s, V v) { s.dummy_create_us = number(v, 0, INT32_MAX); }},
+        {0, "dummy.delay-close", true, "DUMMY: microseconds that closing a file takes",
+         [](S& s, V v) { s.dummy_close_us = number(v, 0, INT32_MAX); }},
+        {0, "dummy.delay-sync", true, "DUMMY: microseconds that an fsync takes",
+         [](S& s, V v) { s.dummy_sync_us = number(v, 0, INT32_MAX); }},
+        {0, "dummy.delay-xfer", true, "DUMMY: microseconds that writing or reading a file takes",
+         [](S& s, V v) { s.dummy_transfer_us = number(v, 0, INT32_MAX); }},
         {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
          [](S& s, V v) { s.packets = packet_type(v); }},
         {0, "run-cmd-before-phase", true, "shell command before each phase, untimed, once on each node",
          [](S& s, V v) { s.before_phase = v; }},
+        {0, "run-cmd-after-phase", true, "shell command after each phase, untimed, once on each node",
+         [](S& s, V v) { s.after_phase = v; }},
         {0, "savePerOpDataCSV", true, "a line for each operation on files, in <this>-<test>-<task>.csv",
          [](S& s, V v) { s.operations_prefix = v; }},
         {0, "saveRankPerformanceDetails", true, "CSV file with rate and time of each task",
@@ -132,14 +130,9 @@ const std::vector<Option>& options() {
 
 std::string why_refused(const std::string& name) {
     static const std::map<std::string, const char*> refused{
-        {"run-cmd-after-phase",
-         "is refused: a command inside the timed part would be measured as storage; use --run-cmd-before-phase, which "
-         "runs before the next phase"},
         {"g",
          "is refused: the default layout of Lustre directories needs liblustreapi, which this engine does not use; "
          "set it with `lfs setdirstripe -D` before the run"},
-        {"posix.odirect",
-         "is refused: direct I/O of whole small files is not offered here; use a plan with data.io.direct"},
         {"posix.rangelocks", "is refused: byte-range locks are not used here"},
         {"allocateBufferOnGPU", "is refused: buffers in GPU memory are not built into this engine"},
         {"GPUid", "is refused: buffers in GPU memory are not built into this engine"},
@@ -149,34 +142,13 @@ std::string why_refused(const std::string& name) {
     if (found != refused.end()) {
         return found->second;
     }
-    for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs.", "dummy.", "mpiio.", "mmap.", "aio."}) {
+    for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs.", "mpiio.", "mmap.", "aio."}) {
         if (name.starts_with(module)) {
             return "is refused: options of interfaces are not read for names; set layouts on the directory before the "
                    "run";
         }
     }
     return {};
-}
-
-std::string help_text() {
-    std::string text =
-        "sonde-engine mdtest: mdtest's command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
-    for (const bool values : {false, true}) {
-        text += values ? "\nWith a value (-n 10, -n=10 or -n10):\n" : "\nFlags, which may be joined (-FCu):\n";
-        for (const Option& option : options()) {
-            if (option.takes_value != values) {
-                continue;
-            }
-            std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
-            if (*option.word != '\0') {
-                names += (names.empty() ? "" : ", ") + std::string("--") + option.word;
-            }
-            names.resize(std::max<std::size_t>(names.size() + 1, 30), ' ');
-            text += "  " + names + option.help + "\n";
-        }
-    }
-    text.pop_back();
-    return text;
 }
 
 }  // namespace sonde::dialects::mdtest

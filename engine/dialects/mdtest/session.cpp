@@ -64,6 +64,10 @@ class MdtestSession final : public Session {
         tasks_ += s_.step;
         results_ = Results(s_.iterations);
         shape_ = shape_of(s_, expected_);
+        if (s_.iterations == 0) {
+            ended(0);
+            return next();
+        }
         std::error_code failure;
         const bool exists = std::filesystem::exists(s_.directory, failure);
         return plan_of(s_, setting_, tasks_, shape_, expected_, exists, now_).dump();
@@ -72,6 +76,10 @@ class MdtestSession final : public Session {
     void line(std::string_view type, const ordered_json& content) override {
         if (type == "node" && content.value("node", 0) == 0) {
             place_of_test(content);
+        }
+        if (type == "error" && content.value("what", std::string()) == "stat" &&
+            content.value("name", std::string()) == "ENOENT") {
+            say("WARNING: unable to stat file %s\n", content.value("path", std::string()).c_str());
         }
         results_.line(type, content, tasks_);
     }
@@ -138,8 +146,7 @@ class MdtestSession final : public Session {
     /// Where the test runs and how large it is, once the record has said what file system that is.
     void place_of_test(const ordered_json& node) {
         const ordered_json fs = node.value("file_system", ordered_json::object());
-        std::error_code failure;
-        say("Path                : %s\n", std::filesystem::weakly_canonical(s_.directory, failure).c_str());
+        say("Path                : %s\n", s_.directory.c_str());
         const double total = fs.value("total_bytes", 0.0);
         const double inodes = fs.value("inodes_total", 0.0);
         if (total > 0) {
@@ -153,8 +160,8 @@ class MdtestSession final : public Session {
         if (s_.shift > 0) {
             say("Shifting ranks by %d for each phase.\n", shift_of(s_, setting_));
         }
-        if (s_.random || s_.random_seed > 0) {
-            say("random seed: %lld\n", static_cast<long long>(s_.random_seed > 0 ? s_.random_seed : now_));
+        if (s_.random || s_.random_seed != 0) {
+            say("random seed: %lld\n", static_cast<long long>(s_.random_seed != 0 ? s_.random_seed : now_));
         }
         if (s_.shared_file) {
             say("%d tasks, 1 file\n", tasks_);
@@ -189,7 +196,8 @@ class MdtestSession final : public Session {
                 std::cerr << "sonde-engine: mdtest: cannot write the stonewall status file " << s_.status_file << "\n";
             }
         }
-        if (!s_.rank_details.empty() && !append_details(s_.rank_details, results_, shape_, tasks_)) {
+        if (!s_.rank_details.empty() && !results_.iteration.empty() &&
+            !append_details(s_.rank_details, results_, shape_, tasks_)) {
             std::cerr << "sonde-engine: mdtest: cannot write " << s_.rank_details << "\n";
         }
     }

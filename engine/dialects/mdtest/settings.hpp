@@ -2,6 +2,8 @@
 // What an mdtest command line says, before it is known who takes part.
 #pragma once
 
+#include "dialects/option_words.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +35,11 @@ struct Settings {
     bool time_unique_overhead = false;                                                        ///< -t
     int verbose = 0;
     bool warnings_are_errors = false;
+    bool direct = false;  ///< --posix.odirect
+    std::int64_t dummy_create_us = 0, dummy_close_us = 0, dummy_sync_us = 0, dummy_transfer_us = 0;
+    bool dummy_only_first = false;
     std::string before_phase;       ///< --run-cmd-before-phase
+    std::string after_phase;        ///< --run-cmd-after-phase
     std::string rank_details;       ///< --saveRankPerformanceDetails
     std::string operations_prefix;  ///< --savePerOpDataCSV
     std::vector<std::string> warnings;
@@ -43,20 +49,10 @@ struct Settings {
     std::uint64_t loops() const { return items > 0 && items_per_dir > 0 && !unique ? items / items_per_dir : 1; }
 };
 
-/// One option. `value` is empty for flags.
-struct Option {
-    char letter = 0;        ///< 0: a word only
-    const char* word = "";  ///< "": a letter only
-    bool takes_value = false;
-    const char* help = "";
-    void (*apply)(Settings& settings, const std::string& value) = nullptr;
-};
-
 /// Options of mdtest 4.1 that are read, in the order of its help.
-const std::vector<Option>& options();
+const std::vector<Option<Settings>>& options();
 /// Why an option that mdtest has is not read; empty when mdtest does not have it either.
 std::string why_refused(const std::string& name);
-std::string help_text();
 
 /// From the words to settings that go together. Throws plan::PlanError with one sentence, or Help.
 Settings read_words(const std::vector<std::string>& words);

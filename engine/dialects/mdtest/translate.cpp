@@ -27,31 +27,68 @@ const char* packet_kind(const std::string& letter) {
                            : "ior_timestamp";
 }
 
+const char* backend_of(const Settings& s) {
+    const bool delays = s.dummy_create_us + s.dummy_close_us + s.dummy_sync_us + s.dummy_transfer_us > 0;
+    return s.api != "DUMMY" ? "posix" : delays ? "paced" : "null";
+}
+
+/// The delays of DUMMY. Writing is a part of making a file here, and of reading only the transfer takes time.
+ordered_json paced_of(const Settings& s) {
+    const auto us = [](std::int64_t delay) { return std::to_string(delay) + "us"; };
+    return {{"virtual_clock", false},
+            {"delays",
+             {{"create", us(s.dummy_create_us)},
+              {"transfer", us(s.dummy_transfer_us)},
+              {"close", us(s.dummy_close_us)},
+              {"sync", us(s.dummy_sync_us)},
+              {"first_task_only", s.dummy_only_first}}}};
+}
+
 /// Phases of one iteration.
 class Iteration {
  public:
-    Iteration(const Settings& settings, int number, int shift, std::optional<std::uint64_t> expected)
-        : s_(settings), number_(number), shift_(shift), expected_(expected) {}
+    Iteration(const Settings& settings, const Shape& shape, int number, int shift,
+              std::optional<std::uint64_t> expected)
+        : s_(settings), items_(shape.items > 0), number_(number), shift_(shift), expected_(expected) {}
 
     void add_to(ordered_json& phases) {
         phases_ = &phases;
         if (s_.create) {
             add(tree_create, "mktree", "directories");
         }
-        if (s_.directories) {
+        if (s_.directories && items_) {
             delay_ = s_.delay_s;
             directories();
         }
-        if (s_.files) {
+        if (s_.files && items_) {
             delay_ = s_.delay_s;
             files();
         }
         if (s_.remove) {
-            add(tree_remove, "rmtree", "directories");
+            run_after_last(add(tree_remove, "rmtree", "directories"));
+        }
+    }
+
+    /// The last of mdtest's commands after a phase needs a phase before which it runs.
+    void close(ordered_json& phases) {
+        phases_ = &phases;
+        if (after_last_) {
+            ordered_json phase{{"id", "after-last"}, {"op", "stat"}, {"measure", false}, {"stop", {{"items", 1}}}};
+            phase["meta"] = {{"tree", {{"top", "test-dir." + std::to_string(number_)}}},
+                             {"objects", s_.files ? "files" : "directories"}};
+            run_after_last(phase);
+            phases_->push_back(std::move(phase));
         }
     }
 
  private:
+    void run_after_last(ordered_json& phase) {
+        if (after_last_) {
+            phase["before"].push_back({{"kind", "command"}, {"command", s_.after_phase}});
+            after_last_ = false;
+        }
+    }
+
     void directories() {
         if (s_.create) {
             add(dir_create, "create", "directories");
@@ -104,8 +141,12 @@ class Iteration {
         const bool on_tree = test == tree_create || test == tree_remove;
         if (on_tree) {
             phase["meta"]["sync"] = false;
-        } else if (!s_.before_phase.empty()) {
-            phase["before"].push_back({{"kind", "command"}, {"command", s_.before_phase}});
+        } else {
+            run_after_last(phase);
+            after_last_ = !s_.after_phase.empty();
+            if (!s_.before_phase.empty()) {
+                phase["before"].push_back({{"kind", "command"}, {"command", s_.before_phase}});
+            }
         }
         if (!on_tree && delay_ > 0) {
             phase["before"].push_back({{"kind", "sleep"}, {"time", std::to_string(delay_) + "s"}});
@@ -124,7 +165,7 @@ class Iteration {
         return phase;
     }
     ordered_json& choose_at_random(ordered_json& phase) const {
-        if (s_.random || s_.random_seed > 0) {
+        if (s_.random || s_.random_seed != 0) {
             phase["meta"]["select"] = {{"order", "permute"}};
         }
         return phase;
@@ -138,10 +179,12 @@ class Iteration {
     }
 
     const Settings& s_;
+    bool items_;  ///< there are any; else only the tree is made and removed
     int number_;
     int shift_;
     std::optional<std::uint64_t> expected_;
     int delay_ = 0;
+    bool after_last_ = false;  ///< the command after the last phase has not run yet
     ordered_json* phases_ = nullptr;
 };
 
@@ -186,10 +229,6 @@ Shape shape_of(const Settings& s, std::optional<std::uint64_t> expected) {
     shape.holders = s.leaf_only ? plan::leaves_of(tree) : shape.directories;
     shape.loops = s.loops();
     shape.items_per_dir = s.items_per_dir > 0 ? s.items_per_dir : s.items / shape.holders;
-    if (shape.items_per_dir == 0) {
-        throw plan::PlanError("-n " + std::to_string(s.items) + " is less than the " + std::to_string(shape.holders) +
-                              " directories that are to hold items: give each task at least one for each");
-    }
     if (expected && !s.create && shape.holders == 1 && shape.loops == 1) {
         shape.items_per_dir = std::max(shape.items_per_dir, *expected);
     }
@@ -237,7 +276,10 @@ ordered_json plan_of(const Settings& s, const Setting& setting, int tasks, const
     if (s.unique) {
         tree["home_shift"] = shift;
     }
-    ordered_json meta{{"backend", s.api == "DUMMY" ? "null" : "posix"}, {"tree", tree}};
+    ordered_json meta{{"backend", backend_of(s)}, {"tree", tree}};
+    if (meta.at("backend") == "paced") {
+        meta["paced"] = paced_of(s);
+    }
     meta["names"] = {{"branch", "mdtest_tree"}, {"file", "file.mdtest"}, {"directory", "dir.mdtest"}};
     meta["file"] = {{"write", s.write_bytes},
                     {"read", s.read_bytes},
@@ -245,16 +287,22 @@ ordered_json plan_of(const Settings& s, const Setting& setting, int tasks, const
                     {"create", s.make_node ? "mknod" : "open"},
                     {"shared_single", s.shared_file},
                     {"exclusive", false}};
+    if (s.direct && s.write_bytes + s.read_bytes > 0) {
+        meta["file"]["direct"] = true;
+    }
     meta["lookup"] = {{"stat", "stat"}, {"paths", "full"}};
-    meta["select"] = {{"seed", s.random_seed > 0 ? s.random_seed : now}};
+    meta["select"] = {{"seed", s.random_seed != 0 ? static_cast<std::uint32_t>(s.random_seed) : now}};
     meta["sync"] = s.sync;
+    meta["missing"] = "count";
     meta["by_first"] = s.by_first;
     meta["payload"] = {{"kind", packet_kind(s.packets)},
                        {"seed", static_cast<std::uint32_t>(s.signature.value_or(now & INT32_MAX))}};
     plan["meta"] = meta;
     plan["phases"] = ordered_json::array();
     for (int iteration = 0; iteration < s.iterations; ++iteration) {
-        Iteration(s, iteration, shift, expected).add_to(plan["phases"]);
+        Iteration one(s, shape, iteration, shift, expected);
+        one.add_to(plan["phases"]);
+        one.close(plan["phases"]);
     }
     return plan;
 }

@@ -36,7 +36,8 @@ struct Shape {
     std::uint64_t loops = 1;
     std::uint64_t items = 0;  ///< of each task, all loops
 };
-/// Throws plan::PlanError when there are fewer items than directories. `expected`: items that a run before has created.
+/// No items when -n is less than the directories that are to hold them: mdtest then makes and removes the tree only.
+/// `expected`: items that a run before has created. Throws plan::PlanError when there are too many directories.
 Shape shape_of(const Settings& settings, std::optional<std::uint64_t> expected);
 
 /// How far -N shifts: by whole nodes where ranks are laid out node by node, as mdtest does.

@@ -5,114 +5,18 @@
 #include "plan/parse.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace sonde::dialects::mdtest {
 namespace {
 
 using plan::PlanError;
 
-const Option* by_letter(char letter) {
-    const auto found = std::find_if(options().begin(), options().end(),
-                                    [letter](const Option& option) { return letter != 0 && option.letter == letter; });
-    return found == options().end() ? nullptr : &*found;
-}
-
-const Option* by_word(const std::string& word) {
-    const auto found = std::find_if(options().begin(), options().end(),
-                                    [&word](const Option& option) { return !word.empty() && option.word == word; });
-    return found == options().end() ? nullptr : &*found;
-}
-
-[[noreturn]] void unknown(const std::string& shown, const std::string& name) {
-    const std::string why = why_refused(name);
-    throw PlanError(shown + (why.empty() ? " is no option of mdtest; `sonde-engine mdtest -h` lists all" : " " + why));
-}
-
-class Parser {
- public:
-    explicit Parser(const std::vector<std::string>& words) : words_(words) {}
-
-    Settings read() {
-        for (; at_ < words_.size(); ++at_) {
-            const std::string& word = words_[at_];
-            if (word == "-h" || word == "--help") {
-                throw Help(help_text());
-            }
-            if (word.starts_with("--")) {
-                read_word(word.substr(2));
-            } else if (word.size() > 1 && word[0] == '-') {
-                read_letters(word);
-            } else {
-                throw PlanError("\"" + word +
-                                "\" stands where an option was expected; `sonde-engine mdtest -h` lists all");
-            }
-        }
-        return std::move(settings_);
-    }
-
- private:
-    void apply(const Option& option, const std::string& shown, const std::string& value) {
-        try {
-            option.apply(settings_, value);
-        } catch (const PlanError& error) {
-            throw PlanError(shown + " " + error.what());
-        }
-    }
-
-    std::string next_value(const std::string& shown) {
-        if (at_ + 1 >= words_.size()) {
-            throw PlanError(shown + " needs a value after it");
-        }
-        return words_[++at_];
-    }
-
-    void read_word(const std::string& word) {
-        const std::size_t equal = word.find('=');
-        const std::string name = word.substr(0, equal);
-        const std::string shown = "--" + name;
-        const Option* option = by_word(name);
-        if (option == nullptr) {
-            unknown(shown, name);
-        }
-        if (!option->takes_value && equal != std::string::npos) {
-            throw PlanError(shown + " is a flag and takes no value");
-        }
-        apply(*option, shown,
-              !option->takes_value         ? ""
-              : equal == std::string::npos ? next_value(shown)
-                                           : word.substr(equal + 1));
-    }
-
-    /// -n 4, -n=4, -n4, and flags in a row: -FCu.
-    void read_letters(const std::string& word) {
-        for (std::size_t i = 1; i < word.size(); ++i) {
-            const std::string shown = std::string("-") + word[i];
-            const Option* option = by_letter(word[i]);
-            if (option == nullptr) {
-                unknown(shown, word.substr(i, 1));
-            }
-            if (!option->takes_value) {
-                apply(*option, shown, "");
-                continue;
-            }
-            std::string value = word.substr(i + 1);
-            if (value.starts_with("=")) {
-                value.erase(0, 1);
-            } else if (value.empty()) {
-                value = next_value(shown);
-            }
-            apply(*option, shown, value);
-            return;
-        }
-    }
-
-    const std::vector<std::string>& words_;
-    std::size_t at_ = 0;
-    Settings settings_;
-};
-
 void check_api(const Settings& s) {
     if (s.api == "POSIX" || s.api == "DUMMY") {
+        if (s.api == "DUMMY" && s.direct) {
+            throw PlanError("--posix.odirect goes with -a POSIX only");
+        }
         return;
     }
     constexpr const char* known[] = {"MPIIO",    "MMAP",    "AIO",   "HDF5",    "NCMPI", "S3-4c",
@@ -155,9 +59,6 @@ void check_together(const Settings& s) {
     if (s.items > 0 && s.items_per_dir > 0 && s.items % s.items_per_dir != 0) {
         refuse("-n must be a multiple of -I: it then means n / I test directories");
     }
-    if (s.items == 0 && s.items_per_dir == 0) {
-        refuse("how many items: give -n (of each task) or -I (of each task in each directory)");
-    }
     if (s.make_node && s.write_bytes > 0) {
         refuse("-k does not go with -w: mknod opens nothing that could be written to");
     }
@@ -181,7 +82,8 @@ void check_together(const Settings& s) {
 }  // namespace
 
 Settings read_words(const std::vector<std::string>& words) {
-    Settings s = Parser(words).read();
+    const Language<Settings> language{"mdtest", options(), why_refused};
+    Settings s = WordReader<Settings>(language, words).read();
     check_api(s);
     check_together(s);
     if (s.all_phases()) {

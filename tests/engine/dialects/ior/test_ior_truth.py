@@ -80,14 +80,30 @@ def test_a_run_that_fails_removes_what_it_made(engine_path: Path, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.00000001", "r"]
 
 
-def test_a_link_is_not_followed(engine_path: Path, tmp_path: Path) -> None:
+def test_a_link_that_the_user_names_is_followed_when_the_file_is_kept(engine_path: Path, tmp_path: Path) -> None:
+    """As IOR does: with -E it writes where the link leads, and what it removes is the link."""
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
     (tmp_path / "f").symlink_to(precious)
+    assert ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path).returncode == 0
+    assert precious.stat().st_size == 65536
+    assert not (tmp_path / "f").is_symlink()
+
+
+def test_a_link_is_replaced_by_a_fresh_file(engine_path: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    (tmp_path / "f").symlink_to(precious)
+    assert ior(engine_path, "-w -k -t 4k -b 64k -o f", tmp_path).returncode == 0
+    assert precious.read_bytes() == b"mine"
+    assert not (tmp_path / "f").is_symlink()
+
+
+def test_a_link_to_something_that_is_no_file_is_refused(engine_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "f").symlink_to("/dev/null")
     result = ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path)
     assert result.returncode == 1
     assert "is not a regular file" in result.stderr
-    assert precious.read_bytes() == b"mine"
 
 
 def test_minutes_end_the_repetitions_and_not_a_phase(engine_path: Path, tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/number.hpp"
+
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+namespace sonde::dialects {
+namespace {
+
+using plan::PlanError;
+
+/// Bits by which a unit shifts; nothing when there is no such unit.
+std::optional<unsigned> shift_of(std::string unit) {
+    unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
+    std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+    constexpr std::string_view letters = "kmgtp";
+    if (unit.empty() || unit == "b") {
+        return 0;
+    }
+    const std::size_t power = letters.find(unit[0]);
+    const std::string_view rest = std::string_view(unit).substr(1);
+    if (power == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib")) {
+        return std::nullopt;
+    }
+    return 10 * (static_cast<unsigned>(power) + 1);
+}
+
+}  // namespace
+
+std::int64_t read_number(const std::string& text, const std::string& name) {
+    const std::string what = name.empty() ? "is" : name + " is";
+    const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data() + first, text.data() + text.size(), number);
+    std::string unit(end, text.data() + text.size());
+    const bool decimals = unit.starts_with(".");
+    if (decimals) {
+        unit.erase(0, std::min(unit.find_first_not_of("0123456789", 1), unit.size()));
+    }
+    const std::optional<unsigned> shift = shift_of(unit);
+    if (error == std::errc::result_out_of_range) {
+        throw PlanError(what + " " + text + ", which is more than 8 EiB");
+    }
+    if (error != std::errc() || !shift || (decimals && *shift > 0)) {
+        throw PlanError(what + " \"" + text +
+                        "\", but must be a whole number, with k, m, g, t or p for powers of 1024");
+    }
+    const std::int64_t factor = std::int64_t{1} << *shift;
+    if (number > INT64_MAX / factor || number < INT64_MIN / factor) {
+        throw PlanError(what + " " + text + ", which is more than 8 EiB");
+    }
+    return number * factor;
+}
+
+std::int64_t read_number(const std::string& text, const std::string& name, std::int64_t least, std::int64_t most) {
+    const std::int64_t number = read_number(text, name);
+    if (number < least || number > most) {
+        throw PlanError((name.empty() ? "is " : name + " is ") + text + ", but must be from " + std::to_string(least) +
+                        " to " + std::to_string(most));
+    }
+    return number;
+}
+
+}  // namespace sonde::dialects

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words in the manner of mdtest and md-workbench: -n 4, -n=4, -n4, --word=4, --word 4, and flags in a row (-FCu).
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "plan/parse.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace sonde::dialects {
+
+/// One option of a tool whose settings are S.
+template <class S>
+struct Option {
+    char letter = 0;        ///< 0: a word only
+    const char* word = "";  ///< "": a letter only
+    bool takes_value = false;
+    const char* help = "";
+    /// `value` is empty for flags. Throws plan::PlanError with what follows the option's name in a sentence.
+    void (*apply)(S& settings, const std::string& value) = nullptr;
+};
+
+/// What a tool is called and takes.
+template <class S>
+struct Language {
+    const char* tool;
+    const std::vector<Option<S>>& options;
+    std::string (*why_refused)(const std::string& name);  ///< empty: the tool does not have it either
+};
+
+template <class S>
+std::string help_of(const Language<S>& language) {
+    const std::string tool = language.tool;
+    std::string text = "sonde-engine " + tool + ": " + tool +
+                       "'s command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
+    for (const bool values : {false, true}) {
+        text += values ? "\nWith a value (-n 10, -n=10 or -n10):\n" : "\nFlags, which may be joined (-FCu):\n";
+        for (const Option<S>& option : language.options) {
+            if (option.takes_value != values) {
+                continue;
+            }
+            std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
+            if (*option.word != '\0') {
+                names += (names.empty() ? "" : ", ") + std::string("--") + option.word;
+            }
+            names.resize(std::max<std::size_t>(names.size() + 1, 30), ' ');
+            text += "  " + names + option.help + "\n";
+        }
+    }
+    text.pop_back();
+    return text;
+}
+
+template <class S>
+class WordReader {
+ public:
+    WordReader(const Language<S>& language, const std::vector<std::string>& words)
+        : language_(language), words_(words) {}
+
+    /// Throws plan::PlanError with one sentence, or Help.
+    S read() {
+        for (; at_ < words_.size(); ++at_) {
+            const std::string& word = words_[at_];
+            if (word == "-h" || word == "--help") {
+                throw Help(help_of(language_));
+            }
+            if (word.starts_with("--")) {
+                read_word(word.substr(2));
+            } else if (word.size() > 1 && word[0] == '-') {
+                read_letters(word);
+            } else {
+                throw plan::PlanError("\"" + word + "\" stands where an option was expected; " + where_to_look());
+            }
+        }
+        return std::move(settings_);
+    }
+
+ private:
+    std::string where_to_look() const { return std::string("`sonde-engine ") + language_.tool + " -h` lists all"; }
+
+    template <class Fits>
+    const Option<S>& find(const std::string& shown, const std::string& name, Fits fits) const {
+        const auto& options = language_.options;
+        const auto found = std::find_if(options.begin(), options.end(), fits);
+        if (found == options.end()) {
+            const std::string why = language_.why_refused(name);
+            throw plan::PlanError(
+                shown +
+                (why.empty() ? std::string(" is no option of ") + language_.tool + "; " + where_to_look() : " " + why));
+        }
+        return *found;
+    }
+
+    void apply(const Option<S>& option, const std::string& shown, const std::string& value) {
+        try {
+            option.apply(settings_, value);
+        } catch (const plan::PlanError& error) {
+            throw plan::PlanError(shown + " " + error.what());
+        }
+    }
+
+    std::string next_value(const std::string& shown) {
+        if (at_ + 1 >= words_.size()) {
+            throw plan::PlanError(shown + " needs a value after it");
+        }
+        return words_[++at_];
+    }
+
+    /// A flag may be said to be off (-F=0) or on (-F=1).
+    void raise(const Option<S>& option, const std::string& shown, const std::string& number) {
+        if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) {
+            throw plan::PlanError(shown + " is a flag: leave the value out, or give 0 or 1");
+        }
+        if (number.find_first_not_of('0') != std::string::npos) {
+            apply(option, shown, "");
+        }
+    }
+
+    void read_word(const std::string& word) {
+        const std::size_t equal = word.find('=');
+        const std::string name = word.substr(0, equal);
+        const std::string shown = "--" + name;
+        const Option<S>& option =
+            find(shown, name, [&name](const Option<S>& one) { return !name.empty() && one.word == name; });
+        if (!option.takes_value) {
+            raise(option, shown, equal == std::string::npos ? "1" : word.substr(equal + 1));
+        } else {
+            apply(option, shown, equal == std::string::npos ? next_value(shown) : word.substr(equal + 1));
+        }
+    }
+
+    void read_letters(const std::string& word) {
+        for (std::size_t i = 1; i < word.size(); ++i) {
+            const char letter = word[i];
+            const std::string shown = std::string("-") + letter;
+            const Option<S>& option =
+                find(shown, std::string(1, letter), [letter](const Option<S>& one) { return one.letter == letter; });
+            std::string value = word.substr(i + 1);
+            const bool equals = value.starts_with("=");
+            if (!option.takes_value) {
+                raise(option, shown, equals ? value.substr(1) : "1");
+                if (equals) {
+                    return;
+                }
+                continue;
+            }
+            if (equals) {
+                value.erase(0, 1);
+            } else if (value.empty()) {
+                value = next_value(shown);
+            }
+            apply(option, shown, value);
+            return;
+        }
+    }
+
+    const Language<S>& language_;
+    const std::vector<std::string>& words_;
+    std::size_t at_ = 0;
+    S settings_;
+};
+
+}  // namespace sonde::dialects

@@ -7,10 +7,11 @@
 namespace sonde::dialects {
 
 extern const Dialect ior_dialect;
+extern const Dialect md_workbench_dialect;
 extern const Dialect mdtest_dialect;
 
 std::span<const Dialect* const> list() {
-    static const std::vector<const Dialect*> all{&ior_dialect, &mdtest_dialect};
+    static const std::vector<const Dialect*> all{&ior_dialect, &mdtest_dialect, &md_workbench_dialect};
     return all;
 }
 

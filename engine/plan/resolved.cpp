@@ -210,8 +210,7 @@ ordered_json meta(const Phase& phase) {
     out["by_first"] = meta.by_first;
     out["missing"] = word(absences, meta.go_on);
     if (meta.window) {
-        out["window"] = {
-            {"first", meta.window->first}, {"count", meta.window->count}, {"across", meta.window->across}};
+        out["window"] = {{"first", meta.window->first}, {"count", meta.window->count}, {"across", meta.window->across}};
     }
     out["cycle"] = {{"working", meta.cycle.working},
                     {"spread", meta.cycle.spread},

@@ -263,8 +263,7 @@ int finish(phases::Context& context, bool last_stage, std::unique_ptr<Monitor> m
     // What a run leaves that did not come to its end, `clean` finds by the manifest; one that makes nothing leaves
     // nothing.
     const bool left_by_us = code != phases::exit_done && makes_anything(context.plan);
-    if (!left_by_us && ends_here && last_stage && context.storage.makes_files && target.keep &&
-        !target.keep_manifest) {
+    if (!left_by_us && ends_here && last_stage && context.storage.makes_files && target.keep && !target.keep_manifest) {
         files::Manifest::remove(context.storage.directory);
     }
     context.shared.board->finished.store(1);

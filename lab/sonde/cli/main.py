@@ -26,7 +26,7 @@ from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, sugges
 _NO_VERBS = frozenset({"main", "options", "present", "selecting", "tool_verb"})
 # The order in which help shows them: that in which people need them. Verbs that are not named here follow.
 _FIRST = (
-    *("check", "run", "plan", "ior", "mdtest", "iozone", "obdfilter-survey", "io500"),
+    *("check", "run", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),

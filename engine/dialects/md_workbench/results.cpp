@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/md_workbench/results.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+namespace sonde::dialects::md_workbench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double mebi = 0x1p20;
+
+template <class... Values>
+std::string worded(const char* format, Values... values) {
+    std::array<char, 1024> text{};
+    std::snprintf(text.data(), text.size(), format, values...);
+    return text.data();
+}
+
+/// From buckets [low, high, count] in ns: evenly spread inside each, and never outside of what was measured.
+Latencies latencies_of(const ordered_json& line) {
+    Latencies all;
+    all.count = line.at("count").get<std::uint64_t>();
+    all.least = line.value("min_ns", 0.0) / 1e9;
+    all.most = line.value("max_ns", 0.0) / 1e9;
+    const auto quantile = [&](double share) {
+        double left = share * static_cast<double>(all.count);
+        for (const auto& bucket : line.at("buckets")) {
+            const auto count = bucket.at(2).get<double>();
+            if (left <= count && count > 0) {
+                const auto low = bucket.at(0).get<double>();
+                const auto high = bucket.at(1).get<double>();
+                return std::clamp((low + (high - low) * left / count) / 1e9, all.least, all.most);
+            }
+            left -= count;
+        }
+        return all.most;
+    };
+    all.q1 = quantile(0.25);
+    all.median = quantile(0.5);
+    all.q3 = quantile(0.75);
+    all.q90 = quantile(0.9);
+    all.q99 = quantile(0.99);
+    return all;
+}
+
+std::uint64_t count_of(const ordered_json& end, const char* kind) {
+    const auto& latency = end.at("latency");
+    return latency.contains(kind) ? latency.at(kind).at("count").get<std::uint64_t>() : 0;
+}
+
+struct Spread {
+    double least = 0, most = 0, mean = 0, deviation = 0;
+};
+
+Spread spread_of(const std::vector<double>& values) {
+    Spread spread;
+    if (values.empty()) {
+        return spread;
+    }
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const auto count = static_cast<double>(values.size());
+    spread = {*least, *most, std::accumulate(values.begin(), values.end(), 0.0) / count, 0};
+    for (const double value : values) {
+        spread.deviation += (value - spread.mean) * (value - spread.mean);
+    }
+    spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / (count - 1)) : 0;
+    return spread;
+}
+
+double quotient(double amount, double seconds) {
+    return seconds > 0 ? amount / seconds : 0;
+}
+
+/// Counts of the calls that a line is about: of all tasks, or of one. All tasks have the same work, so that of one is
+/// told by its share of all calls.
+struct Counts {
+    double time = 0, sets_made = 0, sets_removed = 0, made = 0, read = 0, looked = 0, removed = 0;
+};
+
+Counts counts_of(const Measured& m, std::optional<std::size_t> task) {
+    const double calls = std::accumulate(m.task_calls.begin(), m.task_calls.end(), 0.0);
+    const double share = !task ? 1 : calls > 0 ? m.task_calls[*task] / calls : 0;
+    const auto of = [share](std::uint64_t all) { return std::round(share * static_cast<double>(all)); };
+    return {task ? m.task_times[*task] : m.time,
+            of(m.sets_made),
+            of(m.sets_removed),
+            of(m.made),
+            of(m.read),
+            of(m.looked),
+            of(m.removed)};
+}
+
+std::string row_of(const Settings& s, const Step& step, const Measured& m, const Counts& c) {
+    const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
+    if (m.errors > 0) {
+        return worded("%s err\t0\t0\t0\t%.0f\t0\t0", name_of(step.phase), static_cast<double>(m.errors));
+    }
+    return worded("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e", name_of(step.phase),
+                  c.sets_made, c.sets_removed, c.made, c.read, c.looked, c.removed, c.time, c.time, throughput,
+                  m.most_latency());
+}
+
+std::string figures_of(const Settings& s, const Step& step, const Measured& m, const Counts& c) {
+    const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
+    if (step.phase == Phase::benchmark) {
+        const double calls = c.read * (s.read_only ? 2 : 4);
+        std::string text =
+            worded("rate:%.1f iops/s objects:%.0f rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es", quotient(calls, c.time),
+                   c.read, quotient(c.read, c.time), throughput, m.most_latency());
+        return step.wait > 1e-9 ? text + worded(" waiting_factor:%.2f", step.wait) : text;
+    }
+    if (step.phase == Phase::precreate) {
+        return worded(
+            "rate:%.1f iops/s dsets: %.0f objects:%.0f rate:%.3f dset/s rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
+            quotient(c.sets_made + c.made, c.time), c.sets_made, c.made, quotient(c.sets_made, c.time),
+            quotient(c.made, c.time), throughput, m.most_latency());
+    }
+    return worded("rate:%.1f iops/s objects:%.0f dsets: %.0f rate:%.1f obj/s rate:%.3f dset/s op-max:%.4es",
+                  quotient(c.removed + c.sets_removed, c.time), c.removed, c.sets_removed, quotient(c.removed, c.time),
+                  quotient(c.sets_removed, c.time), m.most_latency());
+}
+
+std::string latencies_text(const Measured& m) {
+    std::string text;
+    for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
+                                     std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
+        const auto found = m.latency.find(kind);
+        if (found != m.latency.end() && found->second.most > 1e-9) {
+            const Latencies& l = found->second;
+            text += worded(" %s(%.4es, %.4es, %.4es, %.4es, %.4es, %.4es, %.4es)", name, l.least, l.q1, l.median, l.q3,
+                           l.q90, l.q99, l.most);
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
+void Measured::line(std::string_view type, const ordered_json& content) {
+    if (type == "phase_end") {
+        sets_made += count_of(content, "mkdir");
+        sets_removed += count_of(content, "rmdir");
+        made += count_of(content, "create");
+        read += count_of(content, "read");
+        looked += count_of(content, "stat");
+        removed += count_of(content, "remove");
+        errors += content.at("ops").value("failed", std::uint64_t{0});
+        if (content.contains("verify")) {
+            const auto wrong = content.at("verify").value("mismatches", std::uint64_t{0});
+            errors += wrong;
+            read -= std::min(read, wrong);
+        }
+        stonewalled = stonewalled || content.at("stopped_by") == "stonewall";
+    } else if (type == "tasks") {
+        const auto& columns = content.at("columns");
+        const auto column = [&columns](const char* name) {
+            return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+        };
+        const std::size_t task = column("task"), end = column("end_s"), ops = column("ops");
+        for (const auto& row : content.at("rows")) {
+            const auto number = row.at(task).get<std::size_t>();
+            task_times.resize(std::max(task_times.size(), number + 1), 0);
+            task_calls.resize(task_times.size(), 0);
+            task_times[number] += row.at(end).get<double>();
+            task_calls[number] += row.at(ops).get<double>();
+            most_calls = std::max(most_calls, row.at(ops).get<std::uint64_t>());
+        }
+        time = task_times.empty() ? 0 : *std::max_element(task_times.begin(), task_times.end());
+    } else if (type == "histogram") {
+        latency[content.at("kind").get<std::string>()] = latencies_of(content);
+    } else if (type == "finding" && content.at("severity") != "info") {
+        findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
+    }
+}
+
+double Measured::most_latency() const {
+    double most = 0;
+    for (const char* kind : {"read", "stat", "create", "remove"}) {
+        const auto found = latency.find(kind);
+        most = found == latency.end() ? most : std::max(most, found->second.most);
+    }
+    return most;
+}
+
+std::string line_of(const Settings& s, const Step& step, const Measured& m, std::optional<std::size_t> task) {
+    const Counts counts = counts_of(m, task);
+    if (s.detailed) {
+        return row_of(s, step, m, counts);
+    }
+    std::string text = worded("%s process max:%.2fs ", name_of(step.phase), counts.time);
+    if (!task) {
+        const Spread spread = spread_of(m.task_times);
+        text += worded("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.least, spread.mean,
+                       100 * quotient(spread.least, spread.most), spread.deviation);
+    }
+    text += figures_of(s, step, m, counts);
+    if (!s.quiet || m.errors > 0) {
+        text += worded(" (%.0f errs%s)", static_cast<double>(m.errors), m.errors > 0 ? "!!!" : "");
+    }
+    if (!s.quiet && step.phase == Phase::benchmark && s.stonewall_s > 0) {
+        const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
+        text += worded(" stonewall-iter:%.0f", static_cast<double>(m.most_calls) / of_round);
+    }
+    return task ? text : text + latencies_text(m);
+}
+
+}  // namespace sonde::dialects::md_workbench

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the record says of one phase, and the lines that md-workbench prints of it.
+#pragma once
+
+#include "dialects/md_workbench/translate.hpp"
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::dialects::md_workbench {
+
+/// Latencies of one kind of call, in seconds, from the record's histogram: buckets are a few percent wide.
+struct Latencies {
+    std::uint64_t count = 0;
+    double least = 0, q1 = 0, median = 0, q3 = 0, q90 = 0, q99 = 0, most = 0;
+};
+
+struct Measured {
+    double time = 0;                 ///< seconds until the last task was done, all parts of the phase
+    std::vector<double> task_times;  ///< by task
+    std::vector<double> task_calls;  ///< by task: calls done
+    std::uint64_t sets_made = 0, sets_removed = 0, made = 0, read = 0, looked = 0, removed = 0;
+    std::uint64_t errors = 0;  ///< calls that failed and objects with wrong content
+    bool stonewalled = false;
+    std::uint64_t most_calls = 0;              ///< of one task, in the benchmark
+    std::map<std::string, Latencies> latency;  ///< by kind as in the record: read, stat, create, remove
+    std::vector<std::string> findings;
+
+    void line(std::string_view type, const nlohmann::ordered_json& content);
+    double most_latency() const;
+};
+
+/// The line or the row of a phase; `task`: of one task only. Single calls of one task are not told apart: then
+/// latencies are left out.
+std::string line_of(const Settings& settings, const Step& step, const Measured& measured,
+                    std::optional<std::size_t> task);
+
+}  // namespace sonde::dialects::md_workbench

@@ -110,19 +110,32 @@ def test_phases_that_are_left_out_make_the_run_invalid_by_zero(sonde: Sonde, ini
     assert "ERROR INVALID Resulting score shouldn't be 0.0" in result.stdout
 
 
-def test_extended_mode_adds_its_searches_and_needs_md_workbench_left_out(
+def test_extended_mode_adds_its_searches_and_md_workbench(
     sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
 ) -> None:
-    refused = sonde("io500", ini(""), "--mode=extended")
-    assert refused.returncode == 2
-    assert "set run = FALSE in [mdworkbench]" in refused.stderr
-    assert not (tmp_path / "results").exists()
-    result = sonde("io500", ini("[mdworkbench]\nrun = FALSE\n"), "--mode=extended", "--no-report")
+    few = "[mdworkbench]\nprecreatePerSet = 30\nfilesPerProc = 20\n"
+    result = sonde("io500", ini(few), "--mode=extended", "--no-report", "--timestamp", "T")
     assert result.returncode == 0, result.stderr
     found = lines_of(result.stdout)
-    assert found["find-easy"][0] > 0 < found["find-hard"][0]
-    assert found["mdworkbench-bench"] == (0.0, False)
+    for phase in ("find-easy", "find-hard", "mdworkbench-create", "mdworkbench-bench", "mdworkbench-delete"):
+        assert found[phase][0] > 0, phase
     assert "\n[SCOREX] Bandwidth" in result.stdout
+    text = (tmp_path / "results" / "mdworkbench-bench.txt").read_text()
+    assert text.count("benchmark process max:") == 4  # two iterations, and the line of the task for each
+    assert "objects:200 " in text  # 20 of one task in each of 10 sets
+    assert not (tmp_path / "data").exists() or not (tmp_path / "data" / "mdworkbench").exists()
+
+
+def test_md_workbench_is_as_large_as_the_rates_of_mdtest_say(
+    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
+) -> None:
+    result = sonde("io500", ini("[mdworkbench-bench]\nrun = FALSE\n"), "--mode=extended", "--no-report")
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / "results" / "result.txt").read_text()
+    objects = int(re.findall(r"^precreatePerSet = (\d+)$", text, re.MULTILINE)[0])
+    rate = min(lines_of(result.stdout)[name][0] for name in ("mdtest-easy-write",))
+    assert 0 < objects <= rate * 1000 * 1.01 / 10
+    assert lines_of(result.stdout)["mdworkbench-bench"] == (0.0, False)
 
 
 def test_a_dry_run_shows_the_command_lines_and_does_nothing(

@@ -37,7 +37,8 @@ class WorkbenchSession final : public Session {
         setting_ = setting;
         seed_ = s_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
         began_ = std::time(nullptr);
-        first_ = s_.start_item > 0 ? s_.start_item : s_.create ? 0 : read_position();
+        const bool only_shown = setting.command.empty();  // then nobody may have run the phases before
+        first_ = s_.start_item > 0 ? s_.start_item : s_.create || only_shown ? 0 : read_position();
         if (!setting.command.empty()) {
             heading();
         }

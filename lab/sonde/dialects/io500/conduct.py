@@ -13,13 +13,20 @@ from typing import Protocol
 from sonde.conduct.run import Result, Setup, conduct
 from sonde.conduct.tool_line import ToolLine, conduct_line, plans_of
 from sonde.dialects.io500 import data, search
-from sonde.dialects.io500.figures import Figures, find_figures, find_table, ior_figures, mdtest_figures
+from sonde.dialects.io500.figures import (
+    Figures,
+    find_figures,
+    find_table,
+    ior_figures,
+    mdtest_figures,
+    mdworkbench_figures,
+)
 from sonde.dialects.io500.ini import Config, listing
 from sonde.dialects.io500.paper import Paper, now
 from sonde.dialects.io500.phases import Phase, phases_of
 from sonde.dialects.io500.rules import Rules
 from sonde.dialects.io500.score import Score, hash_of_score, score_of
-from sonde.dialects.io500.words import Places, limits_files, runs, words_of
+from sonde.dialects.io500.words import FEW_OBJECTS, SETS, Places, limits_files, runs, stonewall, words_of
 from sonde.model.errors import DONE, INTERRUPTED, MISMATCH, StoppedError, UserError
 from sonde.model.lines import Line
 from sonde.model.plan import Plan
@@ -43,6 +50,10 @@ class View(Protocol):
 
     def say(self, text: str) -> None:
         """A remark of ours."""
+
+
+# Phases that are a command line of a tool, and what the engine calls it.
+_TOOLS = {"ior": "ior", "mdtest": "mdtest", "mdworkbench": "md-workbench"}
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,7 @@ class Benchmark:
         self._rules = Rules(order.config)
         self._rows: list[Row] = []
         self._worst, self._text = DONE, ""
+        self._objects = FEW_OBJECTS  # of md-workbench
         self._check()
 
     def run(self) -> Outcome:
@@ -126,18 +138,10 @@ class Benchmark:
         """Refuses settings that a phase could not be run with, before the first one has taken its five minutes."""
         order = self._order
         order.setup(order.tasks)  # there is such a launcher
-        if order.extended:
-            for name in ("mdworkbench-create", "mdworkbench-bench", "mdworkbench-delete"):
-                phase = next(one for one in phases_of(extended=True) if one.name == name)
-                if order.config.flag("mdworkbench", "run") and order.config.flag(phase.name, "run"):
-                    raise UserError(
-                        "Extended mode runs md-workbench, which Sonde does not have: set run = FALSE in [mdworkbench]"
-                        " for the other phases of this mode, or use --mode=standard."
-                    )
         for phase in self._phases:
             if not self._is_to_run(phase):
                 continue
-            if phase.tool in ("ior", "mdtest"):
+            if phase.tool in _TOOLS:
                 self._plans(phase)
             script = order.config.text(phase.name, "external-script") if phase.tool == "find" else None
             if script:
@@ -155,9 +159,9 @@ class Benchmark:
 
     def _line(self, phase: Phase) -> ToolLine:
         order = self._order
-        words = words_of(phase, order.config, order.places)[1:]
+        words = words_of(phase, order.config, order.places, self._objects)[1:]
         return ToolLine(
-            phase.tool, tuple(words), order.tasks, f"io500-{phase.name}", f"IO500 {phase.name}", order.group
+            _TOOLS[phase.tool], tuple(words), order.tasks, f"io500-{phase.name}", f"IO500 {phase.name}", order.group
         )
 
     def _plans(self, phase: Phase) -> list[Plan]:
@@ -209,8 +213,8 @@ class Benchmark:
             stamp.write_bytes(b"")
             return
         if phase.tool == "mdworkbench":
-            return  # _check has seen that it is not to be run
-        words = words_of(phase, order.config, order.places)
+            self._choose_objects(phase)
+        words = words_of(phase, order.config, order.places, self._objects)
         if phase.name == "mdtest-hard-write" and limits_files(order.config):
             paper.warn(
                 "stonewalling disabled in order to support -I option. Make sure your number of elements is big enough"
@@ -232,6 +236,24 @@ class Benchmark:
             row.valid = False
             self._fail(reason.exit_code, f"{phase.name}: {reason}")
 
+    def _choose_objects(self, phase: Phase) -> None:
+        """How many objects md-workbench has, where the settings do not say: as many as mdtest would create until the
+        stonewall, at the lower of its two rates, shared out to the sets of all tasks."""
+        order, config = self._order, self._order.config
+        if config.number("mdworkbench", "filesPerProc") is None and phase.name.endswith("create"):
+            made = ("mdtest-easy-write", "mdtest-hard-write")
+            rates = [row.figures.value for row in self._rows if row.phase.name in made and row.figures.value > 0]
+            if rates:
+                shares = order.tasks * SETS
+                self._objects = max(1, int(min(rates) * 1000 * stonewall(config) / shares))
+            else:
+                self._paper.warn(
+                    "MDWorkbench uses the MDTest rates to determine suitable options but MDTest didn't run, will use a"
+                    " low (and sane) default instead"
+                )
+        for key in ("filesPerProc", "precreatePerSet"):
+            self._paper.pair(key, str(config.number("mdworkbench", key) or self._objects))
+
     def _tool(self, row: Row, number: int) -> None:
         phase, order, paper = row.phase, self._order, self._paper
         setup, line = order.setup(order.tasks), self._line(phase)
@@ -244,8 +266,14 @@ class Benchmark:
         row.run = result.runs[0]
         self._take(row, result.exit_code, result.text)
         if result.exit_code in (DONE, MISMATCH):  # part of a phase is no result
-            record = row.run.record
-            row.figures = ior_figures(record) if phase.tool == "ior" else mdtest_figures(record)
+            records = [one.record for one in result.runs]
+            row.figures = (
+                ior_figures(records[0])
+                if phase.tool == "ior"
+                else mdtest_figures(records[0])
+                if phase.tool == "mdtest"
+                else mdworkbench_figures(records)
+            )
         if phase.tool == "mdtest":
             paper.pair("time", f"{row.figures.seconds:f}", 2)
 

@@ -14,18 +14,20 @@ from sonde.dialects.io500.words import Places
 from sonde.model.errors import MachineError, UserError
 
 _MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it
-PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard")
+PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard", "mdworkbench")
 _FILES = {
     "ior-easy": re.compile(r"ior_file_easy(\.[0-9]{8})?"),
     "ior-hard": re.compile(r"file"),
     "mdtest-easy": re.compile(r"file\.mdtest\..*"),
     "mdtest-hard": re.compile(r"file\.mdtest\..*"),
+    "mdworkbench": re.compile(r"file\.[0-9]+\.[0-9]+"),
 }
 _FOLDERS = {
     "ior-easy": re.compile(r"[0-9]+"),
     "ior-hard": None,
     "mdtest-easy": re.compile(r"(test-dir|mdtest_tree)\..*"),
     "mdtest-hard": re.compile(r"(test-dir|mdtest_tree)\..*"),
+    "mdworkbench": re.compile(r"set-[0-9]+|rank\.[0-9]+\.0"),
 }
 
 

@@ -70,6 +70,28 @@ def mdtest_figures(record: RecordReader) -> Figures:
     )
 
 
+def mdworkbench_figures(records: Sequence[RecordReader]) -> Figures:
+    """Of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
+    Directories and objects are made and removed in two parts, of which each task's times are added."""
+    values, seconds, mismatches = [], 0.0, 0
+    for record in records:
+        ended = [one for one in record.phases.values() if one.end is not None]
+        times: dict[int, float] = {}
+        for phase in ended:
+            for task, end in enumerate(_column(phase, "end_s")):
+                times[task] = times.get(task, 0.0) + end
+            mismatches += phase.end.verify.mismatches if phase.end and phase.end.verify else 0
+        calls = sum(sum(_column(phase, "ops")) for phase in ended)
+        longest = max(times.values(), default=0.0)
+        seconds += longest
+        values.append(calls / longest / 1000 if longest > 0 else 0.0)
+    return Figures(
+        value=sum(values) / len(values) if values else 0.0,
+        seconds=seconds,
+        mismatches=mismatches,
+    )
+
+
 def find_figures(record: RecordReader) -> Figures:
     """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
     phase = _last(record)

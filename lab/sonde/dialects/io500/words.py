@@ -11,6 +11,8 @@ from sonde.dialects.io500.phases import Phase
 
 FIND_SIZE = 3901  # bytes of a file of mdtest-hard
 FIND_NAME = "*01*"
+SETS = 10  # of md-workbench, of each task
+FEW_OBJECTS = 15000  # of a task in each set, when no rate of mdtest is known
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,13 @@ def places_of(config: Config, timestamp: str) -> Places:
     )
 
 
-def words_of(phase: Phase, config: Config, places: Places) -> list[str]:
-    """The command line of a phase of IOR, mdtest or the search; the first word is the program."""
+def words_of(phase: Phase, config: Config, places: Places, objects: int = FEW_OBJECTS) -> list[str]:
+    """The command line of a phase of a tool or the search; the first word is the program. `objects`: of md-workbench,
+    where the settings do not say how many."""
     if phase.tool == "find":
         return _find(phase, config, places)
+    if phase.tool == "mdworkbench":
+        return _mdworkbench(phase, config, places, objects)
     return (_ior if phase.tool == "ior" else _mdtest)(phase, config, places)
 
 
@@ -127,6 +132,20 @@ def _mdtest(phase: Phase, config: Config, places: Places) -> list[str]:
     if phase.writes and not (hard and limits_files(config)):
         words += ["-W", str(stonewall(config))]
     return [*words, f"--saveRankPerformanceDetails={_details(phase, places)}", *_api(phase, config)]
+
+
+def _mdworkbench(phase: Phase, config: Config, places: Places, objects: int) -> list[str]:
+    words = ["./md-workbench", f"--dataPacketType={config.word('global', 'dataPacketType')}"]
+    words += ["--allocateBufferOnGPU"] if config.flag("global", "io-buffers-on-gpu") else []
+    api = config.text("mdworkbench", "API") or config.word("global", "api")
+    words += ["--process-reports", "-a", *api.split(), f"-o={places.data}/mdworkbench"]
+    words += [f"-t={float(config.text('mdworkbench', 'waitingTime') or 0):f}", "-O=1"]
+    words += [f"--run-info-file={places.results}/mdworkbench.status", f"-D={SETS}"]
+    words += [f"-G={seed_of('md-workbench', places.timestamp)}"]
+    words += [f"-P={config.number('mdworkbench', 'precreatePerSet') or objects}"]
+    words += [f"-I={config.number('mdworkbench', 'filesPerProc') or objects}"]
+    done = phase.name.rpartition("-")[2]
+    return [*words, *{"create": ["-1"], "bench": ["-2", "-R=2", "-X"], "delete": ["-3"]}[done]]
 
 
 def _find(phase: Phase, config: Config, places: Places) -> list[str]:

@@ -17,9 +17,19 @@ from sonde.model.system.changing import with_changes
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 DEMO = read_system(SYSTEMS / "hpcs-demo.toml")
 X1 = read_system(SYSTEMS / "cray-x1.toml")
+CUMULUS = read_system(SYSTEMS / "cumulus.toml")
 
 
-DRAWN = [("targets", DEMO), ("servers", DEMO), ("nodes", DEMO), ("units", DEMO), ("drives", X1), ("raid_groups", X1)]
+DRAWN = [
+    ("targets", DEMO),
+    ("servers", DEMO),
+    ("nodes", DEMO),
+    ("units", DEMO),
+    ("drives", X1),
+    ("raid_groups", X1),
+    ("nodes", CUMULUS),
+    ("routers", CUMULUS),
+]
 
 
 def by_id(system: System) -> dict[str, Any]:

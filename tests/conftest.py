@@ -15,6 +15,7 @@ SERIAL = (
     "engine/faults",
     "engine/ranks",
     "engine/truth",
+    "lab/model/system/test_large_sites.py",
     "preload/test_bench.py",
     "together/test_one_kind_of_read.py",
 )

@@ -72,6 +72,16 @@ def test_any_parts_that_are_changed_are_the_only_ones(data: st.DataObject, chose
         ({"networks.storage.duplex": "half"}, "storage", {"duplex": "half"}),
         ({"file_systems.demo.stripe.count": -1}, "demo", {"stripe": {"count": -1.0}}),
         ({"file_systems.demo.settings.x.y": 3}, "demo", {"settings": {"x.y": 3}}),
+        (
+            {"file_systems.demo.settings.a": 1, "file_systems.demo.settings.b": "two"},
+            "demo",
+            {"settings": {"a": 1, "b": "two"}},
+        ),
+        (
+            {"targets.ost03.model.slowdown": 2, "targets.ost03.model.noise": "10 %"},
+            "ost03",
+            {"model": {"slowdown": 2.0, "noise": 0.1}},
+        ),
         ({"servers.oss.memory": "8 GiB"}, "oss07", {"memory": 8 << 30}),
         ({"nodes.nid[001-010].cores": 4}, "nid010", {"cores": 4}),
     ],

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.model.errors import ExperimentError
 from sonde.model.experiment import experiment_from_document, with_settings
 from sonde.model.experiment.axes import values_of
 from sonde.model.experiment.experiment import Experiment
@@ -171,3 +172,42 @@ def test_settings_are_checked_again() -> None:
     assert changed.file.repeat is not None
     assert changed.file.repeat.min == 5
     assert changed.plan_of(changed.cells[0]).document["data"]["access"]["segments"] == 7
+
+
+def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
+    axis = made(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
+    assert [getattr(axis.place(named), "value", None) for named in ("1MiB", "1024KiB", 4096, "2MiB", "big")] == [
+        "1MiB",
+        "1MiB",
+        "4KiB",
+        None,
+        None,
+    ]
+
+
+def test_of_many_cells_every_place_is_tried_when_the_experiment_is_read() -> None:
+    wrong = [*range(1, 20), -1]
+    axes = [sweep("data.io.queue_depth", list(range(1, 21))), sweep("tasks.threads", wrong)]
+    with pytest.raises(ExperimentError, match="threads=-1"):
+        made(sweep=axes)
+    axes[1]["values"] = wrong[:-1]
+    assert len(made(sweep=axes).cells) == 20 * 19
+
+
+def test_a_profile_changes_data_where_there_is_data() -> None:
+    names = {"meta": {"tree": {"items_per_task": 5}}, "phases": [{"id": "tree", "op": "mktree"}]}
+    experiment = experiment_from_document(
+        {
+            "schema": "sonde-experiment/1",
+            "plans": [{"id": "bytes", "plan": PLAN}, {"id": "names", "plan": names}],
+            "profiles": {"ci": {"data.access.segments": 1, "meta.tree.items_per_task": 2, "tasks.threads": 3}},
+        },
+        "made.toml",
+        "ci",
+    )
+    data, tree = (experiment.plan_of(cell).document for cell in experiment.cells)
+    assert data["data"]["access"]["segments"] == 1
+    assert "meta" not in data
+    assert tree["meta"]["tree"]["items_per_task"] == 2
+    assert "data" not in tree
+    assert data["tasks"] == tree["tasks"] == {"threads": 3}

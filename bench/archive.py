@@ -95,6 +95,7 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "source": [None] * count,
         "verdict": np.where(number.random(count) < 0.05, "doubtful", "good"),
         "findings": [["too_short"] if one < 0.05 else [] for one in number.random(count)],
+        "doubts": [["noisy_node"] if one < 0.05 else [] for one in number.random(count)],
         "tags": [["accepted"] if one < 0.01 else [] for one in number.random(count)],
         "system": [one.system for one in first],
         "storage": [one.file_system for one in first],
@@ -136,6 +137,8 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[SeriesKey], values: Any
         "seconds": 2**40 / values,
         "bytes_per_s": values,
         "ops_per_s": values / 2**20,
+        "standing": ["storage"] * total,
+        "verdict": ["good"] * total,
         "findings": [[]] * total,
         "series": [names[one][0] for one in keys_of_phases],
         "value": values,
@@ -153,6 +156,7 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
         {"phase": phase, "op": op, "backend": "posix", "direct": False, "cache": "cold", "measured": True, "done": True}
         | {"findings": [], "bytes": 2**30, "ops": 1024, "failed": 0, "seconds": 1.0, "stopped_by": "volume"}
         | {"bytes_per_s": float(1e9 * number.random()), "ops_per_s": 1e3, "definition": "sonde total"}
+        | {"standing": "burst", "standing_words": "To storage: fsync at the end; a burst of 1.00 s.", "verdict": "good"}
         for phase, op in PHASES
     ]
     at = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)

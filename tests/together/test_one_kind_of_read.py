@@ -108,25 +108,32 @@ def test_flagged_is_exactly_the_kind_of_read_that_lost_its_read_ahead(
     plan = tmp_path / "acceptance.toml"
     plan.write_text(PLAN, encoding="utf-8")
     found = alternate(plan, point, read_ahead, "1")
-    flagged = {cell["key"]["phase"]: cell for cell in found["cells"] if cell["verdict"] in ("slower", "faster")}
-    assert "read" in flagged, found["cells"]
+    flagged = {
+        number["key"]["phase"]: number for number in found["numbers"] if number["verdict"] in ("slower", "faster")
+    }
+    assert "read" in flagged, found["numbers"]
     if len(flagged) > 1:
         # one change in twenty may be chance, and says so; chance does not strike the same number twice
         again = alternate(plan, point, read_ahead, "2")
         flagged = {
-            cell["key"]["phase"]: cell
-            for cell in again["cells"]
-            if cell["verdict"] in ("slower", "faster") and cell["key"]["phase"] in flagged
+            number["key"]["phase"]: number
+            for number in again["numbers"]
+            if number["verdict"] in ("slower", "faster") and number["key"]["phase"] in flagged
         }
-    assert list(flagged) == ["read"], found["cells"]
+    assert list(flagged) == ["read"], found["numbers"]
     assert flagged["read"]["verdict"] == "slower"
     assert flagged["read"]["ratio"]["high"] < 0.9
-    assert {cell["key"]["phase"] for cell in found["cells"]} == {"write", "read", "direct-read", "direct-random-read"}
+    assert {number["key"]["phase"] for number in found["numbers"]} == {
+        "write",
+        "read",
+        "direct-read",
+        "direct-random-read",
+    }
     different = {one["name"]: (one["before"], one["after"]) for one in found["environment"]}
     assert different == {"file system block device read ahead bytes": (str(4096 << 10), "4096")}
 
     half = sonde("compare", "tag:before-1", "tag:before-1", "--json")
-    assert not [cell for cell in half["cells"] if cell["verdict"] in ("slower", "faster")]
+    assert not [number for number in half["numbers"] if number["verdict"] in ("slower", "faster")]
 
 
 def alternate(plan: Path, point: Path, read_ahead: Path, number: str) -> Any:

@@ -242,6 +242,6 @@ def test_a_whole_check_of_real_storage(sonde: Any, target: Path, archive: Path) 
     keys = {figure["key"]: figure for figure in said.json["figures"]}
     for key in ("write-cached-1", "write-storage-1", "read-cached-1", "random-read-1", "create", "open-read-cached"):
         assert keys[key]["value"] > 0, key
-    assert keys["read-cached-1"]["trust"] in ("cache", "memory")
+    assert keys["read-cached-1"]["standing"] in ("cache", "memory")
     assert Path(said.json["report"]).is_file()
     assert left_behind(target) == []

@@ -13,13 +13,18 @@ from sonde.cli.options import json_option
 from sonde.cli.selecting import steps
 from sonde.design.routes.check import Fault, check_host
 from sonde.design.routes.fabric import Fabric, fabrics
+from sonde.design.routes.health import Timing
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
+from sonde.design.routes.verify import Verified
 from sonde.design.routes.words import fabric_words, gathered, outcome_words, plan_words
 from sonde.model.errors import FAILED, MachineError
 from sonde.model.shipped import system_source
 from sonde.model.system import read_system
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.model.units import counted
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
+# Hosts behind the routers that a health check asks.
+_BEHIND = 3
 FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible", "lnet")
 
 
@@ -222,3 +227,110 @@ def simulate_command(system: str, connections: int, clients: int | None, policy:
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
     return 0
+
+
+@command.command("watch")
+@_system
+@click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
+@click.option(
+    "--interval", type=click.FloatRange(0.05, 60), default=Timing.interval_s, show_default=True, help="Seconds."
+)
+@click.option(
+    "--down", type=click.IntRange(1, 100), default=Timing.down, show_default=True, help="Failed rounds to take out."
+)
+@click.option(
+    "--up", type=click.IntRange(1, 1000), default=Timing.up, show_default=True, help="Good rounds to put back."
+)
+def watch_command(system: str, name: str, interval: float, down: int, up: int) -> int:
+    """Ask every router of SYSTEM again and again, and take the dead ones out of the multipath route of this host.
+
+    For a service on every host (packaging/systemd). It runs until it is ended; the route is whole again then. The last
+    router is never taken out. Needs root.
+
+    \b
+    Examples:
+      sonde route watch cumulus --as compute
+    """
+    from sonde.design.routes.health import Watched, change_route, watch
+
+    timing = Timing(interval, down, up)
+    (fabric, *more) = [one for one in fabrics(read_system(system_source(system))) if _has_class(one, name)] or fabrics(
+        read_system(system_source(system))
+    )
+    if more:
+        messages().print(f"sonde: only {fabric.name} is watched; start another for {more[0].name}.", soft_wrap=True)
+    plan = plan_routes(fabric).of(name)
+    near = plan.side == fabric.near.network
+    other = fabric.far if near else fabric.near
+    watched = Watched(
+        plan,
+        tuple(way.far if near else way.near for way in fabric.ways),
+        tuple(address for one in other.classes for address in one.addresses)[:_BEHIND],
+    )
+    change = change_route(fabric.version, plan.mtu)
+    messages().print(
+        f"Watching {counted(len(fabric.ways), 'router')}: a dead one is out within {timing.failover_s:g} s.",
+        soft_wrap=True,
+    )
+    try:
+        watch(watched, timing, change, lambda what: messages().print(what, soft_wrap=True, highlight=False))
+    finally:
+        for route in watched.main_routes:
+            change(route)
+    return 0
+
+
+def _has_class(fabric: Fabric, name: str) -> bool:
+    return any(one.name == name for side in (fabric.near, fabric.far) for one in side.classes)
+
+
+@command.command("verify")
+@_system
+@click.option("--flows", type=click.IntRange(1, 1000), default=24, show_default=True, help="Connections.")
+@click.option(
+    "--losses", type=click.IntRange(0, 100), default=3, show_default=True, help="Routers that die, one by one."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which routers die.")
+@json_option
+def verify_command(system: str, flows: int, losses: int, seed: int, as_json: bool) -> int:
+    """Try the plan of SYSTEM out: build it in network namespaces of this machine, send flows, let routers die.
+
+    Nothing outside the namespaces is changed, and they are removed at the end. Needs root. Exit code 1 when something
+    did not hold.
+
+    \b
+    Examples:
+      sonde route verify cumulus
+      sonde route verify cumulus --losses 20
+    """
+    from sonde.design.routes.verify import verify
+
+    source = system_source(system)
+    outcomes = []
+    for fabric in fabrics(read_system(source)):
+        with steps("routers that die") as step:
+            found = verify(fabric, str(Path(source).resolve()), flows=flows, losses=losses, seed=seed, step=step)
+        outcomes.append((fabric, found))
+    if as_json:
+        print_json([{"fabric": fabric.name, "holds": one.holds, **asdict(one)} for fabric, one in outcomes])
+    for fabric, one in outcomes if not as_json else ():
+        _print_verified(fabric, one)
+    return 0 if all(one.holds for _, one in outcomes) else FAILED
+
+
+def _print_verified(fabric: Fabric, one: Verified) -> None:
+    console = results()
+    console.print(fabric_words(fabric), style="bold", soft_wrap=True)
+    table = plain_table()
+    for title in ("router", "predicted", "counted"):
+        table.add_column(title, justify="left" if title == "router" else "right")
+    for name, predicted, seen in zip(one.spread.routers, one.spread.predicted, one.spread.counted, strict=True):
+        table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * seen:.1f} %")
+    console.print(table)
+    holds = "as predicted" if one.spread.holds else "not as predicted"
+    console.print(f"{counted(one.flows, 'flow')}: spread {holds}.", soft_wrap=True)
+    for loss in one.losses:
+        late = "" if loss.stall_s <= one.limit_s else f", longer than {one.limit_s:.2g} s"
+        broke = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
+        console.print(f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{late}{broke}.", soft_wrap=True)
+    console.print("Removed without a trace." if one.clean else "Removing left something behind.", soft_wrap=True)

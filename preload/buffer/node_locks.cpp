@@ -7,6 +7,7 @@
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
 #include "system/high_descriptor.hpp"
+#include "system/own_file.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -27,8 +28,8 @@ int locks() noexcept {
         tried = true;
         system::Text name;
         name << "/dev/shm/sonde-preload-" << std::uint64_t{geteuid()} << '\0';
-        const long fd =
-            raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        const long fd = system::open_own_file(name.data(), O_RDWR, 0600);
+        state.others_unseen = fd < 0;
         if (fd >= 0) {
             lock_file = system::high_duplicate(static_cast<int>(fd));
             raw::call(SYS_close, fd);

@@ -7,6 +7,7 @@
 #include "buffer/state.hpp"
 #include "system/clock.hpp"
 #include "system/high_descriptor.hpp"
+#include "system/own_file.hpp"
 #include "system/text.hpp"
 
 #include <fcntl.h>
@@ -70,8 +71,7 @@ void open_lines() noexcept {
     }
     Text name;
     name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
-    const long fd =
-        raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const long fd = system::open_own_file(name.data(), O_WRONLY | O_APPEND, 0644);
     const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);
@@ -214,6 +214,9 @@ void report_text(const File& file, int fd) noexcept {
         text << "  io_uring (";
         ring_refusal(text);
         text << "): threads were used instead\n";
+    }
+    if (state.others_unseen) {
+        text << "  other processes that use it are not noticed: /dev/shm/sonde-preload-UID is missing, or not yours\n";
     }
     sentences_text(text, "  no longer buffered: ", file.why_through, advice(file));
     text.flush();

@@ -29,6 +29,7 @@ struct State {
     std::atomic<bool> ended{false};
     int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
     bool ring_told = false;
+    bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
     std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };
 extern State state;

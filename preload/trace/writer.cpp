@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace of one process as NDJSON, written when it ends: schema/trace says what each member means.
+#include "system/own_file.hpp"
 #include "system/text.hpp"
 #include "trace/record.hpp"
 
@@ -227,8 +228,7 @@ void write_out() noexcept {
     name << "-" << state.began_wall_ns / 1000;
     whole.add(name.data(), name.length()) << ".ndjson" << '\0';
     name << ".part" << '\0';
-    const long fd =
-        raw::call(SYS_openat, AT_FDCWD, raw::number(name.data()), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const long fd = system::open_own_file(name.data(), O_WRONLY | O_TRUNC, 0644);
     if (fd < 0) {
         return;
     }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of our own in folders that others may write to: never through a link, never one that somebody else has made.
+#pragma once
+
+#include "system/raw.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace sonde::system {
+
+/// Opens or makes `path` for writing (O_CLOEXEC), with `flags` besides. A negative errno when it is a link, belongs to
+/// another user, has other names, or is no regular file; nothing is emptied or written then.
+inline long open_own_file(const char* path, int flags, int mode) noexcept {
+    const int truncate = flags & O_TRUNC;
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path),
+                              (flags & ~O_TRUNC) | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+    if (fd < 0) {
+        return fd;
+    }
+    struct stat got {};
+    const long known = raw::call(SYS_fstat, fd, raw::number(&got));
+    if (known != 0 || !S_ISREG(got.st_mode) || got.st_nlink != 1 ||
+        got.st_uid != static_cast<uid_t>(raw::call(SYS_geteuid)) || (got.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        raw::call(SYS_close, fd);
+        return -13;  // EACCES
+    }
+    if (truncate != 0) {
+        raw::call(SYS_ftruncate, fd, 0);
+    }
+    return fd;
+}
+
+}  // namespace sonde::system

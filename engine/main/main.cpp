@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 namespace {
 
@@ -46,6 +47,14 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 /// Reads the words and calls the command they name.
 int dispatch(int argc, char** argv) {
+    // Under the name of a tool (`ln -s sonde-engine ior`) the engine is that tool.
+    const std::string_view called = argc > 0 ? std::string_view(argv[0]) : std::string_view();
+    const std::string_view name = called.substr(called.rfind('/') + 1);
+    if (const sonde::dialects::Dialect* dialect = sonde::dialects::find(name)) {
+        std::vector<std::string> words{argv, argv + argc};
+        words.insert(words.begin() + 1, std::string(name));
+        return sonde::command_dialect(*dialect, words);
+    }
     if (argc > 1) {
         if (const sonde::dialects::Dialect* dialect = sonde::dialects::find(argv[1])) {
             return sonde::command_dialect(*dialect, {argv, argv + argc});

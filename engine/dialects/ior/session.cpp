@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -25,10 +26,22 @@ void warn(const std::string& sentence) {
     static_cast<void>(std::fprintf(stderr, "sonde-engine: ior: %s\n", sentence.c_str()));
 }
 
+/// A number that the environment says instead of what was found, as IOR's own tests do; said as IOR says it.
+int faked(const char* variable, const char* what, int found) {
+    const char* value = std::getenv(variable);
+    const int number = value == nullptr ? 0 : std::atoi(value);
+    if (number < 1) {
+        return found;
+    }
+    std::cout << "Fake " << what << ": using " << number << "\n";
+    return number;
+}
+
 Crowd crowd_of(const Setting& setting) {
     const auto& nodes = setting.node_of;
-    return {setting.tasks, setting.nodes, static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front())),
-            nodes.size() < 2 || nodes[0] == nodes[1]};
+    const auto on_first = static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
+    return {setting.tasks, faked("IOR_FAKE_NODES", "number of node", setting.nodes),
+            faked("IOR_FAKE_TASK_PER_NODES", "tasks per node", on_first), nodes.size() < 2 || nodes[0] == nodes[1]};
 }
 
 /// What a write has left in a status file; nothing when there is none.

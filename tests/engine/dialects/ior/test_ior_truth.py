@@ -119,20 +119,37 @@ APPLIANCE = [
     "-a POSIX -F -E -k -b 4m -i 3 -t 4M -B -v -C -o D",
 ]
 # The six tests of an acceptance that was published in 2014, cut by -b: a file per process with records of 10,000 B,
-# 1,000,000 B and 1 MiB, and one shared file with the same; hints as printed there, under the names that ROMIO has.
+# 1,000,000 B and 1 MiB, and one shared file with the same. Of the shared ones the first was printed with collective
+# buffering disabled for writes and reads, the other two with both enabled; the names are those that ROMIO has.
 ACCEPTANCE = [
     "-a POSIX -F -t 10000 -b 1000000 -o D",
     "-a POSIX -F -t 1000000 -b 4000000 -o D",
     "-a POSIX -F -t 1m -b 4m -o D",
-    "-a MPIIO -c -t 10000 -b 1000000 --mpiio.hintsFileName=hints -o D",
-    "-a MPIIO -c -t 1000000 -b 4000000 --mpiio.hintsFileName=hints -o D",
-    "-a MPIIO -c -t 1m -b 4m --mpiio.hintsFileName=hints -o D",
+    "-a MPIIO -c -t 10000 -b 1000000 --mpiio.hintsFileName=disable -o D",
+    "-a MPIIO -c -t 1000000 -b 4000000 --mpiio.hintsFileName=enable -o D",
+    "-a MPIIO -c -t 1m -b 4m --mpiio.hintsFileName=enable -o D",
 ]
+
+
+def write_hints(folder: Path) -> None:
+    for name in ("enable", "disable"):
+        lines = (f"IOR_HINT__MPI__romio_cb_{way}={name}\n" for way in ("write", "read"))
+        (folder / name).write_text("".join(lines))
+
+
+@pytest.mark.parametrize("words", ACCEPTANCE[3:])
+def test_the_published_lines_get_the_hints_they_were_printed_with(
+    words: str, engine_path: Path, tmp_path: Path
+) -> None:
+    write_hints(tmp_path)
+    plan = json.loads(ior(engine_path, words + " --sonde-plan", tmp_path).stdout)
+    wanted = "disable" if "-t 10000 " in words else "enable"
+    assert plan["data"]["io"]["hints"] == {"romio_cb_write": wanted, "romio_cb_read": wanted}
 
 
 @pytest.mark.parametrize("words", APPLIANCE + ACCEPTANCE)
 def test_published_command_lines_run(words: str, engine_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "hints").write_text("IOR_HINT__MPI__romio_cb_write=enable\nIOR_HINT__MPI__romio_cb_read=disable\n")
+    write_hints(tmp_path)
     start = launch(2) if "MPIIO" in words else []
     module = engine_path.parent / "sonde-mpi-site.so"
     if start is None or (start and not module.exists()):

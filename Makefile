@@ -77,8 +77,8 @@ clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy types asan tsan fuzz
-check: $(VENV)/.done-dev $(DONE)/dev  ## layout, lint and types of all sources
+.PHONY: check format lint tidy types asan tsan nightly fuzz
+check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
 format: $(VENV)/.done-dev  ## lays out C++ and Python
@@ -91,12 +91,12 @@ tidy: $(DONE)/dev  ## clang-tidy over the engine; minutes
 	@tools/system-packages tidy
 	@tools/check tidy
 
-types: $(VENV)/.done-dev  ## mypy --strict
+types: $(VENV)/.done-dev $(VENV)/.done-test  ## mypy --strict
 	@tools/check types
 
 # A build tree of a preset. Configuring says where each library came from: of interest only when it fails.
 TREE = cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log; exit 1; }; \
-	cmake --build --preset $(1)
+	$(PYTHON) tools/progress.py "Building build/$(1)" build/log/$(1).txt cmake --build --preset $(1)
 $(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/preload tests/fuzz bench)
 	@mkdir -p $(@D)
 	@$(call TREE,$*)
@@ -107,6 +107,15 @@ asan: $(DONE)/asan  ## C++ tests under the address and undefined-behavior saniti
 
 tsan: $(DONE)/tsan  ## C++ tests under the thread sanitizer
 	ctest --preset tsan
+
+nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing
+	@tools/system-packages tidy fuzz
+	@$(MAKE) --no-print-directory $(DONE)/dev
+	ctest --preset dev
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory tsan
+	@$(MAKE) --no-print-directory tidy
+	@$(MAKE) --no-print-directory fuzz
 
 FUZZ_SECONDS ?= 60
 fuzz:  ## feeds the plan parser garbage for FUZZ_SECONDS each (60); needs clang

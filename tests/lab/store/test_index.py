@@ -307,7 +307,6 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
         (Selection(plan="daily", tags=["v2"], status="failed"), {"b"}),
         (Selection(plan="nothing like it"), set()),
     ],
-    ids=str,
 )
 def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expected: set[str]) -> None:
     short = [{"id": "too_short", "severity": "warning"}]

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 HERE = Path(__file__).parent
+# How long one drawn case takes says how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile("sonde", deadline=None)
+hypothesis.settings.load_profile("sonde")
 SERIAL = (
     "engine/faults",
     "engine/ranks",
     "engine/truth",
     "lab/model/system/test_large_sites.py",
     "preload/test_bench.py",
+    "preload/test_engines.py",  # whether work was done behind the program
     "together/test_one_kind_of_read.py",
 )
 

@@ -56,7 +56,8 @@ _system = click.argument("system", metavar="SYSTEM")
 def plan_command(system: str, form: str, only: str | None, output: Path | None, as_json: bool) -> int:
     """Plan the routes of SYSTEM: a file, or the name of a ready-made system.
 
-    Without -o the files are printed. Nothing on this machine is changed.
+    Without -o the files are printed; with it a picture of the fabric is written too. Nothing on this machine is
+    changed.
 
     \b
     Examples:
@@ -74,7 +75,7 @@ def plan_command(system: str, form: str, only: str | None, output: Path | None, 
         plans = [plan_routes(fabric) for fabric in fabrics(known)]
         files = {name: text for plan in plans for name, text in _files(plan, form, only).items()}
     if output is not None:
-        _write(output, files)
+        _write(output, files | _pictures(plans))
     if as_json:
         print_json({"plans": [asdict(plan) for plan in plans], "files": files})
         return 0
@@ -115,6 +116,12 @@ def _files(plan: RoutePlan, form: str, only: str | None) -> dict[str, str]:
     }
     # the same file name may be wanted by several classes: each has its own folder
     return {f"{host.name}/{name}": text for host in hosts for name, text in makers[form](host).items()}
+
+
+def _pictures(plans: list[RoutePlan]) -> dict[str, str]:
+    from sonde.design.routes.diagram import diagram
+
+    return {f"{plan.fabric.name.replace(' ', '-')}.svg": diagram(plan.fabric) for plan in plans}
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from made_fabric import made
 
 from sonde.design.routes.check import check_both, check_host
 from sonde.design.routes.configurations import ansible_files, keyfile_files, lnet_files, networkd_files, nmstate_files
+from sonde.design.routes.diagram import diagram
 from sonde.design.routes.fabric import Fabric, fabrics
 from sonde.design.routes.plan import HostPlan, plan_routes
 from sonde.design.routes.scripts import host_script, legacy_files, route_words, router_script, rule_words
@@ -196,3 +198,13 @@ def test_a_system_that_cannot_be_planned_is_one_sentence(change: dict[str, objec
         fabrics(system_from_document(document, "made.toml"))
     assert said in str(reason.value)
     assert "\n" not in str(reason.value)
+
+
+def test_the_picture_shows_every_router_with_both_addresses(cumulus: Fabric) -> None:
+    picture = ElementTree.fromstring(diagram(cumulus))
+    words = [text for one in picture.iter("{http://www.w3.org/2000/svg}text") for text in one.itertext()]
+    for way in cumulus.ways:
+        assert any(word.startswith(way.router) for word in words)
+        assert f"{way.near}  |  {way.far}" in words
+    assert "compute: 112 hosts" in words
+    assert sum(one.get("class") == "link" for one in picture.iter("{http://www.w3.org/2000/svg}path")) == 12

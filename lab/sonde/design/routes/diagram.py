@@ -23,7 +23,7 @@ def diagram(fabric: Fabric) -> str:
     middle = _TOP + (height - _TOP - 20) / 2
     parts = [
         Markup('<text class="title" x="24" y="36">{}</text>').format(fabric.name),
-        Markup('<text class="soft" x="24" y="58">{} with the smaller packet of {}</text>').format(
+        Markup('<text class="soft" x="24" y="58">{}; largest packet of both networks: {}</text>').format(
             counted(len(fabric.ways), "router"), _mtu_words(fabric)
         ),
         _side(fabric.near, 24, height),
@@ -61,7 +61,7 @@ def diagram(fabric: Fabric) -> str:
 def _mtu_words(fabric: Fabric) -> str:
     both = [side.mtu for side in (fabric.near, fabric.far)]
     known = [one for one in both if one is not None]
-    return f"{min(known):,} B" if None not in both else "a size that is not described"
+    return f"{min(known):,} B" if None not in both else "not described"
 
 
 def _side(side: Side, x: int, height: int) -> Markup:

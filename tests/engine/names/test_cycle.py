@@ -69,7 +69,7 @@ def test_the_set_moves_on_by_as_many_as_were_taken(engine: Engine, target: Path)
 
 
 def test_removing_the_window_and_the_tree_leaves_nothing(engine: Engine, target: Path) -> None:
-    last = [
+    last: list[dict[str, Any]] = [
         {"id": "remove", "op": "remove", "on": "meta", "meta": window(3, 5)},
         {"id": "gone", "op": "rmtree"},
     ]
@@ -104,7 +104,7 @@ def test_a_changed_byte_is_found_and_the_rest_is_done(engine: Engine, target: Pa
 
 def test_objects_of_other_numbers_are_told_apart(engine: Engine, target: Path) -> None:
     """With content that says its place, two objects that changed names are both wrong."""
-    own = {"payload": {"kind": "ior_offset", "seed": 7}, "file": {"write": 8192, "read": 8192}}
+    own: dict[str, Any] = {"payload": {"kind": "ior_offset", "seed": 7}, "file": {"write": 8192, "read": 8192}}
     assert engine.run(plan_of(target, make(2), **own)).code == DONE
     a, b = (target / f"w/set-{copy}/branch.0.0/file.0.1" for copy in (0, 1))
     a.rename(target / "aside")

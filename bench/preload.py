@@ -71,7 +71,7 @@ class Bench:
                 ratio = result.ratio(way)
                 self.figures[f"{name}.{way}"] = round(ratio, 4)
                 line += f" {ratio:.2f} x"
-        self.say(line + (" BROKEN" if result.ratio("layer") < cell.least else ""))
+        self.say(line + (" BROKEN" if result.ratio(cell.by) < cell.least else ""))
 
 
 def before(cell: cells.Cell, file: Path, cold: bool) -> Callable[[], None]:

@@ -402,7 +402,9 @@ Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept {
 }
 
 bool wants_time(const Stream& stream) noexcept {
-    return (stream.in_a_row > 0 && stream.in_a_row < Stream::first_needed && trap_is_possible()) || stream.is_timed;
+    return ((stream.call_ns == 0 || (stream.in_a_row > 0 && stream.in_a_row < Stream::first_needed)) &&
+            trap_is_possible()) ||
+           stream.is_timed;
 }
 
 void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept {

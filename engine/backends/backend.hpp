@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/names.hpp"
+#include "plan/offer.hpp"
 #include "plan/plan.hpp"
 
 #include <cstddef>
@@ -112,15 +113,8 @@ class Channel {
     virtual std::vector<std::string> notes() const { return {}; }
 };
 
-struct Traits {
-    bool stores_data = true;  ///< false: nothing is kept, so verification is impossible
-    bool needs_files = true;  ///< false: no directory, no free space
-    bool queue = false;       ///< queue depth above one
-    bool direct = false;      ///< O_DIRECT or the like
-    bool collective = false;
-    bool names = false;         ///< operations on trees (Channel::names)
-    bool virtual_time = false;  ///< may run on the channel's own clock (paced)
-};
+/// What it can do; the rules of a plan ask (plan/offer.hpp).
+using plan::Traits;
 
 struct Backend {
     std::string_view name;

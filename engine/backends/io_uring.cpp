@@ -382,7 +382,7 @@ extern const Backend io_uring_backend;
 const Backend io_uring_backend{
     .name = "io_uring",
     .summary = "asynchronous I/O with a queue, registered buffers and files",
-    .traits = {.queue = true, .direct = true},
+    .traits = {.queue = true, .direct = true, .sync = true},
     .usable = usable,
     .make = make,
 };

@@ -187,7 +187,7 @@ extern const Backend mpiio_backend;
 const Backend mpiio_backend{
     .name = "mpiio",
     .summary = "MPI-IO, independent or collective, with hints and file views",
-    .traits = {.stores_data = true, .needs_files = true, .collective = true},
+    .traits = {.collective = true, .mpi = true},
     .usable = usable,
     .make = make,
 };

@@ -67,7 +67,7 @@ extern const Backend null_backend;
 const Backend null_backend{
     .name = "null",
     .summary = "moves nothing: the cost of the engine itself",
-    .traits = {.stores_data = false, .needs_files = false, .direct = true, .names = true},
+    .traits = {.stores_data = false, .needs_files = false, .direct = true, .sync = true, .names = true},
     // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
     .usable = [](const std::string&) { return Answer{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<NullChannel>(setup); },

@@ -213,6 +213,7 @@ const Backend paced_backend{
                .needs_files = false,
                .queue = true,
                .direct = true,
+               .sync = true,
                .names = true,
                .virtual_time = true},
     .usable = [](const std::string&) { return Answer{}; },

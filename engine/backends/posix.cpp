@@ -75,7 +75,7 @@ extern const Backend posix_backend;
 const Backend posix_backend{
     .name = "posix",
     .summary = "pread and pwrite, buffered or direct",
-    .traits = {.stores_data = true, .needs_files = true, .direct = true, .names = true},
+    .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .names = true},
     .usable = [](const std::string&) { return Answer{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PosixChannel>(setup); },
 };

@@ -2,6 +2,7 @@
 #include "files/segments.hpp"
 
 #include "patterns/geometry.hpp"
+#include "plan/check.hpp"
 #include "plan/parse.hpp"
 
 namespace sonde::files {

@@ -9,6 +9,7 @@
 #include "plan/parse.hpp"
 #include "ranks/launcher.hpp"
 #include "records/text.hpp"
+#include "runs/offer.hpp"
 #include "runs/run.hpp"
 #include "runs/target.hpp"
 
@@ -136,7 +137,7 @@ nlohmann::json next_word(Session& session, const Own& own) {
 int show_plans(Session& session, const Own& own) {
     session.begin({});
     while (const std::optional<std::string> text = next_plan(session, own)) {
-        std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text).canonical).dump(2) << "\n";
+        std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text, runs::offer()).canonical).dump(2) << "\n";
         session.ended(phases::exit_done);
     }
     return phases::exit_done;
@@ -162,8 +163,7 @@ int run_all(Session& session, const Own& own, const std::string& command, ranks:
         }
         int code = phases::exit_done;
         try {
-            const plan::Plan plan = plan::parse_plan(word.at("plan").get<std::string>());
-            runs::check_backends(plan, false);
+            const plan::Plan plan = plan::parse_plan(word.at("plan").get<std::string>(), runs::offer());
             const std::string suffix = number == 0 ? "" : "." + std::to_string(number);
             phases::RunOptions options{own.record.empty() || own.record == "-" ? own.record : own.record + suffix,
                                        own.run_id + suffix, command};

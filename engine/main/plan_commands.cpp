@@ -12,6 +12,7 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 #include "runs/extent.hpp"
+#include "runs/offer.hpp"
 #include "runs/target.hpp"
 
 #include <fcntl.h>
@@ -59,7 +60,6 @@ std::int64_t number_of(const json& request, const char* name, std::int64_t other
 
 /// All that is asked before a run and needs neither the target nor the machine.
 void check(const plan::Plan& plan, const TaskMap& tasks, std::uint64_t node_memory) {
-    runs::check_backends(plan, false);
     runs::check_tasks(plan, tasks);
     runs::check_extent(plan, tasks, node_memory);
 }
@@ -69,7 +69,8 @@ ordered_json answer(const json& request, bool in_order, ranks::Team& team) {
     if (!request.is_object() || !request.contains("plan")) {
         throw plan::PlanError("a request must be an object with the member plan");
     }
-    const plan::Plan plan = plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace));
+    const plan::Plan plan = plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace),
+                                             runs::offer());
     const auto processes = static_cast<int>(number_of(request, "processes", plan.tasks.processes, 1 << 24));
     const auto nodes = static_cast<int>(number_of(request, "nodes", 1, processes));
     const auto memory = static_cast<std::uint64_t>(
@@ -138,7 +139,7 @@ std::string read_plan(const std::string& path) {
 
 int say_what_would_be_done(const plan::Plan& plan) {
     const TaskMap tasks = task_map(plan, plan.tasks.processes, 1);
-    runs::check_backends(plan, true);
+    runs::check_machine(plan);
     check(plan, tasks, records::node_memory_bytes());
     const std::unique_ptr<ranks::Team> team = alone();
     const std::vector<phases::TouchedPhase> touched =
@@ -187,7 +188,7 @@ int command_resolve(const ResolveArguments& arguments) {
 
 int command_touched(const std::string& plan_file) {
     try {
-        const plan::Plan plan = plan::parse_plan(read_plan(plan_file));
+        const plan::Plan plan = plan::parse_plan(read_plan(plan_file), runs::offer());
         const std::unique_ptr<ranks::Team> team = alone();
         const TaskMap tasks = task_map(plan, plan.tasks.processes, 1);
         check(plan, tasks, records::node_memory_bytes());

@@ -9,6 +9,7 @@
 #include "plan/parse.hpp"
 #include "ranks/launcher.hpp"
 #include "records/text.hpp"
+#include "runs/offer.hpp"
 #include "runs/run.hpp"
 #include "runs/target.hpp"
 
@@ -78,8 +79,7 @@ int run_stages(const RunArguments& arguments, int stages) {
 }
 
 int run(RunArguments arguments) {
-    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan));
-    runs::check_backends(plan, false);
+    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan), runs::offer());
     if (arguments.dry_run) {
         return say_what_would_be_done(plan);
     }
@@ -114,7 +114,7 @@ int run(RunArguments arguments) {
     request.processes = plan.tasks.processes;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {
-        request.need_mpi = request.need_mpi || phase.data.backend == "mpiio";
+        request.need_mpi = request.need_mpi || runs::offer().traits_of(phase.data.backend).mpi;
     }
     const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
     const bool root = team->place().root();

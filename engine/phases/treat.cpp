@@ -55,7 +55,7 @@ json line_of(const plan::Phase& phase, const plan::Treatment& treatment, const t
              int node) {
     static constexpr const char* outcomes[] = {"done", "failed", "skipped"};
     json line{{"phase", phase.id},
-              {"kind", treatments::name(treatment.kind)},
+              {"kind", treatment.kind},
               {"need", treatment.required ? "required" : "best_effort"},
               {"outcome", outcomes[static_cast<int>(result.outcome)]},
               {"seconds", result.seconds},
@@ -92,7 +92,7 @@ Treated treat(Context& context, std::size_t index, const files::FileMap& map) {
         for (const json& line : gather(context.team, mine)) {
             context.at_root.record->line("treatment", ordered_json(line));
             if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
-                complaint = "phase " + phase.id + ": the required treatment " + treatments::name(treatment.kind) +
+                complaint = "phase " + phase.id + ": the required treatment " + treatment.kind +
                             " failed: " + line.at("text").get<std::string>();
             }
         }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules between members of a plan. Each failure is one sentence with the remedy.
+#include "plan/check.hpp"
+
+#include "plan/check_backend.hpp"
 #include "plan/parse.hpp"
 #include "plan/parse_meta.hpp"
 #include "plan/units.hpp"
@@ -68,12 +70,12 @@ void check_reach(const std::string& where, const Data& data, const Tasks& tasks)
 }
 
 /// A storage that takes no time, and tasks whose clocks have nothing to do with each other.
-void check_paced(const std::string& where, const Phase& phase) {
+void check_paced(const std::string& where, const Phase& phase, const Traits& backend) {
     const Paced& paced = phase.data.paced;
     if (paced.latency > 3'600'000'000'000) {
         refuse("data.paced.latency", "must be at most 1 h");
     }
-    if (phase.data.backend != "paced" || !paced.virtual_clock) {
+    if (!backend.virtual_time || !paced.virtual_clock) {
         return;
     }
     if ((phase.stop.time || phase.stop.min_time) && paced.schedule.empty() && paced.latency == 0) {
@@ -81,18 +83,18 @@ void check_paced(const std::string& where, const Phase& phase) {
     }
     if (phase.stop.first_done) {
         refuse(where + ".stop.first_done",
-               "stops tasks at the same moment, but with backend \"paced\" each has a virtual clock of its own: set "
+               "stops tasks at the same moment, but with backend \"" + phase.data.backend + "\" each has a virtual clock of its own: set "
                "paced.virtual_clock = false");
     }
 }
 
-void check_io(const std::string& where, const Data& data, const Tasks& tasks) {
+void check_io(const std::string& where, const Data& data, const Tasks& tasks, const Offer& offer) {
     const Io& io = data.io;
-    if (data.backend != "mpiio") {
+    if (!offer.traits_of(data.backend).mpi) {
         for (const auto& [used, name] : {std::pair{io.collective, "collective"}, std::pair{io.view, "view"},
                                          std::pair{!io.hints.empty(), "hints"}}) {
             if (used) {
-                refuse(where + ".io." + name, "needs backend = \"mpiio\", not \"" + data.backend + "\"");
+                refuse(where + ".io." + name, "needs backend = \"" + offer.backends_with(&Traits::mpi) + "\", not \"" + data.backend + "\"");
             }
         }
     }
@@ -149,18 +151,12 @@ void check_stop(const std::string& where, const Stop& stop) {
     }
 }
 
-void check_treatments(const std::string& where, const std::vector<Treatment>& before) {
+void check_treatments(const std::string& where, const std::vector<Treatment>& before, const Offer& offer) {
     for (std::size_t i = 0; i < before.size(); ++i) {
-        const std::string place = where + ".before[" + std::to_string(i) + "]";
-        const Treatment& treatment = before[i];
-        if (treatment.kind == Treatment::Kind::sleep && treatment.time <= 0) {
-            refuse(place + ".time", "is missing: how long to sleep");
-        }
-        if (treatment.kind == Treatment::Kind::command && treatment.command.empty()) {
-            refuse(place + ".command", "is missing: which command to run");
-        }
-        if (treatment.kind == Treatment::Kind::memory_hog && treatment.fraction <= 0) {
-            refuse(place + ".fraction", "is missing: which share of the memory to hold (0 to 0.95)");
+        const TreatmentRule* rule = offer.treatment(before[i].kind);
+        const std::string missing = rule != nullptr && rule->missing != nullptr ? rule->missing(before[i]) : "";
+        if (!missing.empty()) {
+            throw PlanError("plan: " + where + ".before[" + std::to_string(i) + "]." + missing);
         }
     }
 }
@@ -283,13 +279,14 @@ void check_place(const std::string& where, const Plan& plan) {
     }
 }
 
-void check_phase(const Plan& plan, std::size_t index) {
+void check_phase(const Plan& plan, std::size_t index, const Offer& offer) {
     const Phase& phase = plan.phases[index];
+    const Traits backend = offer.traits_of(phase.data.backend);
     const std::string where = "phases[" + std::to_string(index) + "]";
     if (phase.meta) {
-        check_paced(where, phase);
+        check_paced(where, phase, backend);
         check_stop(where, phase.stop);
-        check_treatments(where, phase.before);
+        check_treatments(where, phase.before, offer);
         check_meta(where, plan, index);
         return;
     }
@@ -298,10 +295,10 @@ void check_phase(const Plan& plan, std::size_t index) {
     }
     check_access(phase.data_at, phase.data.access);
     check_reach(phase.data_at, phase.data, plan.tasks);
-    check_paced(where, phase);
-    check_io(phase.data_at, phase.data, plan.tasks);
+    check_paced(where, phase, backend);
+    check_io(phase.data_at, phase.data, plan.tasks, offer);
     check_stop(where, phase.stop);
-    check_treatments(where, phase.before);
+    check_treatments(where, phase.before, offer);
     check_lanes(where, phase);
     const Phase* source = source_of(plan, index);
     if (source == nullptr && !phase.data_of.empty()) {
@@ -311,8 +308,7 @@ void check_phase(const Plan& plan, std::size_t index) {
         check_not_replaced(plan, index, *source);
     }
     const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
-    const bool stores = phase.data.backend != "null" && phase.data.backend != "paced";
-    if (needs_data && source == nullptr && stores && !plan.target.use_existing) {
+    if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing) {
         refuse(where + ".op", std::string("is \"") + text(phase.op) +
                                   "\", but no earlier phase writes the data (and target.use_existing is not set)");
     }
@@ -370,13 +366,13 @@ bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks)
     return blocks <= room && (a.order != Order::stride || blocks * (a.block / a.transfer) <= room);
 }
 
-void check_plan(const Plan& plan) {
+void check_plan(const Plan& plan, const Offer& offer) {
     std::set<std::string> seen;
     for (std::size_t i = 0; i < plan.phases.size(); ++i) {
         if (!seen.insert(plan.phases[i].id).second) {
             refuse("phases[" + std::to_string(i) + "].id", "\"" + plan.phases[i].id + "\" is used twice");
         }
-        check_phase(plan, i);
+        check_phase(plan, i, offer);
     }
     check_files("data", plan.data.files);
     check_place("data.files", plan);
@@ -387,6 +383,9 @@ void check_plan(const Plan& plan) {
         if (limit && *limit <= 0) {
             refuse(std::string("limits.") + name, "must be more than zero");
         }
+    }
+    for (const Phase& phase : plan.phases) {
+        check_backend(phase, offer);
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse.hpp"
 
+#include "plan/check.hpp"
 #include "plan/document.hpp"
 #include "plan/parse_data.hpp"
 #include "plan/parse_meta.hpp"
@@ -13,9 +14,13 @@ namespace {
 using nlohmann::json;
 using namespace words;
 
-Treatment read_treatment(const Reader& in) {
+Treatment read_treatment(const Reader& in, const Offer& offer) {
+    std::vector<std::string_view> kinds;
+    for (const TreatmentRule& rule : offer.treatments) {
+        kinds.push_back(rule.name);
+    }
     Treatment treatment;
-    treatment.kind = in.choice("kind", treatments);
+    treatment.kind = in.one_of("kind", kinds);
     treatment.required = in.choice("need", needs, false);
     treatment.time = in.duration("time", 0);
     treatment.fraction = in.number("fraction", 0.0, 0.0, 0.95);
@@ -108,7 +113,8 @@ void check_volume(const Reader& in, const Access& merged) {
     }
 }
 
-Phase read_phase(const Reader& in, const json& data, const std::string& data_path, const json& document) {
+Phase read_phase(const Reader& in, const json& data, const std::string& data_path, const json& document,
+                 const Offer& offer) {
     Phase phase;
     phase.id = in.identifier("id");
     const bool tree = works_on_tree(in, document.contains("data"), document.contains("meta"));
@@ -143,7 +149,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     }
     valid.done();
     for (const Reader& treatment : in.list("before")) {
-        phase.before.push_back(read_treatment(treatment));
+        phase.before.push_back(read_treatment(treatment, offer));
     }
     if (in.has("lanes")) {
         for (const Reader& lane : in.array("lanes")) {
@@ -193,7 +199,7 @@ void read_target(const Reader& in, Target& target) {
 
 }  // namespace
 
-Plan parse_plan(std::string_view json_text) {
+Plan parse_plan(std::string_view json_text, const Offer& offer) {
     const json document = parse_document(json_text);
     if (!document.is_object()) {
         throw PlanError("the plan must be a JSON object with the members schema, id, target and phases");
@@ -221,7 +227,7 @@ Plan parse_plan(std::string_view json_text) {
     }
     std::size_t index = 0;
     for (const Reader& phase : in.array("phases")) {
-        plan.phases.push_back(read_phase(phase, data, "data", document));
+        plan.phases.push_back(read_phase(phase, data, "data", document, offer));
         ++index;
     }
     const Reader observe = in.object_or_empty("observe");
@@ -243,7 +249,7 @@ Plan parse_plan(std::string_view json_text) {
         }
     }
     in.done({"source", "notes", "data", "meta"});
-    check_plan(plan);
+    check_plan(plan, offer);
     return plan;
 }
 

@@ -2,6 +2,7 @@
 // From JSON text to a Plan, and what is wrong with it in one sentence.
 #pragma once
 
+#include "plan/offer.hpp"
 #include "plan/plan.hpp"
 
 #include <stdexcept>
@@ -20,15 +21,8 @@ struct PlanError : std::runtime_error {
 [[noreturn]] void refuse(const std::string& where, const std::string& complaint);
 
 /// Reads and checks a plan (schema/plan/plan.schema.json). Everything that does not need the machine is checked here:
-/// members, types, ranges and the rules between members (check.cpp).
-Plan parse_plan(std::string_view json_text);
-
-/// The rules between members; called by parse_plan.
-void check_plan(const Plan& plan);
-
-/// True when `tasks` tasks with this many segments stay inside the largest file (4 EiB). Called by parse_plan where the
-/// plan says how many segments; elsewhere when that is known.
-bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks);
+/// members, types, ranges, the rules between members (check.hpp), and whether there is what it names. Throws PlanError.
+Plan parse_plan(std::string_view json_text, const Offer& offer);
 
 /// The name of an enumerator as in the plan, for records and messages.
 const char* text(Op op);

@@ -171,8 +171,7 @@ struct Shift {
 };
 
 struct Treatment {
-    enum class Kind { sync, drop_page_cache, fadvise, remount, memory_hog, sleep, command };
-    Kind kind = Kind::sync;
+    std::string kind = "sync";   ///< one that the engine offers (plan/offer.hpp)
     bool required = false;       ///< a required treatment that fails or has no effect stops the run
     Nanoseconds time = 0;        ///< sleep
     double fraction = 0;         ///< memory_hog: share of node memory to hold, 0..1

@@ -102,6 +102,19 @@ std::string Reader::identifier(const char* key) const {
     return found;
 }
 
+std::string Reader::one_of(const char* key, std::span<const std::string_view> names) const {
+    std::string allowed = "one of";
+    for (const std::string_view name : names) {
+        allowed += (allowed.back() == 'f' ? " " : ", ") + std::string(name);
+    }
+    const nlohmann::json& found = value(key, allowed);
+    if (!found.is_string() ||
+        std::find(names.begin(), names.end(), found.get_ref<const std::string&>()) == names.end()) {
+        fail(key, "is " + shown(found) + ", but must be " + allowed);
+    }
+    return found.get<std::string>();
+}
+
 bool Reader::boolean(const char* key, bool fallback) const {
     if (!has(key)) {
         return fallback;

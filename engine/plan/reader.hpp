@@ -2,10 +2,13 @@
 // Reads one JSON object member by member, remembers where it stands, and says in words what is wrong.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sonde::plan {
@@ -43,19 +46,15 @@ class Reader {
     std::vector<std::string> texts(const char* key) const;  ///< list of texts; may be empty or absent
     std::vector<std::pair<std::string, nlohmann::json>> members() const;
 
+    /// A text that is one of these names. Refuses others, with all of them.
+    std::string one_of(const char* key, std::span<const std::string_view> names) const;
     template <class T, std::size_t N>
     T choice(const char* key, const Choice<T> (&choices)[N]) const {
-        std::string allowed = "one of";
-        for (const Choice<T>& candidate : choices) {
-            allowed += (allowed.back() == 'f' ? " " : ", ") + std::string(candidate.name);
-        }
-        const nlohmann::json& found = value(key, allowed);
-        for (const Choice<T>& candidate : choices) {
-            if (found == candidate.name) {
-                return candidate.value;
-            }
-        }
-        fail(key, "is " + shown(found) + ", but must be " + allowed);
+        std::array<std::string_view, N> names;
+        std::transform(choices, choices + N, names.begin(), [](const Choice<T>& choice) { return choice.name; });
+        const std::string found = one_of(key, names);
+        return std::find_if(choices, choices + N, [&found](const Choice<T>& choice) { return found == choice.name; })
+            ->value;
     }
     template <class T, std::size_t N>
     T choice(const char* key, const Choice<T> (&choices)[N], T fallback) const {

@@ -223,7 +223,7 @@ ordered_json meta(const Phase& phase) {
 }
 
 ordered_json treatment(const Treatment& treatment) {
-    ordered_json out{{"kind", word(treatments, treatment.kind)}, {"need", word(needs, treatment.required)}};
+    ordered_json out{{"kind", treatment.kind}, {"need", word(needs, treatment.required)}};
     if (treatment.time > 0) {
         out["time"] = duration(treatment.time);
     }

@@ -59,13 +59,6 @@ inline constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"ta
                                              {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
 inline constexpr Choice<Barrier> barriers[] = {
     {"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
-inline constexpr Choice<Treatment::Kind> treatments[] = {{"sync", Treatment::Kind::sync},
-                                                         {"drop_page_cache", Treatment::Kind::drop_page_cache},
-                                                         {"fadvise", Treatment::Kind::fadvise},
-                                                         {"remount", Treatment::Kind::remount},
-                                                         {"memory_hog", Treatment::Kind::memory_hog},
-                                                         {"sleep", Treatment::Kind::sleep},
-                                                         {"command", Treatment::Kind::command}};
 inline constexpr Choice<Lane::Tasks> lane_tasks[] = {
     {"same", Lane::Tasks::same}, {"first_half", Lane::Tasks::first_half}, {"second_half", Lane::Tasks::second_half}};
 inline constexpr Choice<bool> lane_ops[] = {{"write", true}, {"read", false}};

@@ -100,7 +100,7 @@ void judge_names(std::vector<ordered_json>& findings, const Totals& totals, cons
     const bool looks = op == plan::Op::stat_items || op == plan::Op::open_close || op == plan::Op::readdir ||
                        op == plan::Op::walk || op == plan::Op::read_items;
     const bool dropped = std::any_of(about.phase->before.begin(), about.phase->before.end(), [](const auto& t) {
-        return t.kind == plan::Treatment::Kind::drop_page_cache || t.kind == plan::Treatment::Kind::remount;
+        return t.kind == "drop_page_cache" || t.kind == "remount";
     });
     if (!looks || !about.stores_data || about.memory_backed || dropped || about.nodes > 1 ||
         totals.file_operations == 0) {

@@ -7,6 +7,7 @@
 #include "meters/stream_meter.hpp"
 #include "patterns/tree.hpp"
 #include "payload/payload.hpp"
+#include "plan/check.hpp"
 #include "plan/parse.hpp"
 #include "plan/units.hpp"
 #include "plan/wide.hpp"

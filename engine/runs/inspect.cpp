@@ -91,7 +91,7 @@ json inspect(phases::Context& context, int first_stage) {
     if (facts.at("files").get<bool>()) {
         check_directory(plan.target.path);
     }
-    check_backends(plan, true);
+    check_machine(plan);
     if (!facts.at("files").get<bool>()) {
         return facts;
     }

@@ -14,66 +14,19 @@
 #include <optional>
 
 namespace sonde::runs {
-namespace {
 
-void check_traits(const std::string& where, const plan::Phase& phase, const backends::Backend& backend) {
-    const auto refuse = [&](const std::string& complaint) { throw plan::PlanError("plan: " + where + complaint); };
-    const std::string name(backend.name);
-    if (phase.data.io.queue_depth > 1 && !backend.traits.queue) {
-        refuse(".io.queue_depth is " + std::to_string(phase.data.io.queue_depth) + ", but backend \"" + name +
-               "\" does one operation at a time: use backend = \"io_uring\", or more tasks");
-    }
-    if (phase.data.io.direct && !backend.traits.direct) {
-        refuse(".io.direct does not go with backend \"" + name + "\": use posix or io_uring");
-    }
-    if (phase.data.io.collective && !backend.traits.collective) {
-        refuse(".io.collective does not go with backend \"" + name + "\"");
-    }
-    if (phase.data.io.collective && phase.data.io.queue_depth > 1) {
-        refuse(".io.collective needs queue_depth = 1");
-    }
-    if (phase.meta && !backend.traits.names) {
-        refuse(".backend \"" + name + "\" has no operations on names: use posix");
-    }
-    if (phase.op == plan::Op::walk && !backend.traits.stores_data) {
-        refuse(".op = \"walk\" finds what is there, but backend \"" + name + "\" keeps nothing: use posix");
-    }
-    if (phase.data.verify != plan::Verify::none && !backend.traits.stores_data) {
-        refuse(".verify is impossible: backend \"" + name + "\" keeps no data");
-    }
-}
-
-std::string available_backends() {
-    std::string names;
-    for (const backends::Backend* backend : backends::list()) {
-        names += (names.empty() ? "" : ", ") + std::string(backend->name);
-    }
-    return names;
-}
-
-}  // namespace
-
-void check_backends(const plan::Plan& plan, bool check_machine) {
+void check_machine(const plan::Plan& plan) {
     for (const plan::Phase& phase : plan.phases) {
-        const backends::Backend* backend = backends::find(phase.data.backend);
-        if (backend == nullptr) {
-            throw plan::PlanError("plan: " + phase.data_at + ".backend is \"" + phase.data.backend +
-                                  "\", but there are only " + available_backends());
-        }
-        check_traits(phase.data_at, phase, *backend);
-        if (!check_machine) {
-            continue;
-        }
-        if (const backends::Answer answer = backend->usable(plan.target.path); !answer.yes) {
-            throw EnvironmentError("backend \"" + std::string(backend->name) + "\" cannot run here: " + answer.why);
+        const backends::Backend& backend = *backends::find(phase.data.backend);
+        if (const backends::Answer answer = backend.usable(plan.target.path); !answer.yes) {
+            throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.why);
         }
     }
 }
 
 bool needs_files(const plan::Plan& plan) {
     return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
-        const backends::Backend* backend = backends::find(phase.data.backend);
-        return backend != nullptr && backend->traits.needs_files;
+        return backends::find(phase.data.backend)->traits.needs_files;
     });
 }
 

@@ -15,8 +15,8 @@ struct EnvironmentError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Backends exist, can run here and can do what each phase asks. Throws plan::PlanError or EnvironmentError.
-void check_backends(const plan::Plan& plan, bool check_machine);
+/// The backends of a plan can run on this machine. Throws EnvironmentError.
+void check_machine(const plan::Plan& plan);
 /// True when any phase needs files on the target.
 bool needs_files(const plan::Plan& plan);
 /// The target exists and is a directory. Throws plan::PlanError.

@@ -5,12 +5,14 @@
 #include "records/cgroup.hpp"
 #include "records/environment.hpp"
 #include "records/system_file.hpp"
+#include "treatments/kind.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace sonde::treatments {
 
@@ -84,5 +86,39 @@ HeldMemory hold_memory(double fraction, const StopAsked& stop) {
     }
     return result;
 }
+
+namespace {
+
+using Outcome = TreatmentResult::Outcome;
+
+std::string missing_fraction(const plan::Treatment& asked) {
+    return asked.fraction <= 0 ? "fraction is missing: which share of the memory to hold (0 to 0.95)" : "";
+}
+
+TreatmentResult apply_hog(const Subject& subject) {
+    HeldMemory memory = hold_memory(subject.asked.fraction, subject.stop);
+    if (memory.wanted == 0) {
+        return said(Outcome::skipped, "No memory was to be held: set `fraction` above 0.");
+    }
+    TreatmentResult result;
+    result.held = std::move(memory.held);
+    result.text = "Holds " + gibibytes(memory.bytes) + " of memory" + (memory.locked ? ", locked." : ".");
+    if (!memory.locked && memory.bytes > 0) {
+        result.text += " It is not locked and could be swapped out (raise `ulimit -l`).";
+    }
+    if (memory.stopped) {
+        result.outcome = Outcome::failed;
+        result.text += " Stopped before it was all.";
+    } else if (!memory.trouble.empty()) {
+        result.outcome = Outcome::failed;
+        result.text += " " + gibibytes(memory.wanted) + " were wanted, but " + memory.trouble + ".";
+    }
+    return result;
+}
+
+}  // namespace
+
+extern const Kind memory_hog_treatment;
+const Kind memory_hog_treatment{.rule = {.name = "memory_hog", .missing = missing_fraction}, .apply = apply_hog};
 
 }  // namespace sonde::treatments

@@ -4,6 +4,8 @@
 
 #include "records/mounts.hpp"
 #include "treatments/child_command.hpp"
+#include "treatments/kind.hpp"
+#include "treatments/sync.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -101,5 +103,28 @@ RemountResult remount(const std::string& directory) {
     }
     return {true, "Unmounted and mounted " + mount->point + "."};
 }
+
+namespace {
+
+using Outcome = TreatmentResult::Outcome;
+
+TreatmentResult apply_remount(const Subject& subject) {
+    if (!subject.asked.command.empty()) {
+        const CommandResult result = run_shell(subject.asked.command, subject.stop);
+        return result.ok() ? said(Outcome::done, "Remounted by the given command.")
+                           : said(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
+    }
+    const TreatmentResult synced = write_back(subject.directory, subject.stop);  // else the umount would take that time unstoppably
+    if (synced.outcome != Outcome::done) {
+        return synced;
+    }
+    const RemountResult result = remount(subject.directory);
+    return said(result.done ? Outcome::done : Outcome::failed, result.text);
+}
+
+}  // namespace
+
+extern const Kind remount_treatment;
+const Kind remount_treatment{.rule = {.name = "remount"}, .empties_caches = true, .apply = apply_remount};
 
 }  // namespace sonde::treatments

@@ -3,24 +3,16 @@
 #pragma once
 
 #include "plan/plan.hpp"
-#include "treatments/background.hpp"
-#include "treatments/residency.hpp"
+#include "treatments/kind.hpp"
 
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace sonde::treatments {
 
-struct TreatmentResult {
-    enum class Outcome { done, failed, skipped };
-    Outcome outcome = Outcome::done;
-    double seconds = 0;
-    std::string text;         ///< one sentence: what was done, or why not and what would help
-    Residency before, after;  ///< cache treatments: of `files`
-    /// memory_hog: holds the memory; released when the last copy goes (the runner keeps it until the phase ends).
-    std::shared_ptr<void> held;
-};
+/// All kinds of treatment, in the order in which they are listed to people.
+std::span<const Kind* const> list();
 
 /// Applies one treatment to this node (called by the leader of each node). `files` = the data files of this node's
 /// tasks; `directory` = the run directory. Outcome `failed` also when a cache treatment left more than
@@ -28,8 +20,5 @@ struct TreatmentResult {
 /// Polls `stop` in anything longer than 100 ms.
 TreatmentResult apply(const plan::Treatment& treatment, const std::string& directory,
                       const std::vector<std::string>& files, const StopAsked& stop);
-
-/// "drop_page_cache" … as in the plan.
-std::string name(plan::Treatment::Kind kind);
 
 }  // namespace sonde::treatments

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wrong plan is refused with one sentence that names the member and what to write instead.
 #include "plan/parse.hpp"
+#include "runs/offer.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -26,7 +27,7 @@ std::string refusal(const char* pointer, const json& value) {
     json plan = good();
     plan[json::json_pointer(pointer)] = value;
     try {
-        parse_plan(plan.dump());
+        parse_plan(plan.dump(), sonde::runs::offer());
     } catch (const PlanError& error) {
         return error.what();
     }
@@ -35,7 +36,7 @@ std::string refusal(const char* pointer, const json& value) {
 
 std::string text_refusal(const std::string& text) {
     try {
-        parse_plan(text);
+        parse_plan(text, sonde::runs::offer());
     } catch (const PlanError& error) {
         return error.what();
     }
@@ -51,7 +52,7 @@ struct Wrong {
 }  // namespace
 
 TEST_CASE("a good plan is read as written, and members left out have their documented values") {
-    const Plan plan = parse_plan(good().dump());
+    const Plan plan = parse_plan(good().dump(), sonde::runs::offer());
     CHECK(plan.phases.size() == 2);
     CHECK(plan.phases[0].data.access.transfer == 4096);
     CHECK(plan.phases[0].data.access.segments == 2);
@@ -192,7 +193,7 @@ TEST_CASE("text of a plan that is quoted cannot start a line or drive a terminal
 TEST_CASE("a phase's own access is laid over the plan's, and a wrong member is named in the phase") {
     json plan = good();
     plan["phases"][1]["access"] = {{"transfer", "64KiB"}, {"volume", "10MiB"}, {"order", "random_permute"}};
-    const Plan read = parse_plan(plan.dump());
+    const Plan read = parse_plan(plan.dump(), sonde::runs::offer());
     CHECK(read.phases[1].data.access.transfer == 65'536);
     CHECK(read.phases[1].data.access.block == 1U << 20U);  // the phase names none, so the plan's stays
     CHECK_FALSE(read.phases[1].data.access.segments);

@@ -44,7 +44,7 @@ int remount_once(const std::string& image, const std::string& point) {
         ::close(descriptor);
     }
     sonde::plan::Treatment treatment;
-    treatment.kind = sonde::plan::Treatment::Kind::remount;
+    treatment.kind = "remount";
     const auto busy_descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const auto busy = sonde::treatments::apply(treatment, point, {path}, not_asked);
     ::close(busy_descriptor);

@@ -15,13 +15,13 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <string_view>
 #include <thread>
 
 using sonde::plan::Treatment;
 using sonde::tests::TemporaryFolder;
 using sonde::treatments::apply;
 using sonde::treatments::TreatmentResult;
-using Kind = Treatment::Kind;
 using Outcome = TreatmentResult::Outcome;
 
 namespace {
@@ -37,14 +37,14 @@ bool at_third_poll() {
     return ++polls >= 3;
 }
 
-Treatment kind(Kind wanted) {
+Treatment kind(const char* wanted) {
     Treatment treatment;
     treatment.kind = wanted;
     return treatment;
 }
 
 Treatment command(const std::string& text) {
-    Treatment treatment = kind(Kind::command);
+    Treatment treatment = kind("command");
     treatment.command = text;
     return treatment;
 }
@@ -60,19 +60,18 @@ bool in_memory(const std::string& path) {
 }  // namespace
 
 TEST_CASE("every kind has the name that plans use") {
-    CHECK(sonde::treatments::name(Kind::sync) == "sync");
-    CHECK(sonde::treatments::name(Kind::drop_page_cache) == "drop_page_cache");
-    CHECK(sonde::treatments::name(Kind::fadvise) == "fadvise");
-    CHECK(sonde::treatments::name(Kind::remount) == "remount");
-    CHECK(sonde::treatments::name(Kind::memory_hog) == "memory_hog");
-    CHECK(sonde::treatments::name(Kind::sleep) == "sleep");
-    CHECK(sonde::treatments::name(Kind::command) == "command");
+    std::vector<std::string_view> names;
+    for (const sonde::treatments::Kind* kind : sonde::treatments::list()) {
+        names.push_back(kind->rule.name);
+    }
+    CHECK(names == std::vector<std::string_view>{"sync", "drop_page_cache", "fadvise", "remount", "memory_hog", "sleep",
+                                                 "command"});
 }
 
 TEST_CASE("sync leaves no dirty page of the file") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind(Kind::sync), folder.path(), {path}, never);
+    const TreatmentResult result = apply(kind("sync"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(sonde::treatments::measure_residency({path}).dirty == 0);
 }
@@ -85,7 +84,7 @@ TEST_CASE("fadvise empties the cache of the files, dirty pages included, and say
     }
     const std::vector<std::string> files{folder.write("a", std::string(1 << 20, 'a')),
                                          folder.write("b", std::string(1 << 20, 'b'))};
-    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), files, nullptr);
+    const TreatmentResult result = apply(kind("fadvise"), folder.path(), files, nullptr);
     CHECK(result.outcome == Outcome::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
@@ -100,7 +99,7 @@ TEST_CASE("fadvise on files in memory fails and says that they cannot be dropped
     }
     const TemporaryFolder folder("/dev/shm");
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), {path}, never);
+    const TreatmentResult result = apply(kind("fadvise"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::failed);
     CHECK(result.after.share() == 1.0);
     CHECK(contains(result.text, "tmpfs keeps its files in memory"));
@@ -121,7 +120,7 @@ TEST_CASE("pages that another mapping has locked stay, which is told; max_reside
     if (::syscall(SYS_mlock, base, bytes) != 0) {
         MESSAGE("skipped: no memory may be locked here");
     } else {
-        Treatment treatment = kind(Kind::fadvise);
+        Treatment treatment = kind("fadvise");
         const TreatmentResult strict = apply(treatment, folder.path(), {path}, never);
         CHECK(strict.outcome == Outcome::failed);
         CHECK(contains(strict.text, "mapped or locked"));
@@ -135,7 +134,7 @@ TEST_CASE("pages that another mapping has locked stay, which is told; max_reside
 TEST_CASE("fadvise names the first file that could not be opened") {
     const TemporaryFolder folder;
     const std::vector<std::string> files{folder.write("here", "x"), folder / "gone", folder / "also gone"};
-    const TreatmentResult result = apply(kind(Kind::fadvise), folder.path(), files, never);
+    const TreatmentResult result = apply(kind("fadvise"), folder.path(), files, never);
     CHECK(result.outcome == Outcome::failed);
     CHECK(contains(result.text, "2 of 3 files"));
     CHECK(contains(result.text, "/gone: No such file"));
@@ -143,7 +142,7 @@ TEST_CASE("fadvise names the first file that could not be opened") {
 
 TEST_CASE("without files there is nothing to give up: skipped, not done") {
     const TemporaryFolder folder;
-    CHECK(apply(kind(Kind::fadvise), folder.path(), {}, never).outcome == Outcome::skipped);
+    CHECK(apply(kind("fadvise"), folder.path(), {}, never).outcome == Outcome::skipped);
 }
 
 TEST_CASE("without root drop_page_cache asks for this run's files only, and says so") {
@@ -153,7 +152,7 @@ TEST_CASE("without root drop_page_cache asks for this run's files only, and says
         return;
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind(Kind::drop_page_cache), folder.path(), {path}, never);
+    const TreatmentResult result = apply(kind("drop_page_cache"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(contains(result.text, "needs root"));
     CHECK(contains(result.text, "fadvise"));
@@ -167,7 +166,7 @@ TEST_CASE("drop_page_cache empties the cache of the machine") {
         return;
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind(Kind::drop_page_cache), folder.path(), {path}, never);
+    const TreatmentResult result = apply(kind("drop_page_cache"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
@@ -175,11 +174,11 @@ TEST_CASE("drop_page_cache empties the cache of the machine") {
 }
 
 TEST_CASE("remount refuses memory, bind mounts and the root file system, and touches nothing") {
-    const TreatmentResult root = apply(kind(Kind::remount), "/", {}, never);
+    const TreatmentResult root = apply(kind("remount"), "/", {}, never);
     CHECK(root.outcome == Outcome::failed);
     CHECK(contains(root.text, sonde::tests::is_root() ? "root file system" : "only root may unmount"));
     if (in_memory("/dev/shm") && sonde::tests::is_root()) {
-        const TreatmentResult memory = apply(kind(Kind::remount), "/dev/shm", {}, never);
+        const TreatmentResult memory = apply(kind("remount"), "/dev/shm", {}, never);
         CHECK(memory.outcome == Outcome::failed);
         CHECK(contains(memory.text, "would destroy it"));
     }
@@ -187,7 +186,7 @@ TEST_CASE("remount refuses memory, bind mounts and the root file system, and tou
 
 TEST_CASE("remount by a command of the user's is as good as that command") {
     const TemporaryFolder folder;
-    Treatment treatment = kind(Kind::remount);
+    Treatment treatment = kind("remount");
     treatment.command = "true";
     CHECK(apply(treatment, folder.path(), {}, never).outcome == Outcome::done);
     treatment.command = "echo no such server >&2; exit 32";
@@ -197,7 +196,7 @@ TEST_CASE("remount by a command of the user's is as good as that command") {
 }
 
 TEST_CASE("memory is held until the last copy of the result goes, and no more than asked for") {
-    Treatment treatment = kind(Kind::memory_hog);
+    Treatment treatment = kind("memory_hog");
     const auto memory = sonde::records::node_memory_bytes();
     treatment.fraction = static_cast<double>(64ULL << 20U) / static_cast<double>(memory);
     const auto resident = [] {
@@ -228,11 +227,11 @@ TEST_CASE("more memory than there is is not taken: something is left to everythi
 }
 
 TEST_CASE("a fraction of zero is skipped") {
-    CHECK(apply(kind(Kind::memory_hog), ".", {}, never).outcome == Outcome::skipped);
+    CHECK(apply(kind("memory_hog"), ".", {}, never).outcome == Outcome::skipped);
 }
 
 TEST_CASE("sleep takes its time, and ends early when the run stops") {
-    Treatment treatment = kind(Kind::sleep);
+    Treatment treatment = kind("sleep");
     treatment.time = 120'000'000;
     const TreatmentResult whole = apply(treatment, ".", {}, never);
     CHECK(whole.outcome == Outcome::done);
@@ -296,7 +295,7 @@ TEST_CASE("a program that does not exist is told as such") {
 TEST_CASE("a stop before the work leaves the caches alone") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(1 << 16, 'x'));
-    const TreatmentResult result = apply(kind(Kind::sync), folder.path(), {path}, at_once);
+    const TreatmentResult result = apply(kind("sync"), folder.path(), {path}, at_once);
     // The sync may be quicker than the first poll; what must not happen is a claim that contradicts it.
     CHECK((result.outcome == Outcome::done || contains(result.text, "Stopped")));
 }

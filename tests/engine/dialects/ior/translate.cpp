@@ -6,6 +6,7 @@
 #include "dialects/ior/words.hpp"
 #include "dialects/number.hpp"
 #include "plan/parse.hpp"
+#include "runs/offer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -34,7 +35,7 @@ Settings settings_of(const std::string& line) {
 /// The plan, read by the engine's own parser, so that every member is one that it knows.
 plan::Plan plan_of(const std::string& line, const Crowd& crowd = {}) {
     const Settings settings = settings_of(line);
-    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump());
+    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(), sonde::runs::offer());
 }
 
 std::string ids(const plan::Plan& plan) {
@@ -278,7 +279,7 @@ TEST_CASE("whatever the words are, they come to a plan that the engine reads, or
                 check(settings, false);
                 const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
                 const Translation found = translate(settings, crowd, 0, 1000, std::nullopt);
-                const plan::Plan plan = plan::parse_plan(found.plan.dump());
+                const plan::Plan plan = plan::parse_plan(found.plan.dump(), sonde::runs::offer());
                 CHECK(plan.phases.size() == found.steps.size());
                 ++plans;
             }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emptying the page cache: all of it (root), or of the run's own files.
+#include "treatments/kind.hpp"
+#include "treatments/sync.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace sonde::treatments {
+namespace {
+
+using Outcome = TreatmentResult::Outcome;
+
+/// errno of dropping everybody's clean pages, inodes and directory entries, -1 = stopped.
+int drop_all_caches(const StopAsked& stop) {
+    const auto error = std::make_shared<int>(0);
+    const bool finished = run_or_leave(
+        [error] {
+            const int descriptor = ::open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+            if (descriptor < 0 || ::write(descriptor, "3", 1) != 1) {
+                *error = errno;
+            }
+            if (descriptor >= 0) {
+                ::close(descriptor);
+            }
+        },
+        stop);
+    return finished ? *error : -1;
+}
+
+/// Shared with the thread that does it, which may outlive its caller.
+struct Advised {
+    std::vector<std::string> files;
+    std::atomic<bool> leave{false};
+    std::atomic<std::size_t> done{0};
+    std::size_t failed = 0;
+    int error = 0;     ///< the first
+    std::string path;  ///< where it happened
+};
+
+/// Gives up the pages of one file. `durable`: after fdatasync, which some file systems need before they let go, but
+/// which costs a flush of the device for every file; otherwise its dirty pages are only handed to the device.
+int advise_file(const std::string& path, bool durable) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        return errno;
+    }
+    // Only clean pages can be given up. That sync_file_range is not supported everywhere is found out by the caller:
+    // the pages are still there.
+    constexpr unsigned write_and_wait =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    int error = 0;
+    if (durable) {
+        error = ::fdatasync(descriptor) == 0 ? 0 : errno;
+    } else {
+        ::sync_file_range(descriptor, 0, 0, write_and_wait);
+    }
+    if (error == 0) {
+        error = ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    }
+    ::close(descriptor);
+    return error;
+}
+
+void advise_all(Advised& all, bool durable) {
+    all.failed = 0;
+    all.done = 0;
+    for (const std::string& path : all.files) {
+        if (all.leave.load()) {
+            return;
+        }
+        const int error = advise_file(path, durable);
+        if (error != 0) {
+            all.path = all.failed == 0 ? path : all.path;
+            all.error = all.failed == 0 ? error : all.error;
+            ++all.failed;
+        }
+        ++all.done;
+    }
+}
+
+TreatmentResult apply_fadvise(const Subject& subject) {
+    const std::vector<std::string>& files = subject.files;
+    if (files.empty()) {
+        return said(Outcome::skipped, "There are no data files yet whose pages could be given up.");
+    }
+    const auto all = std::make_shared<Advised>();
+    all->files = files;
+    const auto give_up = [all] {
+        advise_all(*all, false);
+        if (!all->leave.load() && (all->failed > 0 || measure_residency(all->files).resident > 0)) {
+            advise_all(*all, true);
+        }
+    };
+    if (!run_or_leave(give_up, subject.stop)) {
+        all->leave = true;
+        return said(Outcome::failed, "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
+    }
+    if (all->failed > 0) {
+        return said(Outcome::failed, "The pages of " + std::to_string(all->failed) + " of " +
+                                         std::to_string(files.size()) + " files could not be given up; first " +
+                                         all->path + ": " + std::strerror(all->error) + ".");
+    }
+    return said(Outcome::done, "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
+}
+
+TreatmentResult apply_drop(const Subject& subject) {
+    // Dirty pages survive a drop.
+    TreatmentResult synced = write_back(subject.directory, subject.stop);
+    if (synced.outcome != Outcome::done) {
+        return synced;
+    }
+    const int error = drop_all_caches(subject.stop);
+    if (error < 0) {
+        return said(Outcome::failed, "Stopped while the page cache was being dropped.");
+    }
+    if (error == 0) {
+        return said(Outcome::done, "Dropped the page cache of this node.");
+    }
+    TreatmentResult instead = apply_fadvise(subject);
+    instead.text = std::string("Dropping the whole page cache needs root (") + std::strerror(error) +
+                   "), so only this run's files were asked for. " + instead.text;
+    return instead;
+}
+
+}  // namespace
+
+extern const Kind drop_page_cache_treatment;
+const Kind drop_page_cache_treatment{.rule = {.name = "drop_page_cache"}, .empties_caches = true, .apply = apply_drop};
+
+extern const Kind fadvise_treatment;
+const Kind fadvise_treatment{.rule = {.name = "fadvise"}, .empties_caches = true, .apply = apply_fadvise};
+
+}  // namespace sonde::treatments

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "meters/histogram.hpp"
+#include "meters/kinds.hpp"
 #include "meters/slices.hpp"
 
 #include <atomic>
@@ -13,22 +14,6 @@
 
 namespace sonde::meters {
 
-enum Kind : unsigned {
-    kind_read,
-    kind_write,
-    kind_open,
-    kind_fsync,
-    kind_close,
-    kind_stat,
-    kind_remove,
-    kind_create,
-    kind_mkdir,
-    kind_open_close,
-    kind_readdir,
-    kind_rename,
-    kind_rmdir,
-    kinds
-};
 enum Part : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
 
 /// From the first start to the last end of one kind of work, and the time really spent in it.

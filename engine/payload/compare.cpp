@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wrong block holds instead of what was written, judged by the stamps in it and by older content of the file.
+#include "payload/compare.hpp"
+
 #include "payload/ior_pattern.hpp"
-#include "payload/payload.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: content that anybody can compute again from (seed, file, offset, generation), and the comparison
-// that says which block came back wrong.
+// What is written: content that anybody can compute again from (seed, file, offset, generation). compare.hpp
+// says which block came back wrong.
 //
 // A file is cut in granules of 4096 bytes. With `stamped` content, byte x of a file is
 //     base[(x + rotation) mod period],   rotation = 4096 * ((mix(file) + generation * 2654435761) mod (period / 4096))
@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,22 +42,6 @@ struct Origin {
     std::uint64_t file = 0;        ///< number of the file (files/file_map.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
     std::uint32_t writer = 0;      ///< task that wrote it: part of IOR's content, of no other
-};
-
-struct Mismatch {
-    enum class Kind {
-        changed,    ///< bytes differ, the stamp is right
-        displaced,  ///< another granule of the same file
-        foreign,    ///< a granule of another file
-        stale,      ///< an earlier generation
-        torn,       ///< one granule holds parts of two generations
-        zeros,      ///< never written, or lost
-        truncated,  ///< the file ends before
-    };
-    Kind kind = Kind::changed;
-    std::uint64_t offset = 0;  ///< of the first wrong byte in the file
-    std::uint64_t bytes = 0;   ///< wrong bytes in the operation
-    std::string text;          ///< "holds offset 8192 of the same file, generation 1"
 };
 
 /// Period of the base for a plan whose largest transfer is `transfer` bytes; what the plan says itself counts.
@@ -157,11 +140,5 @@ class Image {
     bool plain_ = true;                ///< stamped without duplicates: the fast way
     std::uint64_t packet_of_ = ~0ULL;  ///< IOR's data: the writer whose packet lies in `memory_`
 };
-
-/// Compares what a read returned with what was written. `got` bytes arrived (fewer = truncated file).
-std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint64_t offset, std::uint64_t length,
-                                std::uint64_t got);
-
-const char* text(Mismatch::Kind kind);
 
 }  // namespace sonde::payload

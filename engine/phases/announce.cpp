@@ -4,7 +4,8 @@
 #include "files/trees.hpp"
 #include "patterns/tree.hpp"
 #include "phases/phase_line.hpp"
-#include "plan/parse.hpp"
+#include "plan/parse_data.hpp"
+#include "plan/parse_meta.hpp"
 
 #include <cstdint>
 #include <cstdio>

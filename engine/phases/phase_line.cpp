@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/phase_line.hpp"
 
-#include "plan/parse.hpp"
-
 namespace sonde::phases {
 
 nlohmann::ordered_json of_phase(const plan::Phase& phase, std::size_t index, const nlohmann::ordered_json& line) {

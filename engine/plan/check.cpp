@@ -82,9 +82,9 @@ void check_paced(const std::string& where, const Phase& phase, const Traits& bac
         refuse(where + ".stop", "needs time to pass, but data.paced has neither rate nor latency: give it one");
     }
     if (phase.stop.first_done) {
-        refuse(where + ".stop.first_done",
-               "stops tasks at the same moment, but with backend \"" + phase.data.backend + "\" each has a virtual clock of its own: set "
-               "paced.virtual_clock = false");
+        refuse(where + ".stop.first_done", "stops tasks at the same moment, but with backend \"" + phase.data.backend +
+                                               "\" each has a virtual clock of its own: set "
+                                               "paced.virtual_clock = false");
     }
 }
 
@@ -94,7 +94,8 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
         for (const auto& [used, name] : {std::pair{io.collective, "collective"}, std::pair{io.view, "view"},
                                          std::pair{!io.hints.empty(), "hints"}}) {
             if (used) {
-                refuse(where + ".io." + name, "needs backend = \"" + offer.backends_with(&Traits::mpi) + "\", not \"" + data.backend + "\"");
+                refuse(where + ".io." + name,
+                       "needs backend = \"" + offer.backends_with(&Traits::mpi) + "\", not \"" + data.backend + "\"");
             }
         }
     }

@@ -27,7 +27,7 @@ Traits Offer::traits_of(std::string_view name) const {
     return rule == nullptr ? Traits{} : rule->traits;
 }
 
-std::string Offer::backends_with(bool Traits::* trait) const {
+std::string Offer::backends_with(bool Traits::*trait) const {
     std::string names;
     for (const BackendRule& rule : backends) {
         if (rule.traits.*trait && rule.traits.stores_data) {

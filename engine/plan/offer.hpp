@@ -47,7 +47,7 @@ struct Offer {
     /// Of a backend; of one that there is not, those that refuse nothing here.
     Traits traits_of(std::string_view backend) const;
     /// "posix or io_uring": the backends on storage that have a trait.
-    std::string backends_with(bool Traits::* trait) const;
+    std::string backends_with(bool Traits::*trait) const;
 };
 
 }  // namespace sonde::plan

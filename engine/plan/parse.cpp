@@ -93,8 +93,9 @@ void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
 /// "data" or "meta"; without a word the operation tells, or what the plan is about.
 bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
     const std::string op = in.has("op") && in.value("op").is_string() ? in.text("op") : std::string();
-    const bool tree_only = is_tree_op_only(op);
-    const bool tree = in.choice("on", subjects, tree_only || (is_tree_op(op) && plan_has_meta && !plan_has_data));
+    const bool of_tree = operation_named(op, true).has_value();
+    const bool tree_only = of_tree && !operation_named(op, false);
+    const bool tree = in.choice("on", subjects, tree_only || (of_tree && plan_has_meta && !plan_has_data));
     if (tree_only && !tree) {
         in.fail("on", "is \"data\", but op = \"" + op + "\" works on a tree: leave it out");
     }
@@ -118,7 +119,7 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     Phase phase;
     phase.id = in.identifier("id");
     const bool tree = works_on_tree(in, document.contains("data"), document.contains("meta"));
-    phase.op = tree ? tree_op(in) : in.choice("op", ops);
+    phase.op = operation_named(in.one_of("op", names_of_operations(tree)), tree).value();
     phase.data_of = in.text("data_of", "");
     if (in.has("files")) {
         for (const Reader& file : in.array("files")) {
@@ -251,24 +252,6 @@ Plan parse_plan(std::string_view json_text, const Offer& offer) {
     in.done({"source", "notes", "data", "meta"});
     check_plan(plan, offer);
     return plan;
-}
-
-const char* text(Op op) {
-    if (const char* name = tree_op_text(op)) {
-        return name;
-    }
-    return word(ops, op);
-}
-
-bool writes(Op op) {
-    return op == Op::write || op == Op::rewrite || op == Op::mixed || op == Op::duplex;
-}
-bool reads(Op op) {
-    return !on_files(op) && !on_tree(op) && op != Op::write && op != Op::rewrite;
-}
-
-bool on_files(Op op) {
-    return op == Op::stat || op == Op::remove;
 }
 
 }  // namespace sonde::plan

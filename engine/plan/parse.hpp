@@ -24,18 +24,4 @@ struct PlanError : std::runtime_error {
 /// members, types, ranges, the rules between members (check.hpp), and whether there is what it names. Throws PlanError.
 Plan parse_plan(std::string_view json_text, const Offer& offer);
 
-/// The name of an enumerator as in the plan, for records and messages.
-const char* text(Op op);
-const char* text(Mapping mapping);
-const char* text(Order order);
-
-bool writes(Op op);    ///< write, rewrite, mixed, duplex
-bool reads(Op op);     ///< read, reread, read_only, mixed, duplex
-bool on_files(Op op);  ///< stat, remove: one operation a file, by name
-bool on_tree(Op op);   ///< from mktree on: names in a tree
-bool on_items(Op op);  ///< of those: one operation an item
-/// As in the plan: "stat" for Op::stat_items; null when it is none on a tree.
-const char* tree_op_text(Op op);
-const char* text(TreeScope scope);
-
 }  // namespace sonde::plan

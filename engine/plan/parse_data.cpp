@@ -220,10 +220,6 @@ json overlay_data(const json& data, const Reader& phase) {
     return merged;
 }
 
-const char* text(Mapping mapping) {
-    return word(mappings, mapping);
-}
-
 const char* text(Order order) {
     return word(orders, order);
 }

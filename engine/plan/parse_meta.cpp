@@ -136,10 +136,28 @@ void check_depth(const Reader& in, const Meta& meta) {
     }
 }
 
+/// Everything is as before, so it can be done again and again. A walk shares its work out once.
+bool repeats(Op op) {
+    return operation(op).effect == Operation::Effect::looks && op != Op::walk;
+}
+
+std::string repeating_names() {
+    std::vector<std::string> names;
+    for (const Operation& row : operations) {
+        if (on_tree(row.op) && repeats(row.op)) {
+            names.emplace_back(row.name);
+        }
+    }
+    std::string list = names.front();
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        list += (i + 1 < names.size() ? ", " : " or ") + names[i];
+    }
+    return list;
+}
+
 void check_items(const std::string& where, const Phase& phase) {
     const Meta& meta = *phase.meta;
-    const bool files = phase.op == Op::open_close || phase.op == Op::read_items;
-    if (files && meta.objects == Objects::directories) {
+    if (operation(phase.op).only_files && meta.objects == Objects::directories) {
         refuse(where + ".meta.objects", "= \"directories\" does not go with op = \"" + std::string(text(phase.op)) +
                                             "\": only files are opened and read");
     }
@@ -152,8 +170,8 @@ void check_items(const std::string& where, const Phase& phase) {
     if (meta.fsync && phase.op == Op::create && meta.make == MakeFile::mknod) {
         refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
     }
-    const bool changes = phase.op == Op::create || phase.op == Op::remove_items || phase.op == Op::rename;
-    if (changes && (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
+    if (on_items(phase.op) && !repeats(phase.op) &&
+        (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
         refuse(where + ".meta.select.order", "must be creation or permute: each item is made, renamed or removed once");
     }
     if (phase.op == Op::rename && meta.order != SelectOrder::creation) {
@@ -196,11 +214,9 @@ void check_window(const std::string& where, const Phase& phase) {
 }
 
 void check_stop_rules(const std::string& where, const Phase& phase) {
-    const bool repeats = phase.op == Op::stat_items || phase.op == Op::open_close || phase.op == Op::read_items ||
-                         phase.op == Op::readdir;
-    if ((phase.stop.time || phase.stop.min_time) && !repeats) {
+    if ((phase.stop.time || phase.stop.min_time) && !repeats(phase.op)) {
         refuse(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
-                                    "\": use stop.stonewall, or stop.time with stat, open_close, read or readdir");
+                                    "\": use stop.stonewall, or stop.time with " + repeating_names());
     }
     if (phase.stop.items && !on_items(phase.op)) {
         refuse(where + ".stop.items", std::string("counts the items of a task, but op = \"") + text(phase.op) +
@@ -221,33 +237,6 @@ void check_stop_rules(const std::string& where, const Phase& phase) {
 }
 
 }  // namespace
-
-std::uint64_t leaves_of(const Tree& tree) {
-    std::uint64_t count = 1;
-    for (int level = 0; level < tree.depth && tree.branching > 1; ++level) {
-        count *= static_cast<std::uint64_t>(tree.branching);
-        if (count > most_directories) {
-            return 0;
-        }
-    }
-    return count;
-}
-
-std::uint64_t directories_of(const Tree& tree) {
-    if (tree.branching == 1) {
-        return static_cast<std::uint64_t>(tree.depth) + 1;
-    }
-    std::uint64_t level_size = 1;
-    std::uint64_t count = 1;
-    for (int level = 0; level < tree.depth; ++level) {
-        level_size *= static_cast<std::uint64_t>(tree.branching);
-        count += level_size;
-        if (level_size > most_directories || count > most_directories) {
-            return 0;
-        }
-    }
-    return count;
-}
 
 Meta read_meta(const Reader& in) {
     Meta meta;
@@ -337,45 +326,17 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     if (meta.tree.home_shift != 0 && meta.tree.scope != TreeScope::per_task) {
         refuse(where + ".meta.tree.home_shift", "is only used with scope = \"per_task\"");
     }
-    if (phase.shift.by == ShiftBy::random && (phase.op == Op::remove_items || phase.op == Op::rename)) {
+    const Operation::Effect effect = operation(phase.op).effect;
+    const bool takes = effect == Operation::Effect::removes || effect == Operation::Effect::renames;
+    if (phase.shift.by == ShiftBy::random && on_items(phase.op) && takes) {
         refuse(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
     }
-    if (phase.shift.by != ShiftBy::none && (phase.op == Op::create || phase.op == Op::mktree)) {
+    if (phase.shift.by != ShiftBy::none && effect == Operation::Effect::makes) {
         refuse(where + ".shift", "is for what comes after: a task always makes its own items");
     }
     if (phase.separate_process && index == 0) {
         refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
     }
-}
-
-bool is_tree_op(const std::string& name) {
-    return std::any_of(std::begin(tree_ops), std::end(tree_ops), [&](const auto& op) { return name == op.name; });
-}
-
-bool is_tree_op_only(const std::string& name) {
-    return is_tree_op(name) && name != "stat" && name != "read" && name != "remove";
-}
-
-Op tree_op(const Reader& phase) {
-    return phase.choice("op", tree_ops);
-}
-
-const char* tree_op_text(Op op) {
-    for (const auto& choice : tree_ops) {
-        if (choice.value == op) {
-            return choice.name;
-        }
-    }
-    return nullptr;
-}
-
-bool on_tree(Op op) {
-    return tree_op_text(op) != nullptr;
-}
-
-bool on_items(Op op) {
-    return op == Op::create || op == Op::stat_items || op == Op::open_close || op == Op::read_items ||
-           op == Op::rename || op == Op::remove_items || op == Op::cycle;
 }
 
 const char* text(TreeScope scope) {

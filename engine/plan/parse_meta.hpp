@@ -20,9 +20,7 @@ nlohmann::json data_of_meta(const nlohmann::json& meta, const Meta& read);
 /// The rules between members of one phase. Throws PlanError.
 void check_meta(const std::string& where, const Plan& plan, std::size_t index);
 
-/// How the operations on trees are called in a plan.
-bool is_tree_op(const std::string& name);       ///< also stat, read and remove
-bool is_tree_op_only(const std::string& name);  ///< those that no operation on data is called
-Op tree_op(const Reader& phase);
+/// The name of a scope, as in plans and records.
+const char* text(TreeScope scope);
 
 }  // namespace sonde::plan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/meta.hpp"
+#include "plan/operations.hpp"
 
 #include <cstdint>
 #include <map>
@@ -135,29 +136,6 @@ struct Data {
     Paced paced;
 };
 
-/// What a phase does: with data, and from `mktree` on with the names of a tree.
-enum class Op {
-    write,
-    rewrite,
-    read,
-    reread,
-    read_only,
-    mixed,
-    duplex,
-    stat,
-    remove,
-    mktree,
-    create,
-    stat_items,
-    open_close,
-    read_items,
-    readdir,
-    walk,
-    rename,
-    remove_items,
-    cycle,
-    rmtree
-};
 enum class Open { truncate, overwrite, exclusive };
 enum class ShiftBy { none, tasks, nodes, random, permute, list };
 enum class Barrier { none, phase, intra };

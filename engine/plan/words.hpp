@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of a plan: for every member that is a choice, what may be written and what it stands for. Reading a plan,
-// writing it out again and naming things in records use the same tables; schema/plan has the same words.
+// writing it out again and naming things in records use the same tables; schema/plan has the same words. Operations have a table of their own (operations.hpp), and backends and
+// treatments say their names themselves (offer.hpp).
 #pragma once
 
 #include "plan/plan.hpp"
@@ -49,9 +50,6 @@ inline constexpr Choice<Amount::Per> amount_per[] = {
     {"task", Amount::Per::task}, {"node", Amount::Per::node}, {"total", Amount::Per::total}};
 
 // phases
-inline constexpr Choice<Op> ops[] = {{"write", Op::write},   {"rewrite", Op::rewrite},     {"read", Op::read},
-                                     {"reread", Op::reread}, {"read_only", Op::read_only}, {"mixed", Op::mixed},
-                                     {"duplex", Op::duplex}, {"stat", Op::stat},           {"remove", Op::remove}};
 inline constexpr Choice<Open> opens[] = {
     {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
 inline constexpr Choice<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
@@ -67,10 +65,6 @@ inline constexpr Choice<bool> process_kinds[] = {{"separate", true}, {"same", fa
 inline constexpr Choice<bool> subjects[] = {{"meta", true}, {"data", false}};
 
 // meta
-inline constexpr Choice<Op> tree_ops[] = {
-    {"mktree", Op::mktree},       {"create", Op::create},   {"stat", Op::stat_items}, {"open_close", Op::open_close},
-    {"read", Op::read_items},     {"readdir", Op::readdir}, {"walk", Op::walk},       {"rename", Op::rename},
-    {"remove", Op::remove_items}, {"cycle", Op::cycle},     {"rmtree", Op::rmtree}};
 inline constexpr Choice<TreeScope> tree_scopes[] = {
     {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
 inline constexpr Choice<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include "ranks/wire_process.hpp"
 
 namespace sonde::ranks {
 namespace {

@@ -46,7 +46,4 @@ class Wire {
     Addresses addresses_;
 };
 
-/// The process itself: reports to the hub, or is the hub. Never returns.
-[[noreturn]] void run_wire(Socket line, pid_t leader);
-
 }  // namespace sonde::ranks

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ranks/wire_process.hpp"
+
 #include "ranks/node_team.hpp"
-#include "ranks/wire.hpp"
 
 #include <ifaddrs.h>
 #include <net/if.h>

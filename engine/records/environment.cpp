@@ -5,6 +5,7 @@
 
 #include "records/block_device.hpp"
 #include "records/cgroup.hpp"
+#include "records/file_system.hpp"
 #include "records/mounts.hpp"
 #include "records/system_file.hpp"
 #include "records/text.hpp"

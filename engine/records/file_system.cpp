@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows statvfs(3), statx(2) and which file system types are reached over a network.
-#include "records/environment.hpp"
+#include "records/file_system.hpp"
+
 #include "records/mounts.hpp"
 
 #include <fcntl.h>

@@ -275,7 +275,7 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     line["latency"] = ordered_json::object();
     for (unsigned i = 0; i < meters::kinds; ++i) {
         if (totals.histogram[i].count() > 0) {
-            line["latency"][kind_names[i]] = latency_json(totals.histogram[i]);
+            line["latency"][meters::kind_names[i]] = latency_json(totals.histogram[i]);
         }
     }
     line["cpu"] = {{"user_s", seconds(user)}, {"system_s", seconds(system)}};

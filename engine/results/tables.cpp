@@ -67,7 +67,7 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
         for (const Histogram::Bucket& bucket : h.filled()) {
             buckets.push_back({bucket.low_ns, bucket.high_ns, bucket.count});
         }
-        lines.push_back({{"kind", kind_names[i]},
+        lines.push_back({{"kind", meters::kind_names[i]},
                          {"count", h.count()},
                          {"min_ns", h.min_ns},
                          {"max_ns", h.max_ns},

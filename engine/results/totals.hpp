@@ -72,9 +72,4 @@ inline double seconds(std::uint64_t ns) {
     return static_cast<double>(ns) / 1e9;
 }
 
-/// Kinds of operations as the record names them.
-inline constexpr const char* kind_names[meters::kinds] = {"read",    "write",  "open",   "fsync", "close",
-                                                          "stat",    "remove", "create", "mkdir", "open_close",
-                                                          "readdir", "rename", "rmdir"};
-
 }  // namespace sonde::results

@@ -97,11 +97,9 @@ void judge_droop(std::vector<ordered_json>& findings, const Totals& totals, cons
 /// Names that this node has just made are in its memory.
 void judge_names(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
     const plan::Op op = about.phase->op;
-    const bool looks = op == plan::Op::stat_items || op == plan::Op::open_close || op == plan::Op::readdir ||
-                       op == plan::Op::walk || op == plan::Op::read_items;
-    const bool dropped = std::any_of(about.phase->before.begin(), about.phase->before.end(), [](const auto& t) {
-        return t.kind == "drop_page_cache" || t.kind == "remount";
-    });
+    const bool looks = plan::operation(op).effect == plan::Operation::Effect::looks;
+    const bool dropped = std::any_of(about.phase->before.begin(), about.phase->before.end(),
+                                     [](const auto& t) { return t.kind == "drop_page_cache" || t.kind == "remount"; });
     if (!looks || !about.stores_data || about.memory_backed || dropped || about.nodes > 1 ||
         totals.file_operations == 0) {
         return;

@@ -5,6 +5,7 @@
 #include "files/removal.hpp"
 #include "plan/parse.hpp"
 #include "records/environment.hpp"
+#include "records/file_system.hpp"
 #include "runs/extent.hpp"
 #include "runs/target.hpp"
 

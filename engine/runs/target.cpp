@@ -4,7 +4,7 @@
 #include "backends/backend.hpp"
 #include "files/manifest.hpp"
 #include "plan/units.hpp"
-#include "records/environment.hpp"
+#include "records/file_system.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,9 +25,8 @@ void check_machine(const plan::Plan& plan) {
 }
 
 bool needs_files(const plan::Plan& plan) {
-    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
-        return backends::find(phase.data.backend)->traits.needs_files;
-    });
+    return std::any_of(plan.phases.begin(), plan.phases.end(),
+                       [](const plan::Phase& phase) { return backends::find(phase.data.backend)->traits.needs_files; });
 }
 
 void check_directory(const std::string& path) {

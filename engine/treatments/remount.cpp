@@ -114,7 +114,8 @@ TreatmentResult apply_remount(const Subject& subject) {
         return result.ok() ? said(Outcome::done, "Remounted by the given command.")
                            : said(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
     }
-    const TreatmentResult synced = write_back(subject.directory, subject.stop);  // else the umount would take that time unstoppably
+    const TreatmentResult synced =
+        write_back(subject.directory, subject.stop);  // else the umount would take that time unstoppably
     if (synced.outcome != Outcome::done) {
         return synced;
     }

@@ -3,7 +3,7 @@
 // groups here.
 #include "treatments/treatments.hpp"
 
-#include "records/environment.hpp"
+#include "records/file_system.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,8 +21,8 @@ extern const Kind sleep_treatment;
 extern const Kind command_treatment;
 
 std::span<const Kind* const> list() {
-    static const Kind* const all[] = {&sync_treatment,       &drop_page_cache_treatment, &fadvise_treatment,
-                                      &remount_treatment,    &memory_hog_treatment,      &sleep_treatment,
+    static const Kind* const all[] = {&sync_treatment,    &drop_page_cache_treatment, &fadvise_treatment,
+                                      &remount_treatment, &memory_hog_treatment,      &sleep_treatment,
                                       &command_treatment};
     return all;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hot loops: one clock reading an operation, no allocation, no lock, no formatted text.
+#include "payload/compare.hpp"
 #include "workloads/data_stream.hpp"
 
 #include <time.h>

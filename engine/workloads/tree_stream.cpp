@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/tree_stream.hpp"
 
-#include "plan/parse.hpp"
+#include "payload/compare.hpp"
+#include "plan/operations.hpp"
 
 #include <cerrno>
 
 namespace sonde::workloads {
-namespace {
-
-bool on_directories(plan::Op op) {
-    return op == plan::Op::mktree || op == plan::Op::rmtree || op == plan::Op::readdir;
-}
-
-}  // namespace
 
 template <class Time>
 TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock,
@@ -353,7 +347,7 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     bool good = true;
     while (good && next < planned_ && this->done_ < this->target_) {
         const std::uint64_t to = next + std::min(planned_ - next, this->target_ - this->done_);
-        good = on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
+        good = plan::on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
         if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
             this->after_stonewall();
             good = true;

@@ -199,10 +199,14 @@ bool WalkStream<Time>::descend(backends::Directory directory, const backends::En
     return good;
 }
 
+namespace {
+
 /// While directories are dealt out, all nodes list the same ones: each entry is met on one of them.
 int node_of(const char* name, int nodes) {
     return static_cast<int>(std::hash<std::string_view>{}(name) % static_cast<std::size_t>(nodes));
 }
+
+}  // namespace
 
 template <class Time>
 bool WalkStream<Time>::visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth) {

@@ -10,7 +10,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
-        const sonde::plan::Plan plan = sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::offer());
+        const sonde::plan::Plan plan =
+            sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::offer());
         // What was accepted keeps the promises that the engine relies on without looking again.
         for (const sonde::plan::Phase& phase : plan.phases) {
             const sonde::plan::Access& access = phase.data.access;

@@ -3,6 +3,7 @@
 #include "../in_child.hpp"
 #include "../temporary_folder.hpp"
 #include "records/environment.hpp"
+#include "records/file_system.hpp"
 #include "task_channel.hpp"
 
 #include <doctest/doctest.h>

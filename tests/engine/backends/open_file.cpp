@@ -5,6 +5,7 @@
 #include "../temporary_folder.hpp"
 #include "backends/preallocate.hpp"
 #include "records/environment.hpp"
+#include "records/file_system.hpp"
 #include "task_channel.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verification: each kind of damage is found, placed and called by its name.
+#include "payload/compare.hpp"
+
 #include "content.hpp"
 
 #include <doctest/doctest.h>

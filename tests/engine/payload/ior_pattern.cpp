@@ -2,6 +2,7 @@
 // IOR's content against words that IOR itself wrote (release 4.1, signature 7, second of two tasks, transfers of 8200
 // B), and what verification makes of it.
 #include "payload/ior_pattern.hpp"
+#include "payload/compare.hpp"
 #include "payload/payload.hpp"
 
 #include <doctest/doctest.h>

@@ -3,6 +3,7 @@
 #include "records/environment.hpp"
 #include "records/block_device.hpp"
 #include "records/cgroup.hpp"
+#include "records/file_system.hpp"
 #include "records/system_file.hpp"
 
 #include "../temporary_folder.hpp"

@@ -5,6 +5,7 @@
 #include "../in_child.hpp"
 #include "../temporary_folder.hpp"
 #include "records/environment.hpp"
+#include "records/file_system.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -4,6 +4,7 @@
 
 #include "../temporary_folder.hpp"
 #include "records/environment.hpp"
+#include "records/file_system.hpp"
 #include "records/system_file.hpp"
 #include "treatments/child_command.hpp"
 #include "treatments/memory_hog.hpp"

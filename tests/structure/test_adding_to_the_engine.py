@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What HACKING.md says one must touch to add something to the engine: no more and no less, and it is enough.
 
-A row's example stands in exactly the files that the row names; a workload is really added in a copy.
+A row's example stands in exactly the files that the row names; a treatment and a workload are really added in a copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Example:
 
 EXAMPLES = (
     Example("a backend", r"\bnull_backend\b", ("engine",), ("engine/backends/null.cpp",)),
-    Example("a treatment", r"\bKind::memory_hog\b|enum class Kind \{[^}]*\bmemory_hog\b", ("engine",), ()),
+    Example("a treatment", r"\bsleep_treatment\b", ("engine",), ("engine/treatments/sleep.cpp",)),
     Example(
         "a workload",
         r"\bFileStream\b",
@@ -75,6 +75,23 @@ def test_every_file_that_a_row_names_is_there() -> None:
     assert missing == []
 
 
+def test_no_part_of_the_engine_knows_a_backend_by_its_name() -> None:
+    """Only its own file, and dialects, in which other tools' words choose one."""
+    names = re.findall(r'\.name = "(\w+)"', "".join(p.read_text() for p in (ROOT / "engine/backends").glob("*.cpp")))
+    assert {"posix", "mpiio", "paced"} <= set(names)
+    quoted = re.compile(rf'"({"|".join(names)})"')
+    wrong = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in (ROOT / "engine").rglob("*.[ch]pp")
+        if path.parent.name != "backends" and "dialects" not in path.parts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if quoted.search(line.split("//")[0])
+        # a plan that names none means posix; `paced` is also a member of plans
+        if "std::string backend =" not in line and '"paced"' not in line
+    ]
+    assert wrong == []
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "engine", tmp_path / "engine")
@@ -97,6 +114,23 @@ def insert(path: Path, before: str, text: str) -> None:
     path.write_text(whole.replace(before, text + before), encoding="utf-8")
 
 
+def test_a_treatment_is_one_file_and_a_line_in_each_group_of_the_list(copy: Path) -> None:
+    folder = copy / "engine" / "treatments"
+    text = (folder / "sleep.cpp").read_text(encoding="utf-8")
+    text = text.replace("sleep_treatment", "nap_treatment").replace('.name = "sleep"', '.name = "nap"')
+    (folder / "nap.cpp").write_text(text, encoding="utf-8")
+    insert(folder / "treatments.cpp", "extern const Kind sleep_treatment;", "extern const Kind nap_treatment;\n")
+    insert(folder / "treatments.cpp", "&sleep_treatment", "&nap_treatment, ")
+    compiles(copy, "engine/treatments/nap.cpp", "engine/treatments/treatments.cpp")
+    # Nobody else has a list of them: what the parser allows and what is applied both come from this one.
+    others = [
+        path.relative_to(copy).as_posix()
+        for path in (copy / "engine").rglob("*.[ch]pp")
+        if '"drop_page_cache"' in path.read_text(encoding="utf-8")
+    ]
+    assert set(others) <= {"engine/treatments/page_cache.cpp", "engine/results/tree_report.cpp"}
+
+
 def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path) -> None:
     folder = copy / "engine" / "workloads"
     for ending in ("hpp", "cpp"):
@@ -113,3 +147,21 @@ def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path)
         "    }\n",
     )
     compiles(copy, "engine/workloads/nap_stream.cpp", "engine/workloads/data.cpp")
+
+
+def test_an_operation_that_the_table_lacks_does_not_compile(copy: Path) -> None:
+    """So nobody can forget its row: then all that asks the table knows the operation."""
+    header = copy / "engine" / "plan" / "operations.hpp"
+    insert(header, "    readdir,\n", "    nap,\n")
+    command = ["c++", "-std=c++20", "-fsyntax-only", "-Iengine", "engine/plan/operations.cpp"]
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler here")
+    refused = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "a row for each operation" in refused.stderr
+    insert(
+        header,
+        '    Operation{Op::readdir, "readdir"',
+        '    Operation{Op::nap, "nap", Operation::On::item, Operation::Effect::looks},\n',
+    )
+    compiles(copy, "engine/plan/operations.cpp")

@@ -12,10 +12,6 @@
 
 namespace sonde::plan {
 
-void refuse(const std::string& where, const std::string& complaint) {
-    throw PlanError("plan: " + where + " " + complaint);
-}
-
 namespace {
 
 constexpr Bytes largest_transfer = 1ULL << 30U;

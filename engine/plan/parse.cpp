@@ -200,6 +200,10 @@ void read_target(const Reader& in, Target& target) {
 
 }  // namespace
 
+void refuse(const std::string& where, const std::string& complaint) {
+    throw PlanError("plan: " + where + " " + complaint);
+}
+
 Plan parse_plan(std::string_view json_text, const Offer& offer) {
     const json document = parse_document(json_text);
     if (!document.is_object()) {

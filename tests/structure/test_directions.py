@@ -31,7 +31,19 @@ ENGINE: dict[str, set[str]] = {
         *("plan", "patterns", "payload", "backends", "meters", "ranks", "records", "workloads"),
         *("files", "results", "treatments"),
     },
-    "runs": {"plan", "patterns", "payload", "backends", "meters", "ranks", "records", "files", "results", "phases"},
+    "runs": {
+        "plan",
+        "patterns",
+        "payload",
+        "backends",
+        "meters",
+        "ranks",
+        "records",
+        "files",
+        "results",
+        "treatments",
+        "phases",
+    },
     "main": {"plan", "dialects", "backends", "meters", "patterns", "ranks", "records", "files", "phases", "runs"},
 }
 # Where the general rule above would allow more than is meant: (from, to) -> the headers that may cross.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two lanes at once, against figures worked out by hand.
+#include "results/duplex.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace sonde;
+using nlohmann::ordered_json;
+
+namespace {
+
+plan::Phase write_beside_read() {
+    plan::Phase phase;
+    phase.op = plan::Op::duplex;
+    phase.lanes = {{"out", true, plan::Lane::Tasks::same, 0}, {"in", false, plan::Lane::Tasks::same, 1}};
+    return phase;
+}
+
+ordered_json lanes(double write, double read) {
+    return {{"lanes", {{{"bytes_per_s", write}}, {{"bytes_per_s", read}}}}};
+}
+
+}  // namespace
+
+TEST_CASE("lanes of 300 and 100 B/s have the sum 400, the fairness 1/3, and of 500 + 300 alone the efficiency 1/2") {
+    ordered_json line = lanes(300, 100);
+    results::add_duplex(line, write_beside_read(), {.write = 500, .read = 300});
+    CHECK(line.at("lanes").at(0).at("id") == "out");
+    CHECK(line.at("lanes").at(0).at("op") == "write");
+    CHECK(line.at("lanes").at(1).at("op") == "read");
+    CHECK(line.at("duplex").at("bytes_per_s") == 400.0);
+    CHECK(line.at("duplex").at("fairness").get<double>() == doctest::Approx(1.0 / 3));
+    CHECK(line.at("duplex").at("efficiency") == 0.5);
+}
+
+TEST_CASE("without both directions alone there is no efficiency, and where nothing moved no duplex at all") {
+    ordered_json line = lanes(300, 100);
+    results::add_duplex(line, write_beside_read(), {.write = 500, .read = 0});
+    CHECK_FALSE(line.at("duplex").contains("efficiency"));
+    ordered_json still = lanes(0, 0);
+    results::add_duplex(still, write_beside_read(), {.write = 500, .read = 300});
+    CHECK_FALSE(still.contains("duplex"));
+}
+
+TEST_CASE("half rates are those of the last phase that only wrote or only read") {
+    results::HalfRates half;
+    const auto rate = [](std::uint64_t bytes) {
+        return std::map<std::string, results::RateValue>{{"transfer", {bytes, 1, 2.0}}};
+    };
+    half.remember(plan::Op::write, rate(200));
+    half.remember(plan::Op::read, rate(600));
+    CHECK(half.write == 100.0);
+    CHECK(half.read == 300.0);
+    half.remember(plan::Op::duplex, rate(10));
+    half.remember(plan::Op::mixed, rate(10));
+    half.remember(plan::Op::write, {});
+    CHECK(half.write == 100.0);
+    half.remember(plan::Op::rewrite, rate(20));
+    CHECK(half.write == 10.0);
+}

@@ -14,10 +14,12 @@ namespace sonde::phases {
 /// Task of a stream that only waits at the barriers, beyond tasks.used of the plan.
 constexpr int nobody = -1;
 
-/// Tasks of one process for one phase, in stream order: (task, lane).
+/// What one stream stands for: a task, or `nobody`, and its lane (0, or 0 and 1 of duplex phases).
 struct StreamPlace {
     int task = 0, lane = 0;
 };
+/// The streams of one process in one phase, in their order; one for each thread and lane, also for tasks that do not
+/// work.
 std::vector<StreamPlace> streams_of(const plan::Phase& phase, const files::TaskMap& tasks, int process);
 
 /// The job of one stream: files, geometry, how far it may read. Throws plan::PlanError with one sentence when the phase

@@ -9,6 +9,7 @@
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"
 #include "plan/units.hpp"
+#include "plan/words.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 #include "runs/extent.hpp"
@@ -69,8 +70,8 @@ ordered_json answer(const json& request, bool in_order, ranks::Team& team) {
     if (!request.is_object() || !request.contains("plan")) {
         throw plan::PlanError("a request must be an object with the member plan");
     }
-    const plan::Plan plan = plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace),
-                                             runs::offer());
+    const plan::Plan plan =
+        plan::parse_plan(request.at("plan").dump(-1, ' ', false, json::error_handler_t::replace), runs::offer());
     const auto processes = static_cast<int>(number_of(request, "processes", plan.tasks.processes, 1 << 24));
     const auto nodes = static_cast<int>(number_of(request, "nodes", 1, processes));
     const auto memory = static_cast<std::uint64_t>(
@@ -154,7 +155,7 @@ int say_what_would_be_done(const plan::Plan& plan) {
         }
         std::cout << plan::format_bytes(touched[i].bytes) << " in " << touched[i].files << " file(s), "
                   << plan::format_bytes(phase.data.access.transfer) << " at a time, "
-                  << plan::text(phase.data.access.order) << "\n";
+                  << plan::word(plan::words::orders, phase.data.access.order) << "\n";
     }
     return phases::exit_done;
 }

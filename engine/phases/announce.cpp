@@ -4,8 +4,7 @@
 #include "files/trees.hpp"
 #include "patterns/tree.hpp"
 #include "phases/phase_line.hpp"
-#include "plan/parse_data.hpp"
-#include "plan/parse_meta.hpp"
+#include "plan/words.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -49,7 +48,7 @@ void describe_data(ordered_json& line, const Context& context, const plan::Phase
     const plan::Access& access = phase.data.access;
     line["files"] = map.distinct_files();
     line["transfer_bytes"] = access.transfer;
-    line["order"] = plan::text(access.order);
+    line["order"] = plan::word(plan::words::orders, access.order);
     line["queue_depth"] = phase.data.io.queue_depth;
     line["labels"] = ordered_json::array();
     const plan::Bytes stripe = context.plan.target.full_stripe.value_or(0);
@@ -68,14 +67,13 @@ void describe_tree(ordered_json& line, const Context& context, const plan::Phase
     line["transfer_bytes"] = phase.op == plan::Op::create       ? meta.write
                              : phase.op == plan::Op::read_items ? meta.read
                                                                 : 0;
-    static constexpr const char* orders[] = {"creation", "permute", "replace", "zipf"};
-    line["order"] = orders[static_cast<int>(meta.order)];
+    line["order"] = plan::word(plan::words::select_orders, meta.order);
     line["queue_depth"] = 1;
     line["labels"] = ordered_json::array();
     const std::uint64_t directories =
         shape.copies() * shape.directories() * files::branches_of(meta, context.tasks).size();
     line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
-                    {"scope", plan::text(meta.tree.scope)},
+                    {"scope", plan::word(plan::words::tree_scopes, meta.tree.scope)},
                     {"directories", directories},
                     {"items_per_dir", meta.tree.items_per_dir}};
 }

@@ -220,8 +220,4 @@ json overlay_data(const json& data, const Reader& phase) {
     return merged;
 }
 
-const char* text(Order order) {
-    return word(orders, order);
-}
-
 }  // namespace sonde::plan

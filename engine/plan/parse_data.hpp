@@ -20,7 +20,4 @@ void check_own_data(const Reader& phase);
 /// The plan's data with the phase's own members laid over it (overlay.hpp).
 nlohmann::json overlay_data(const nlohmann::json& data, const Reader& phase);
 
-/// The name of an order, as in plans and records.
-const char* text(Order order);
-
 }  // namespace sonde::plan

@@ -339,8 +339,4 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     }
 }
 
-const char* text(TreeScope scope) {
-    return word(tree_scopes, scope);
-}
-
 }  // namespace sonde::plan

@@ -20,7 +20,4 @@ nlohmann::json data_of_meta(const nlohmann::json& meta, const Meta& read);
 /// The rules between members of one phase. Throws PlanError.
 void check_meta(const std::string& where, const Plan& plan, std::size_t index);
 
-/// The name of a scope, as in plans and records.
-const char* text(TreeScope scope);
-
 }  // namespace sonde::plan

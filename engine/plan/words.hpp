@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of a plan: for every member that is a choice, what may be written and what it stands for. Reading a plan,
-// writing it out again and naming things in records use the same tables; schema/plan has the same words. Operations have a table of their own (operations.hpp), and backends and
-// treatments say their names themselves (offer.hpp).
+// writing it out again and naming things in records use the same tables; schema/plan has the same words. Operations
+// have a table of their own (operations.hpp); backends and treatments say their names themselves (offer.hpp).
 #pragma once
 
 #include "plan/plan.hpp"

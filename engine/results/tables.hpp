@@ -17,8 +17,8 @@ namespace sonde::results {
 nlohmann::ordered_json series_line(const Totals& totals);
 /// `histogram`: one line for each kind of call that was made; latencies in ns.
 std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
-/// `tasks`: a row for each task and lane, in the order of tasks, at most 1024 rows a line; times in s since the start of
-/// the phase. What was done until the stonewall only where the phase has one.
+/// `tasks`: a row for each task and lane, in the order of tasks, at most 1024 rows a line; times in s since the start
+/// of the phase. What was done until the stonewall only where the phase has one.
 std::vector<nlohmann::ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts);
 /// `nodes`: a row for each node, from the first start to the last end of its tasks. `facts.hosts` names them.
 nlohmann::ordered_json node_line(const Totals& totals, const PhaseFacts& facts);

@@ -76,14 +76,17 @@ def test_every_file_that_a_row_names_is_there() -> None:
 
 
 def test_no_part_of_the_engine_knows_a_backend_by_its_name() -> None:
-    """Only its own file, and dialects, in which other tools' words choose one."""
+    """Only its own file, and dialects, in which other tools' words choose one.
+
+    What a plan would touch is found out with the backend that moves nothing.
+    """
     names = re.findall(r'\.name = "(\w+)"', "".join(p.read_text() for p in (ROOT / "engine/backends").glob("*.cpp")))
     assert {"posix", "mpiio", "paced"} <= set(names)
     quoted = re.compile(rf'"({"|".join(names)})"')
     wrong = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in (ROOT / "engine").rglob("*.[ch]pp")
-        if path.parent.name != "backends" and "dialects" not in path.parts
+        if path.parent.name not in ("backends", "dialects", "ior", "mdtest") and path.name != "touch.cpp"
         for line in path.read_text(encoding="utf-8").splitlines()
         if quoted.search(line.split("//")[0])
         # a plan that names none means posix; `paced` is also a member of plans

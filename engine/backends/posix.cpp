@@ -44,25 +44,36 @@ class PosixChannel final : public Channel {
     }
 
     std::int64_t transfer(const Operation& operation) noexcept override {
+        const ssize_t moved = call(operation);
+        if (moved < 0 || (operation.write && fsync_each_)) [[unlikely]] {
+            return after(operation, moved);
+        }
+        return moved;
+    }
+
+ private:
+    ssize_t call(const Operation& operation) const noexcept {
         const int descriptor = descriptors_[operation.file];
         const auto offset = static_cast<off_t>(operation.offset);
-        ssize_t moved = 0;
-        do {
-            moved = operation.write ? ::pwrite(descriptor, operation.buffer, operation.length, offset)
-                                    : ::pread(descriptor, operation.buffer, operation.length, offset);
-        } while (moved < 0 && errno == EINTR);
+        return operation.write ? ::pwrite(descriptor, operation.buffer, operation.length, offset)
+                               : ::pread(descriptor, operation.buffer, operation.length, offset);
+    }
+    /// What seldom follows a call: it was interrupted, failed, or its data is to be made durable at once.
+    [[gnu::noinline, gnu::cold]] std::int64_t after(const Operation& operation, ssize_t moved) const noexcept {
+        while (moved < 0 && errno == EINTR) {
+            moved = call(operation);
+        }
         if (moved < 0) {
             return -errno;
         }
-        if (fsync_each_ && operation.write) [[unlikely]] {
-            if (const int result = sync_file(descriptor); result < 0) {
+        if (operation.write && fsync_each_) {
+            if (const int result = sync_file(descriptors_[operation.file]); result < 0) {
                 return result;
             }
         }
         return moved;
     }
 
- private:
     const plan::Io& io_;
     std::vector<int> descriptors_;
     bool fsync_each_;

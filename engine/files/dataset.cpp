@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/dataset.hpp"
 
+#include "patterns/permutation.hpp"
+
 #include <algorithm>
 
 namespace sonde::files {
@@ -181,10 +183,27 @@ json Dataset::to_json() const {
              {"operations", s.operations},
              {"exact", s.exact},
              {"extends", s.extends},
-             {"fresh", s.fresh}});
+             {"fresh", s.fresh},
+             {"order_rule", patterns::Permutation::rule}});
     }
     return list;
 }
+
+namespace {
+
+/// The state of an engine that had another rule for random orders. Which blocks of a file that is not complete were
+/// written can no longer be told: it is as after writes to random places.
+void forget_order(DataState& state) {
+    const std::uint64_t each = state.operations_per_file();
+    const bool whole = std::all_of(state.operations.begin(), state.operations.end(),
+                                   [each](std::uint64_t count) { return each > 0 && count % each == 0; });
+    if (state.access.order == plan::Order::random_permute && !whole) {
+        state.access.order = plan::Order::random_replace;
+        state.exact = false;
+    }
+}
+
+}  // namespace
 
 Dataset Dataset::from_json(const json& list) {
     Dataset dataset;
@@ -208,6 +227,9 @@ Dataset Dataset::from_json(const json& list) {
         s.exact = item.at("exact");
         s.extends = item.at("extends");
         s.fresh = item.at("fresh");
+        if (item.value("order_rule", 1) != patterns::Permutation::rule) {
+            forget_order(s);
+        }
         dataset.add(std::move(s));
     }
     return dataset;

@@ -6,12 +6,27 @@
 
 namespace sonde::meters {
 
+Histogram::Range Histogram::touched() const noexcept {
+    if (min_ns > max_ns) {
+        return {0, 0};
+    }
+    return {std::min(bucket_of(min_ns), buckets), std::min(bucket_of(max_ns) + 1, buckets)};
+}
+
+void Histogram::clear() noexcept {
+    const Range range = touched();
+    std::fill(counts + range.from, counts + range.to, 0U);
+    sum_ns = max_ns = overflow = 0;
+    min_ns = ~0ULL;
+}
+
 void Histogram::merge(const Histogram& other) noexcept {
+    const Range range = other.touched();
     sum_ns += other.sum_ns;
     min_ns = std::min(min_ns, other.min_ns);
     max_ns = std::max(max_ns, other.max_ns);
     overflow += other.overflow;
-    for (std::size_t i = 0; i < buckets; ++i) {
+    for (std::size_t i = range.from; i < range.to; ++i) {
         counts[i] += other.counts[i];
     }
 }

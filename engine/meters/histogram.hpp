@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latency histogram: log-linear buckets, 64 to an octave, so that the middle of a bucket is within 0.8 % of any value
 // in it. From 1 ns to 2^42 ns (73 minutes); what is longer is counted as overflow and still in max and sum. Plain data
-// (19 KiB): lives in shared memory, merged by adding.
+// (20 KiB): lives in shared memory, merged by adding. Only the pages that hold values are ever touched: latencies below
+// 7.9 us, with the sums, are the first one, and no page holds less than eight octaves.
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace sonde::meters {
 
-struct Histogram {
+struct alignas(4096) Histogram {
     static constexpr unsigned sub_bits = 6;  // 64 buckets an octave
     static constexpr unsigned top_bit = 42;
     static constexpr std::size_t buckets =
@@ -23,11 +25,9 @@ struct Histogram {
     std::uint64_t counts[buckets] = {};
 
     static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
-        if (ns < (1U << sub_bits)) {
-            return ns;
-        }
-        const unsigned exponent = 63U - static_cast<unsigned>(std::countl_zero(ns));
-        return (static_cast<std::size_t>(exponent - sub_bits) << sub_bits) + (ns >> (exponent - sub_bits));
+        // Below 128 each value has its own; without a branch for them.
+        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 127U)) ^ 63U) - sub_bits;
+        return (static_cast<std::size_t>(octave) << sub_bits) + (ns >> octave);
     }
     /// First value of a bucket; one past its last is low(b + 1).
     static constexpr std::uint64_t low(std::size_t bucket) noexcept {
@@ -61,6 +61,13 @@ struct Histogram {
         max_ns = most > max_ns ? most : max_ns;
     }
 
+    /// Takes the memory of what ends below 2 ms, so that the first operations do not wait for it.
+    void warm() noexcept {
+        static_cast<volatile std::uint64_t*>(counts)[bucket_of(0)] = counts[bucket_of(0)];
+        static_cast<volatile std::uint64_t*>(counts)[bucket_of(100'000)] = counts[bucket_of(100'000)];
+    }
+    /// Empties it, whatever it held: an object, or zeroed memory where none was yet.
+    void clear() noexcept;
     void merge(const Histogram& other) noexcept;
     std::uint64_t count() const noexcept;
     /// Smallest value such that a share `q` (0..1) of all values is not larger: the middle of its bucket, held inside
@@ -71,6 +78,13 @@ struct Histogram {
         std::uint64_t low_ns, high_ns, count;
     };
     std::vector<Bucket> filled() const;
+
+ private:
+    struct Range {
+        std::size_t from, to;  ///< one past the last
+    };
+    /// The buckets that may hold values: those from min to max.
+    Range touched() const noexcept;
 };
 
 }  // namespace sonde::meters

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that is measured of one stream (one task, or one lane of one task) in one phase. Plain data in memory shared by
 // the node: the stream writes, its node's leader reads when the phase is over, and the progress monitor reads the live
-// counters at any time. Times are nanoseconds since the start of the phase.
+// counters at any time. Times are nanoseconds since the start of the phase. A new meter is made in memory that is
+// zeroed or held a meter with as many slices before.
 #pragma once
 
 #include "meters/histogram.hpp"
@@ -55,15 +56,44 @@ struct StreamMeter {
     std::uint64_t files_done = 0;                                 ///< mapping many: files completely done
     std::uint64_t next_operation = 0;  ///< how far the first pass came: operations done of it
     std::uint32_t slices_used = 0, slices_doublings = 0;
-    Histogram histogram[kinds];
+    std::uint32_t kinds_used = 0;  ///< one bit each: histograms that belong to this phase
 
-    /// The slice arrays follow the meter in memory.
+    /// Address space of a meter with its slices and histograms, which follow it. Memory is taken only by what is used:
+    /// the slices, and two or three pages of each histogram that has values.
     static std::size_t bytes_for(int max_slices) noexcept {
-        const std::size_t raw = sizeof(StreamMeter) + 2 * static_cast<std::size_t>(max_slices) * sizeof(std::uint64_t);
-        return (raw + 4095) / 4096 * 4096;
+        return after_head + kinds * sizeof(Histogram) + slices_for(max_slices);
     }
-    std::uint64_t* slice_bytes() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+    /// Memory that a stream's meter takes at most when values of `used` kinds are counted.
+    static std::size_t memory_for(int max_slices, unsigned used) noexcept {
+        return after_head + used * sizeof(Histogram) + slices_for(max_slices);
+    }
+    /// To add to. Emptied when it is the first time in this phase.
+    Histogram& histogram(unsigned kind) noexcept {
+        Histogram& found = reinterpret_cast<Histogram*>(start() + after_head)[kind];
+        if ((kinds_used >> kind & 1U) == 0) [[unlikely]] {
+            found.clear();
+            kinds_used |= 1U << kind;
+        }
+        return found;
+    }
+    /// To read; null when this phase has none of that kind.
+    const Histogram* seen(unsigned kind) const noexcept {
+        return (kinds_used >> kind & 1U) == 0
+                   ? nullptr
+                   : reinterpret_cast<const Histogram*>(reinterpret_cast<const std::byte*>(this) + after_head) + kind;
+    }
+    std::uint64_t* slice_bytes() noexcept {
+        return reinterpret_cast<std::uint64_t*>(start() + after_head + kinds * sizeof(Histogram));
+    }
     std::uint64_t* slice_operations(int max_slices) noexcept { return slice_bytes() + max_slices; }
+
+ private:
+    static constexpr std::size_t after_head = 4096;
+    static std::size_t slices_for(int max_slices) noexcept {
+        return (2 * static_cast<std::size_t>(max_slices) * sizeof(std::uint64_t) + 4095) / 4096 * 4096;
+    }
+    std::byte* start() noexcept { return reinterpret_cast<std::byte*>(this); }
 };
+static_assert(sizeof(StreamMeter) <= 4096);
 
 }  // namespace sonde::meters

@@ -70,56 +70,82 @@ std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const
 }
 
 std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noexcept {
-    Entry entry;
-    fill(i, pass, {&entry, 1});
-    return entry.offset;
+    std::uint64_t offset = 0;
+    fill(i, pass, {&offset, 1});
+    return offset;
 }
 
-void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> out) const noexcept {
-    switch (order_) {
-        case Order::sequential: {
-            // Counted, not divided: this runs beside the timed loop.
-            std::uint64_t in_block = first % slots_per_block_;
-            std::uint64_t offset = slot_offset(first, share_.index);
-            const std::uint64_t jump = share_.sharers * pitch_ - (slots_per_block_ - 1) * transfer_;
-            for (Entry& entry : out) {
-                entry.offset = offset;
-                offset += ++in_block == slots_per_block_ ? jump : transfer_;
-                in_block = in_block == slots_per_block_ ? 0 : in_block;
-            }
-            return;
+/// Counted, not divided: this runs beside the timed loop.
+void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept {
+    std::uint64_t left = slots_per_block_ - first % slots_per_block_;
+    std::uint64_t offset = slot_offset(first, share_.index);
+    const std::uint64_t jump = share_.sharers * pitch_ - slots_per_block_ * transfer_;
+    const std::uint64_t step = transfer_;
+    for (std::size_t k = 0; k < out.size();) {
+        const std::size_t end = k + std::min<std::uint64_t>(left, out.size() - k);
+#pragma GCC unroll 4
+        for (; k < end; ++k) {
+            out[k] = offset;
+            offset += step;
         }
+        left = slots_per_block_;
+        offset += jump;
+    }
+}
+
+void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
+    switch (order_) {
+        case Order::sequential:
+            fill_sequential(first, out);
+            return;
         case Order::reverse:
             for (std::size_t k = 0; k < out.size(); ++k) {
-                out[k].offset = slot_offset(operations_ - 1 - (first + k), share_.index);
+                out[k] = slot_offset(operations_ - 1 - (first + k), share_.index);
             }
             return;
         case Order::stride:
             for (std::size_t k = 0; k < out.size(); ++k) {
-                out[k].offset = offset_ + ((first + k) * share_.sharers + share_.index) * stride_;
+                out[k] = offset_ + ((first + k) * share_.sharers + share_.index) * stride_;
             }
             return;
         case Order::random_replace:
             for (std::size_t k = 0; k < out.size(); ++k) {
-                out[k].offset = random_offset(first + k, pass);
+                out[k] = random_offset(first + k, pass);
             }
             return;
         case Order::random_permute:
-            break;
+            fill_permuted(first, pass, out);
+            return;
     }
+}
+
+void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
     const Permutation permute = permutation_for(pass);
-    for (std::size_t k = 0; k < out.size(); ++k) {
-        const std::uint64_t i = first + k;
-        if (scope_ == Scope::block) {
-            // The same order in every segment, as IOR's -z has it.
-            out[k].offset =
-                slot_offset(i / slots_per_block_ * slots_per_block_ + permute(i % slots_per_block_), share_.index);
-        } else if (scope_ == Scope::task) {
-            out[k].offset = slot_offset(permute(i), share_.index);
-        } else {
-            const std::uint64_t any = permute(share_.index * operations_ + i);
-            out[k].offset = slot_offset(any / share_.sharers, any % share_.sharers);
+    if (scope_ == Scope::block) {
+        // The same order in every segment, as IOR's -z has it.
+        for (std::size_t k = 0; k < out.size();) {
+            const std::uint64_t in_block = (first + k) % slots_per_block_;
+            const std::size_t part = std::min<std::uint64_t>(out.size() - k, slots_per_block_ - in_block);
+            const std::uint64_t base = slot_offset(first + k - in_block, share_.index);
+            permute.fill(in_block, out.subspan(k, part));
+            for (std::uint64_t& place : out.subspan(k, part)) {
+                place = base + place * transfer_;
+            }
+            k += part;
         }
+        return;
+    }
+    const bool shared = scope_ == Scope::file && share_.sharers > 1;
+    permute.fill(shared ? share_.index * operations_ + first : first, out);
+    if (segments_ == 1 && !shared) {
+        const std::uint64_t base = slot_offset(0, share_.index);
+        for (std::uint64_t& place : out) {
+            place = base + place * transfer_;
+        }
+        return;
+    }
+    for (std::uint64_t& place : out) {
+        place = shared ? slot_offset(place / share_.sharers, place % share_.sharers) : slot_offset(place, share_.index);
     }
 }
 

@@ -24,11 +24,6 @@ struct Share {
     std::uint64_t index = 0;
 };
 
-struct Entry {
-    std::uint64_t offset = 0;  ///< bytes
-    bool write = false;
-};
-
 class Geometry {
  public:
     /// `segments` is already resolved (from access.segments or a volume). `pass_key` distinguishes files, so that the
@@ -48,10 +43,12 @@ class Geometry {
     /// Offset of operation `i` of pass `pass` (random orders differ from pass to pass).
     std::uint64_t offset_of(std::uint64_t i, std::uint64_t pass = 0) const noexcept;
     /// Offsets of operations `first` … first + out.size() - 1 of one pass; the same as offset_of, faster.
-    void fill(std::uint64_t first, std::uint64_t pass, std::span<Entry> out) const noexcept;
+    void fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
 
  private:
     std::uint64_t slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept;
+    void fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
+    void fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
     std::uint64_t random_offset(std::uint64_t i, std::uint64_t pass) const noexcept;
     Permutation permutation_for(std::uint64_t pass) const;
 

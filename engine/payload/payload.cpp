@@ -65,19 +65,38 @@ std::vector<std::byte> Base::stamped(std::uint64_t offset, std::uint64_t length,
             bytes.begin() + static_cast<std::ptrdiff_t>(offset - first + length)};
 }
 
-std::uint64_t Image::memory_for(std::uint64_t period, std::uint64_t max_length) {
-    // One granule more on each side: transfers may begin and end inside a granule.
-    return (period + max_length + 2 * granule + granule - 1) / granule * granule;
+Image::Holds Image::holds_for(std::uint64_t period, std::uint64_t max_length, std::uint64_t images_on_node) {
+    constexpr std::uint64_t most = 64ULL << 20U, longest_copied = 64ULL << 10U;
+    const bool fit = memory_for(period, max_length) <= most / std::max<std::uint64_t>(images_on_node, 1);
+    return fit || max_length > longest_copied ? Holds::period : Holds::transfer;
 }
 
-Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length)
-    : base_(&base), memory_(memory), mask_(base.period() - 1), seed_(base.settings().seed) {
+std::uint64_t Image::memory_for(std::uint64_t period, std::uint64_t max_length, Holds holds) {
+    // Transfers may begin and end inside a granule.
+    const std::uint64_t touched = (max_length + 2 * (granule - 1)) / granule * granule;
+    return holds == Holds::period ? period + touched : touched;
+}
+
+Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds)
+    : base_(&base), memory_(memory), holds_(holds), mask_(base.period() - 1), seed_(base.settings().seed) {
     const plan::Payload& settings = base.settings();
-    plain_ = settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0;
-    const std::uint64_t size = memory_for(base.period(), max_length);
+    plain_ = settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0 && holds == Holds::period;
+    const std::uint64_t size = memory_for(base.period(), max_length, holds);
     for (std::uint64_t at = 0; at < size; at += base.period()) {
         std::memcpy(memory + at, base.data(), std::min(base.period(), size - at));
     }
+}
+
+/// The base from `place` on, where a transfer is made.
+std::byte* Image::copy(std::uint64_t place, std::uint64_t bytes) noexcept {
+    const std::uint64_t period = mask_ + 1;
+    for (std::uint64_t done = 0; done < bytes;) {
+        const std::uint64_t from = (place + done) & mask_;
+        const std::uint64_t part = std::min(bytes - done, period - from);
+        std::memcpy(memory_ + done, base_->data() + from, part);
+        done += part;
+    }
+    return memory_;
 }
 
 std::byte* Image::make_packet(std::uint64_t offset, std::uint64_t length) noexcept {
@@ -97,14 +116,19 @@ std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
     }
     const std::uint64_t inside = offset & (granule - 1);
     const std::uint64_t place = (offset - inside + rotation_) & mask_;
-    if (settings.kind == plan::PayloadKind::zero) {
-        return memory_ + place + inside;
-    }
     const bool random = settings.kind == plan::PayloadKind::random;
+    const bool zero = settings.kind == plan::PayloadKind::zero;
+    const bool copied = holds_ == Holds::transfer && !random && !zero;
+    std::byte* const here = copied                      ? copy(place, (inside + length + granule - 1) & ~(granule - 1))
+                            : holds_ == Holds::transfer ? memory_
+                                                        : memory_ + place;
+    if (zero) {
+        return here + inside;
+    }
     const auto threshold = static_cast<std::uint64_t>(settings.duplicates * 0x1p53);
     for (std::uint64_t done = 0; done < inside + length; done += granule) {
         const std::uint64_t at = offset - inside + done;
-        std::byte* where = memory_ + place + done;
+        std::byte* where = here + done;
         const std::uint64_t identity = mix64(mix64(origin_.file ^ seed_) + at);
         const bool duplicate = (identity >> 11U) < threshold;
         if (random) {
@@ -117,7 +141,7 @@ std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
         std::memcpy(where + (random ? 0 : stamp_place_at(place + done, stamp_places(base_->period()))), stamp,
                     sizeof stamp);
     }
-    return memory_ + place + inside;
+    return here + inside;
 }
 
 }  // namespace sonde::payload

@@ -69,10 +69,16 @@ class Base {
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
 class Image {
  public:
+    /// What of the base a task has for itself. With the whole period an operation only puts its stamps into it; with
+    /// room for one transfer it is copied first.
+    enum class Holds { period, transfer };
+    /// The whole period as long as all images of the node take no more than 64 MiB: a write then costs no copy. Beyond
+    /// that, transfers up to 64 KiB are copied from the base, which the tasks of a process share.
+    static Holds holds_for(std::uint64_t period, std::uint64_t max_length, std::uint64_t images_on_node);
     /// Bytes of memory needed, and how it must be aligned (a page).
-    static std::uint64_t memory_for(std::uint64_t period, std::uint64_t max_length);
+    static std::uint64_t memory_for(std::uint64_t period, std::uint64_t max_length, Holds holds = Holds::period);
     /// `memory` outlives the image; it is filled here.
-    Image(const Base& base, std::byte* memory, std::uint64_t max_length);
+    Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds = Holds::period);
 
     void set_origin(const Origin& origin) noexcept {
         origin_ = origin;
@@ -132,9 +138,11 @@ class Image {
  private:
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
     std::byte* make_packet(std::uint64_t offset, std::uint64_t length) noexcept;
+    std::byte* copy(std::uint64_t place, std::uint64_t bytes) noexcept;
 
     const Base* base_;
     std::byte* memory_;
+    Holds holds_;
     Origin origin_;
     std::uint64_t rotation_ = 0, mask_ = 0, seed_ = 0;
     bool plain_ = true;                ///< stamped without duplicates: the fast way

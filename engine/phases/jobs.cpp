@@ -142,6 +142,7 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
         return job;
     }
     job.tasks = context.tasks.tasks();
+    job.tasks_on_node = context.tasks.tasks_on(context.team.place().node);
     if (phase.meta) {
         add_tree(context, index, place, job);
         return job;

@@ -90,7 +90,6 @@ void TimedPart::make_streams(const std::vector<StreamPlace>& places, bool verifi
     const int per_process = static_cast<int>(places.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
         StreamMeter& meter = board.meter(context_.team.place().local * per_process + static_cast<int>(i));
-        std::memset(static_cast<void*>(&meter), 0, StreamMeter::bytes_for(context_.plan.observe.max_slices));
         new (&meter) StreamMeter;
         meter.task = places[i].task;
         meter.lane = places[i].lane;

@@ -110,14 +110,14 @@ class Follower {
         sequence_.add(phase_.data.files.suffix);
         sequence_.add(file.number);
         sequence_.add(static_cast<std::uint64_t>(job.writes) * 2 + static_cast<std::uint64_t>(job.reads));
-        std::array<patterns::Entry, 64> batch;
+        std::array<std::uint64_t, 64> batch;
         for (std::uint64_t done = 0; done < file.operations;) {
             const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
             file.geometry.fill(done, 0, {batch.data(), count});
             for (std::size_t k = 0; k < count; ++k) {
-                sequence_.add(batch[k].offset);
+                sequence_.add(batch[k]);
                 sequence_.add(file.geometry.transfer());
-                tell({index_, job.task, file.number, file.path, batch[k].offset, file.geometry.transfer()});
+                tell({index_, job.task, file.number, file.path, batch[k], file.geometry.transfer()});
             }
             done += count;
         }

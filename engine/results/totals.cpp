@@ -91,7 +91,9 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         widen(part[i], meter.part[i], offset_ns);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        histogram[i].merge(meter.histogram[i]);
+        if (const Histogram* seen = meter.seen(i)) {
+            histogram[i].merge(*seen);
+        }
     }
     slice_ns = slice_width;
     const TaskRow row = row_of(meter, node, offset_ns);

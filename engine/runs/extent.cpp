@@ -64,16 +64,19 @@ void check_total(const plan::Phase& phase, const files::TaskMap& tasks, std::uin
 /// Buffers and meters are allocated before the phase: better refused than left to the kernel's choice of a victim.
 void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files::TaskMap& tasks,
                   std::uint64_t node_memory) {
-    const plan::Access& a = phase.data.access;
-    const std::uint64_t image =
-        payload::Image::memory_for(payload::period_for(phase.data.payload, a.transfer), a.transfer);
-    const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
-    const uint128 of_task = slot * static_cast<unsigned>(phase.data.io.queue_depth) +
-                            meters::StreamMeter::bytes_for(plan.observe.max_slices);
     int most = 1;
     for (int node = 0; node < tasks.nodes(); ++node) {
         most = std::max(most, tasks.tasks_on(node));
     }
+    const plan::Access& a = phase.data.access;
+    const std::uint64_t period = payload::period_for(phase.data.payload, a.transfer);
+    const auto depth = static_cast<std::uint64_t>(phase.data.io.queue_depth);
+    const payload::Image::Holds holds =
+        payload::Image::holds_for(period, a.transfer, depth * static_cast<unsigned>(most));
+    const std::uint64_t image = payload::Image::memory_for(period, a.transfer, holds);
+    const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
+    constexpr unsigned kinds = 5;  // a stream has values of no more kinds of operations
+    const uint128 of_task = slot * depth + meters::StreamMeter::memory_for(plan.observe.max_slices, kinds);
     const uint128 all = of_task * static_cast<unsigned>(most);
     if (all > static_cast<uint128>(node_memory) / 10 * 9) {
         const auto shown = static_cast<std::uint64_t>(std::min<uint128>(all, UINT64_MAX));

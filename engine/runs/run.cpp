@@ -12,9 +12,11 @@
 #include "runs/inspect.hpp"
 #include "runs/monitor.hpp"
 
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <ctime>
 
 namespace sonde::runs {
@@ -76,12 +78,14 @@ void arm_time_limit(const plan::Plan& plan) {
     setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-/// Shared memory for the board: that of the run before when there is enough of it.
+/// Shared memory for the board, zeroed: that of the run before when there is enough of it.
 std::byte* board_memory(const phases::Context& context, std::size_t bytes) {
     phases::Ground once;
     phases::Ground& ground = context.options.ground != nullptr ? *context.options.ground : once;
     if (ground.bytes < bytes) {
         ground = {context.team.shared(bytes), bytes};
+    } else if (context.team.place().leader() && madvise(ground.memory, ground.bytes, MADV_REMOVE) != 0) {
+        std::memset(ground.memory, 0, ground.bytes);  // not a file system of memory
     }
     return ground.memory;
 }

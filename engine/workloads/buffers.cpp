@@ -2,6 +2,7 @@
 #include "workloads/buffers.hpp"
 
 #include <sys/mman.h>
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -9,39 +10,57 @@
 namespace sonde::workloads {
 namespace {
 
+using payload::Image;
+
 constexpr std::uint64_t page = 4096;
+
 std::uint64_t round_up(std::uint64_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
+/// How an area is laid out, and what follows all areas.
+struct Parts {
+    Parts(const Buffers::Needs& needs, std::uint64_t period)
+        : holds(Image::holds_for(period, needs.max_length, static_cast<std::uint64_t>(needs.tasks) * needs.slots)),
+          // Verification stops the clock, so its copies are in no rate.
+          holds_expected(Image::holds_for(period, needs.max_length, all)),
+          write(needs.writes ? Image::memory_for(period, needs.max_length, holds) : 0),
+          read(needs.reads ? round_up(needs.max_length) : 0),
+          expected(needs.verify ? Image::memory_for(period, needs.max_length, holds_expected) : 0) {}
+    static constexpr std::uint64_t all = ~0ULL;
+    Image::Holds holds, holds_expected;
+    std::uint64_t write, read, expected;
+};
+
 }  // namespace
 
-Buffers::Buffers(std::size_t slots, const payload::Base& base, std::uint64_t max_length, bool writes, bool reads,
-                 bool verify) {
-    const std::uint64_t image = payload::Image::memory_for(base.period(), max_length);
-    const std::uint64_t write_part = writes ? image : 0;
-    const std::uint64_t read_part = reads ? round_up(max_length) : 0;
-    const std::uint64_t area = write_part + read_part;
-    read_offset_ = write_part;
-    size_ = area * slots + (verify ? image : 0);
+std::uint64_t Buffers::Needs::memory(std::uint64_t period) const {
+    const Parts parts(*this, period);
+    return (parts.write + parts.read) * slots + parts.expected;
+}
+
+Buffers::Buffers(const payload::Base& base, const Needs& needs) : size_(needs.memory(base.period())) {
+    const Parts parts(needs, base.period());
+    const std::uint64_t area = parts.write + parts.read;
+    read_offset_ = parts.write;
     void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         throw std::runtime_error("not enough memory for the buffers of one task (" + std::to_string(size_) +
                                  " bytes): use a smaller transfer or queue_depth");
     }
     memory_ = static_cast<std::byte*>(memory);
-    for (std::size_t slot = 0; slot < slots; ++slot) {
+    for (std::size_t slot = 0; slot < needs.slots; ++slot) {
         std::byte* start = memory_ + slot * area;
         areas_.emplace_back(start, area);
-        if (writes) {
-            images_.emplace_back(base, start, max_length);
+        if (needs.writes) {
+            images_.emplace_back(base, start, needs.max_length, parts.holds);
         }
-        if (reads) {
-            std::memset(start + read_offset_, 0x5a, read_part);  // touched now, not in the timed loop
+        if (needs.reads) {
+            std::memset(start + read_offset_, 0x5a, parts.read);  // touched now, not in the timed loop
         }
     }
-    if (verify) {
-        expected_.emplace_back(base, memory_ + slots * area, max_length);
+    if (needs.verify) {
+        expected_.emplace_back(base, memory_ + needs.slots * area, needs.max_length, parts.holds_expected);
     }
 }
 

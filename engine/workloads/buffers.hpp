@@ -12,9 +12,18 @@ namespace sonde::workloads {
 
 class Buffers {
  public:
-    /// `slots` areas. An area for writes holds a payload image; one for reads holds the longest operation.
-    Buffers(std::size_t slots, const payload::Base& base, std::uint64_t max_length, bool writes, bool reads,
-            bool verify);
+    /// What a task has in memory: `slots` areas. An area for writes holds a payload image; one for reads holds the
+    /// longest operation. To verify takes one image more.
+    struct Needs {
+        std::size_t slots = 1;
+        std::uint64_t max_length = 0;  ///< bytes of the longest operation
+        bool writes = false, reads = false, verify = false;
+        int tasks = 1;  ///< with as much memory on this node
+
+        /// Bytes of one task.
+        std::uint64_t memory(std::uint64_t period) const;
+    };
+    Buffers(const payload::Base& base, const Needs& needs);
     ~Buffers();
     Buffers(const Buffers&) = delete;
     Buffers& operator=(const Buffers&) = delete;

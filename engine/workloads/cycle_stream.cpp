@@ -93,7 +93,7 @@ bool CycleStream<Time>::timed(unsigned kind, const char* what, const std::string
         this->fail(path, what, static_cast<int>(-result), 0);
         return false;
     }
-    this->meter_.histogram[kind].add(this->time_.duration_ns(to - from));
+    this->meter_.histogram(kind).add(this->time_.duration_ns(to - from));
     ++this->done_;
     this->bytes_ += length;
     deadline_ = this->place(from, to, length) || deadline_;

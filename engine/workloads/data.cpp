@@ -43,15 +43,17 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     }
     if (job.phase->op == plan::Op::cycle) {
         const std::uint64_t length = job.phase->data.access.transfer;
-        return std::make_unique<CycleStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
-                                                   std::make_unique<Buffers>(1, base, length, false, true, false));
+        return std::make_unique<CycleStream<Time>>(
+            job, team, clock, meter, channel_of(job, setup, clock),
+            std::make_unique<Buffers>(base, Buffers::Needs{.max_length = length, .reads = true}));
     }
     if (job.phase->meta) {
         const bool writes = job.phase->op == plan::Op::create && job.phase->meta->write > 0;
         const bool reads = job.phase->op == plan::Op::read_items && job.phase->meta->read > 0;
         std::unique_ptr<Buffers> buffers;
         if (writes || reads) {
-            buffers = std::make_unique<Buffers>(1, base, job.phase->data.access.transfer, writes, reads, job.verify);
+            buffers = std::make_unique<Buffers>(
+                base, Buffers::Needs{1, job.phase->data.access.transfer, writes, reads, job.verify, job.tasks_on_node});
         }
         return std::make_unique<TreeStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
                                                   std::move(buffers));
@@ -60,8 +62,9 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
         return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make(setup));
     }
     setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
-    auto buffers = std::make_unique<Buffers>(static_cast<std::size_t>(job.phase->data.io.queue_depth), base,
-                                             setup.max_length, job.writes, job.reads, job.verify);
+    auto buffers = std::make_unique<Buffers>(
+        base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
+                             job.reads, job.verify, job.tasks_on_node});
     setup.areas = buffers->areas();
     std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));

@@ -44,6 +44,7 @@ struct StreamJob {
     const plan::Phase* phase = nullptr;
     const backends::Backend* backend = nullptr;
     int task = 0, tasks = 1;
+    int tasks_on_node = 1;
     int stream = 0;  ///< number among the streams of this process: its place at barriers
     bool writes = false, reads = false;
     double read_ratio = 0;         ///< when both

@@ -60,7 +60,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
         fail(file.path, "open", -result, 0);
         return false;
     }
-    meter_.histogram[meters::kind_open].add(time_.duration_ns(to - from));
+    meter_.histogram(meters::kind_open).add(time_.duration_ns(to - from));
     if (job_.writes) {
         buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
@@ -93,7 +93,7 @@ bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
     if (job_.writes && job_.phase->data.io.fsync == plan::Fsync::end && !failed_) {
         const std::uint64_t sync_from = now();
         const int result = channel_->fsync(0);
-        meter_.histogram[meters::kind_fsync].add(time_.duration_ns(now() - sync_from));
+        meter_.histogram(meters::kind_fsync).add(time_.duration_ns(now() - sync_from));
         if (result < 0) {
             fail(file.path, "fsync", -result, 0);
         }
@@ -113,7 +113,7 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
         const int result = channel_->fsync(0);
         const std::uint64_t to = now();
         meter_.part[meters::part_fsync].add(phase_ns(from), phase_ns(to));
-        meter_.histogram[meters::kind_fsync].add(time_.duration_ns(to - from));
+        meter_.histogram(meters::kind_fsync).add(time_.duration_ns(to - from));
         if (result < 0) {
             fail(file.path, "fsync", -result, 0);
             good = false;
@@ -123,7 +123,7 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
     const int result = channel_->close(0);
     const std::uint64_t to = now();
     meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
-    meter_.histogram[meters::kind_close].add(time_.duration_ns(to - from));
+    meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
     if (result < 0) {
         fail(file.path, "close", -result, 0);
         good = false;

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream that reads and writes data. data_stream.cpp has what happens file by file, moving.cpp the hot loops.
+// The stream that reads and writes data. data_stream.cpp has what happens file by file, moving.cpp and plain_moves.cpp
+// the loops over operations.
 #pragma once
 
 #include "workloads/buffers.hpp"
 #include "workloads/timed_stream.hpp"
 
+#include <cerrno>
 #include <span>
 
 namespace sonde::workloads {
+
+/// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
+/// although no error is reported is an error all the same.
+inline int reason(std::int64_t moved, bool write) {
+    if (moved < 0) {
+        return static_cast<int>(-moved);
+    }
+    return write ? EIO : ENODATA;
+}
 
 template <class Time>
 class DataStream final : public TimedStream<Time> {
@@ -17,7 +28,14 @@ class DataStream final : public TimedStream<Time> {
         : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
           depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
           length_(static_cast<std::uint32_t>(job.phase->data.access.transfer)),
-          buffers_(std::move(buffers)) {}
+          buffers_(std::move(buffers)) {
+        for (const meters::Kind kind : {meters::kind_read, meters::kind_write}) {
+            if (kind == meters::kind_read ? job.reads : job.writes) {
+                histogram_[kind] = &meter.histogram(kind);
+                histogram_[kind]->warm();
+            }
+        }
+    }
 
  private:
     using Base = TimedStream<Time>;
@@ -35,14 +53,18 @@ class DataStream final : public TimedStream<Time> {
     bool move(const FileJob& file, std::uint64_t pass);
     bool sync_and_close(const FileJob& file, bool more);
     End move_one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    /// Operations that are all writes of plain content, or all reads that nobody checks, have a loop of their own.
-    enum class Kind { plain_writes, plain_reads, any };
-    template <Kind kind>
     End one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    /// Operations that are all writes of plain content, or all reads that nobody checks.
+    End plain_reads(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    End plain_writes(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    template <bool write>
+    End plain(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    void account(unsigned kind, std::uint64_t begin, std::span<const std::uint64_t> ends) noexcept;
+    End count_done(unsigned kind, std::uint64_t begin, std::span<const std::uint64_t> ends,
+                   std::uint64_t event_at) noexcept;
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
-    void choose(std::span<patterns::Entry> batch, const FileJob& file, std::uint64_t first,
-                std::uint64_t pass) const noexcept;
+    void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
     std::uint64_t idle(plan::Nanoseconds length) const noexcept;
     std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
@@ -54,6 +76,7 @@ class DataStream final : public TimedStream<Time> {
         std::uint64_t operations[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {never, never}, max_ns[2] = {0, 0};
     };
     Tally tally_;
+    meters::Histogram* histogram_[2] = {};  ///< by kind_read, kind_write; null when there are no such operations
     std::size_t depth_;
     std::uint32_t length_;
     std::unique_ptr<Buffers> buffers_;

@@ -26,7 +26,7 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
                 this->fail(names[k], removes ? "remove" : "stat", -result, 0);
                 return false;
             }
-            this->meter_.histogram[kind].add(this->time_.duration_ns(end - last));
+            this->meter_.histogram(kind).add(this->time_.duration_ns(end - last));
             ++this->meter_.file_operations;
             ++this->done_;
             ++next;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot loops: one clock reading an operation, no allocation, no lock, no formatted text.
+// Loops for all operations, one after the other and queued: one clock reading an operation, no allocation, no lock, no
+// formatted text. Those that need least have a loop of their own (plain_moves.cpp).
 #include "payload/compare.hpp"
 #include "workloads/data_stream.hpp"
 
@@ -11,18 +12,8 @@
 namespace sonde::workloads {
 
 using backends::Operation;
-using patterns::Entry;
 
 namespace {
-
-/// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
-/// although no error is reported is an error all the same.
-int reason(std::int64_t moved, bool write) {
-    if (moved < 0) {
-        return static_cast<int>(-moved);
-    }
-    return write ? EIO : ENODATA;
-}
 
 /// What is left of an operation when `moved` bytes of it are done.
 Operation rest_of(Operation operation, std::uint32_t moved) noexcept {
@@ -35,20 +26,18 @@ Operation rest_of(Operation operation, std::uint32_t moved) noexcept {
 }  // namespace
 
 template <class Time>
-void DataStream<Time>::choose(std::span<Entry> batch, const FileJob& file, std::uint64_t first,
+void DataStream<Time>::choose(std::span<bool> writes, const FileJob& file, std::uint64_t first,
                               std::uint64_t pass) const noexcept {
     if (!job_.reads || !job_.writes) {
-        for (Entry& entry : batch) {
-            entry.write = job_.writes;
-        }
+        std::fill(writes.begin(), writes.end(), job_.writes);
         return;
     }
     const auto threshold = static_cast<std::uint64_t>(job_.read_ratio * 0x1p53);
     // By file too: with one operation in each of many files, a task must not only read or only write.
     const std::uint64_t key = patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
                               patterns::mix64(patterns::mix64(file.number) + static_cast<std::uint64_t>(job_.task));
-    for (std::size_t k = 0; k < batch.size(); ++k) {
-        batch[k].write = (patterns::mix64(key + first + k) >> 11U) >= threshold;
+    for (std::size_t k = 0; k < writes.size(); ++k) {
+        writes[k] = (patterns::mix64(key + first + k) >> 11U) >= threshold;
     }
 }
 
@@ -56,7 +45,7 @@ template <class Time>
 inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to) noexcept {
     const unsigned kind = write ? meters::kind_write : meters::kind_read;
     const std::uint64_t ns = time_.duration_ns(to - from);
-    meter_.histogram[kind].count_one(ns);
+    histogram_[kind]->count_one(ns);
     ++tally_.operations[kind];
     tally_.sum_ns[kind] += ns;
     tally_.min_ns[kind] = std::min(tally_.min_ns[kind], ns);
@@ -71,7 +60,7 @@ void DataStream<Time>::settle_all() noexcept {
     for (unsigned kind = 0; kind < 2; ++kind) {
         meter_.bytes[kind] += tally_.operations[kind] * length_;
         meter_.operations[kind] += tally_.operations[kind];
-        meter_.histogram[kind].summarize(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
+        meter_.histogram(kind).summarize(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
     }
     tally_ = Tally{};
 }
@@ -89,53 +78,45 @@ template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
                                                                  std::uint64_t to, std::uint64_t pass) {
     const bool simple = !job_.phase->data.io.collective && job_.phase->data.io.pause == 0;
-    const bool plain = job_.writes && buffers_->image(0).plain() && simple;
-    if (plain && !job_.reads) {
-        return one_by_one<Kind::plain_writes>(file, from, to, pass);
+    if (simple && job_.writes && !job_.reads && buffers_->image(0).plain()) {
+        return plain_writes(file, from, to, pass);
     }
-    if (!job_.writes && !job_.verify && simple) {
-        return one_by_one<Kind::plain_reads>(file, from, to, pass);
+    if (simple && !job_.writes && !job_.verify) {
+        return plain_reads(file, from, to, pass);
     }
-    return one_by_one<Kind::any>(file, from, to, pass);
+    return one_by_one(file, from, to, pass);
 }
 
-/// The loop itself. What is decided once for all operations is a template parameter or a local variable: neither is
-/// loaded and tested again after each call to storage.
 template <class Time>
-template <typename DataStream<Time>::Kind kind>
 typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to,
                                                             std::uint64_t pass) {
-    std::array<Entry, 256> entries;
-    const bool collective = kind == Kind::any && job_.phase->data.io.collective;
-    const bool check = kind == Kind::any && job_.verify && !file.written.empty();
+    std::array<std::uint64_t, 256> offsets;
+    std::array<bool, 256> writes;
+    const bool collective = job_.phase->data.io.collective;
+    const bool check = job_.verify && !file.written.empty();
     payload::Image* image = job_.writes ? &buffers_->image(0) : nullptr;
-    const auto pen = image == nullptr ? payload::Image::Pen() : image->pen();
     std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
     backends::Channel& channel = *channel_;
     const std::uint32_t length = length_;
-    const plan::Nanoseconds pause = kind == Kind::any ? job_.phase->data.io.pause : 0;
+    const plan::Nanoseconds pause = job_.phase->data.io.pause;
     Operation operation;
     operation.length = length;
     for (std::uint64_t next = from; next < to;) {
-        const std::span<Entry> batch(entries.data(), std::min<std::uint64_t>(entries.size(), to - next));
-        file.geometry.fill(next, pass, batch);
-        if (kind == Kind::any) {
-            choose(batch, file, next, pass);
-        }
+        const std::size_t count = std::min<std::uint64_t>(offsets.size(), to - next);
+        file.geometry.fill(next, pass, {offsets.data(), count});
+        choose({writes.data(), count}, file, next, pass);
         std::uint64_t last = now();
-        for (const Entry& entry : batch) {
-            const bool write = kind == Kind::plain_writes || (kind == Kind::any && entry.write);
-            operation.offset = entry.offset;
+        for (std::size_t k = 0; k < count; ++k) {
+            const bool write = writes[k];
+            operation.offset = offsets[k];
             operation.write = write;
-            operation.buffer = kind == Kind::plain_writes ? pen.at(entry.offset, length)
-                               : write                    ? image->at(entry.offset, length)
-                                                          : read_buffer;
+            operation.buffer = write ? image->at(operation.offset, length) : read_buffer;
             std::int64_t moved = channel.transfer(operation);
             if (moved != length) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
                 moved = collective ? moved : finish_short(operation, moved);
                 if (moved < 0 || (moved < length && !check)) {
-                    fail(file.path, write ? "write" : "read", reason(moved, write), entry.offset);
+                    fail(file.path, write ? "write" : "read", reason(moved, write), operation.offset);
                     if (collective) {
                         channel.agree(true);
                     }
@@ -146,7 +127,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             account(write, last, end);
             const bool passed = place(last, end, length);
             if (check && !write) {
-                verify(file, next + static_cast<std::uint64_t>(&entry - batch.data()), operation, moved);
+                verify(file, next + k, operation, moved);
             }
             last = end;
             if (pause != 0) [[unlikely]] {
@@ -157,8 +138,8 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
                 return told_to_stop() || failed_ ? End::stop : End::limit;
             }
         }
-        next += batch.size();
-        this->settle_all();
+        next += count;
+        settle_all();
     }
     return End::finished;
 }
@@ -178,37 +159,38 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         free[i] = static_cast<std::uint32_t>(depth_ - 1 - i);
     }
     const bool check = job_.verify && !file.written.empty();
-    std::array<Entry, 64> entries;
-    std::span<Entry> batch;
-    std::size_t used = 0;
+    std::array<std::uint64_t, 64> offsets;
+    std::array<bool, 64> writes;
+    std::size_t ahead = 0, used = 0;
     End end = End::finished;
     std::uint64_t next = from;
     std::size_t in_flight = 0;
     while (next < to || in_flight > 0) {
         const std::uint64_t submitted = now();
         while (end == End::finished && next < to && !free.empty()) {
-            if (used == batch.size()) {
-                batch = {entries.data(), std::min<std::uint64_t>(entries.size(), to - next)};
-                file.geometry.fill(next, pass, batch);
-                choose(batch, file, next, pass);
+            if (used == ahead) {
+                ahead = std::min<std::uint64_t>(offsets.size(), to - next);
+                file.geometry.fill(next, pass, {offsets.data(), ahead});
+                choose({writes.data(), ahead}, file, next, pass);
                 used = 0;
             }
-            const Entry& entry = batch[used++];
+            const std::uint64_t offset = offsets[used];
+            const bool write = writes[used++];
             Slot& slot = slots[free.back()];
-            slot.operation = {.offset = entry.offset,
+            slot.operation = {.offset = offset,
                               .buffer = nullptr,
                               .length = length_,
                               .file = 0,
-                              .write = entry.write,
+                              .write = write,
                               .reserved = 0,
                               .slot = free.back()};
-            slot.operation.buffer = entry.write ? buffers_->image(free.back()).at(entry.offset, length_)
-                                                : buffers_->read_buffer(free.back());
+            slot.operation.buffer =
+                write ? buffers_->image(free.back()).at(offset, length_) : buffers_->read_buffer(free.back());
             slot.start = submitted;
             slot.index = next++;
             slot.moved = 0;
             if (!channel_->submit(slot.operation)) {
-                fail(file.path, "submit", EAGAIN, entry.offset);
+                fail(file.path, "submit", EAGAIN, offset);
                 return End::stop;
             }
             free.pop_back();

@@ -93,7 +93,6 @@ void TimedStream<Time>::after_stonewall() {
     expect_event(now());
 }
 
-/// An operation ended at or after the expected event. True when the deadline has passed.
 template <class Time>
 bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
     settle();

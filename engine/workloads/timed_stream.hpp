@@ -108,6 +108,11 @@ class TimedStream : public Stream {
         }
         return event(from, to, length);
     }
+    /// Operations that ended in the current slice and before the expected event, which place() was not asked about.
+    void count_inside(std::uint64_t operations, std::uint64_t bytes) noexcept {
+        inside_operations_ += operations;
+        inside_bytes_ += bytes;
+    }
     /// Hands over what was counted since the last time: at the end of a batch and of a slice, so that the hot loop
     /// touches few lines of memory.
     void settle() noexcept {
@@ -120,6 +125,8 @@ class TimedStream : public Stream {
         return control_.stop.load(std::memory_order_relaxed) != 0 ||
                (first_done_ && control_.first_done.load(std::memory_order_relaxed) != 0);
     }
+    /// An operation ended at or after the expected event. True when the deadline has passed with it.
+    bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
     void fail(const std::string& path, const char* what, int code, std::uint64_t offset) noexcept;
     void fail_in_words(const char* sentence) noexcept;
     void report(const std::string& path, const char* what, int code, std::uint64_t offset,
@@ -145,7 +152,6 @@ class TimedStream : public Stream {
 
  private:
     void begin();
-    bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
 
     /// The next moment at which something must be done besides counting; ten times a second for live progress.
     void expect_event(std::uint64_t tick) noexcept {

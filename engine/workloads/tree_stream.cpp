@@ -33,7 +33,7 @@ template <class Time>
 template <class Call, class Name>
 bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kind, const char* what, Call call,
                             Name name_of) {
-    meters::Histogram& histogram = this->meter_.histogram[kind];
+    meters::Histogram& histogram = this->meter_.histogram(kind);
     std::uint64_t last = this->now();
     for (std::size_t k = 0; k < count; ++k) {
         const std::int64_t result = call(k);
@@ -334,7 +334,7 @@ void TreeStream<Time>::sync() {
     }
     const std::uint64_t to = this->now();
     this->meter_.part[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));
-    this->meter_.histogram[meters::kind_fsync].add(this->time_.duration_ns(to - from));
+    this->meter_.histogram(meters::kind_fsync).add(this->time_.duration_ns(to - from));
     if (result < 0) {
         this->fail(tree_.root, "sync", -result, 0);
     }

@@ -95,7 +95,7 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Entry
         return false;
     }
     if (looks) {
-        this->meter_.histogram[meters::kind_stat].add(this->time_.duration_ns(to - from));
+        this->meter_.histogram(meters::kind_stat).add(this->time_.duration_ns(to - from));
         ++this->meter_.looked_at;
     }
     this->meter_.matched += fits ? 1U : 0U;
@@ -236,7 +236,7 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
     for (std::int64_t got = 1; good && got > 0;) {
         const std::uint64_t from = this->now();
         got = names_.list(directory, listing);
-        this->meter_.histogram[meters::kind_readdir].add(this->time_.duration_ns(this->now() - from));
+        this->meter_.histogram(meters::kind_readdir).add(this->time_.duration_ns(this->now() - from));
         if (got < 0) {
             good = leave_for("list", got);
         }

@@ -56,6 +56,31 @@ def test_a_long_run_takes_no_more_memory_than_a_short_one(
     assert peaks["6s"] <= peaks["600ms"] + CHANCE_KIB
 
 
+def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Path, tmp_path: Path) -> None:
+    """What 704 tasks more take, each with buffers for writing, for reading and for checking, all meters and its stack.
+
+    Both numbers of tasks are so large that tasks share the content they write; a few have it for themselves.
+    """
+    few, many = 320, 1024
+    peaks: dict[int, int] = {}
+    for tasks in (few, many):
+        access = {"transfer": "4KiB", "block": "32KiB", "segments": 2}
+        plan = write_plan(
+            target,
+            {"id": "write", "op": "write"},
+            {"id": "read", "op": "read"},
+            data={"backend": "posix", "access": access, "verify": "on_read"},
+            tasks={"threads": tasks},
+            observe={"progress": "1s"},
+        )
+        record = tmp_path / f"{tasks}.ndjson"
+        code, peaks[tasks] = peak_kib(engine, plan, record)
+        assert code == DONE
+        ends = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
+        assert [end["bytes"]["moved"] for end in ends] == [tasks * 64 * 1024] * 2
+    assert (peaks[many] - peaks[few]) / (many - few) <= 128
+
+
 @pytest.mark.parametrize("hours", [1, 24])
 def test_hours_take_no_more_memory_than_a_second(engine: Engine, target: Path, tmp_path: Path, hours: int) -> None:
     """With a clock that needs no waiting: slices of a millisecond double until they are minutes wide."""

@@ -301,3 +301,22 @@ TEST_CASE("a dataset survives the manifest") {
     CHECK(copy.fresh);
     CHECK(copy.extends);
 }
+
+TEST_CASE("an interrupted random write of an engine with another rule of order is not taken for ours") {
+    DataState half = state_of("half", 1, {8, 5});
+    half.access.order = Order::random_permute;
+    DataState whole = state_of("whole", 1, {8, 8});
+    whole.access.order = Order::random_permute;
+    for (const DataState& state : {half, whole}) {
+        CAPTURE(state.phase);
+        Dataset data;
+        data.add(state);
+        nlohmann::json kept = data.to_json();
+        const Dataset ours = Dataset::from_json(kept);
+        CHECK(ours.verifiable(ours.states().front(), state.access, 2, 0));
+        kept.at(0).erase("order_rule");  // as manifests were before they told it
+        const Dataset theirs = Dataset::from_json(kept);
+        CHECK(theirs.verifiable(theirs.states().front(), state.access, 2, 0) == (state.phase == "whole"));
+        CHECK(same_geometry(state.access, 2, theirs.states().front().access, 2) == (state.phase == "whole"));
+    }
+}

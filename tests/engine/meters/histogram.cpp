@@ -141,3 +141,22 @@ TEST_CASE("a latency of zero is a value like others") {
     CHECK(histogram.min_ns == 0);
     CHECK(histogram.quantile(0.5) == 0);
 }
+
+TEST_CASE("zeroed memory is emptied without being touched, and used memory completely") {
+    const auto memory = std::make_unique<Histogram>();
+    memory->min_ns = 0;  // as zeroed pages are
+    memory->clear();
+    CHECK(memory->min_ns > memory->max_ns);
+    for (const std::uint64_t value : log_uniform(5000, 8)) {
+        memory->add(value);
+    }
+    memory->add(0);
+    memory->add(1ULL << 60U);
+    memory->clear();
+    CHECK(memory->count() == 0);
+    CHECK(memory->sum_ns == 0);
+    memory->add(1000);
+    CHECK(memory->min_ns == 1000);
+    CHECK(memory->max_ns == 1000);
+    CHECK(memory->filled().size() == 1);
+}

@@ -3,6 +3,7 @@
 #include "patterns/permutation.hpp"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -67,6 +68,20 @@ TEST_CASE("large sizes at and around powers of two are permuted without loss") {
     }
 }
 
+TEST_CASE("many numbers at once are the same as one by one") {
+    for (const std::uint64_t n : {7ULL, 256ULL, 257ULL, 1000ULL, 4096ULL, 4097ULL, 100'000ULL}) {
+        const Permutation permute(n, 11);
+        for (const std::uint64_t first : {std::uint64_t{0}, n / 3, n - 1}) {
+            std::vector<std::uint64_t> out(std::min<std::uint64_t>(n - first, 700));
+            permute.fill(first, out);
+            for (std::size_t k = 0; k < out.size(); ++k) {
+                CAPTURE(n);
+                REQUIRE(out[k] == permute(first + k));
+            }
+        }
+    }
+}
+
 TEST_CASE("the largest size stays inside itself") {
     const std::uint64_t n = (1ULL << 62U) + 12'345;
     const Permutation permute(n, 7);
@@ -77,10 +92,10 @@ TEST_CASE("the largest size stays inside itself") {
 }
 
 TEST_CASE("over many keys each number comes to each place equally often") {
-    // 5 and 12 are the hard ones: a small domain, a Feistel network with halves of one or two bits.
-    for (const std::uint64_t n : {5ULL, 12ULL, 64ULL}) {
+    // Small ones are a table; 257 is the smallest that is computed, 300 one that is walked.
+    for (const std::uint64_t n : {5ULL, 12ULL, 64ULL, 257ULL, 300ULL}) {
         std::vector<std::uint64_t> counts(n * n, 0);
-        const std::uint64_t keys = 400 * n;
+        const std::uint64_t keys = n > 64 ? 20 * n : 400 * n;
         for (std::uint64_t key = 0; key < keys; ++key) {
             const Permutation permute(n, key);
             for (std::uint64_t i = 0; i < n; ++i) {
@@ -106,6 +121,20 @@ TEST_CASE("distances between successive places look random") {
     }
     CHECK(chi_square(counts) < critical(cells - 1));
     CHECK(next_door < 20);  // two are expected
+}
+
+TEST_CASE("pairs of numbers lie as far from each other as chance has it, whatever their own distance") {
+    // Halves and quarters of a power of two are where a mixer that does not reach the high bits shows first.
+    constexpr std::uint64_t n = 512;
+    for (const std::uint64_t apart : {1ULL, 2ULL, 64ULL, 128ULL, 256ULL}) {
+        std::vector<std::uint64_t> counts(n - 1, 0);
+        for (std::uint64_t key = 0; key < 100'000; ++key) {
+            const Permutation permute(n, key);
+            ++counts[(permute(100 + apart) + n - permute(100)) % n - 1];
+        }
+        CAPTURE(apart);
+        CHECK(chi_square(counts) < critical(n - 2));
+    }
 }
 
 TEST_CASE("neighboring keys give unrelated orders") {

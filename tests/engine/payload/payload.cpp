@@ -243,3 +243,46 @@ TEST_CASE("content does not depend on the calls that make it, whatever its perio
         }
     }
 }
+
+TEST_CASE("content copied from the shared base is the content of a task with a base of its own") {
+    using sonde::payload::Image;
+    for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random, PayloadKind::zero}) {
+        for (const double duplicates : {0.0, 0.5}) {
+            Payload settings;
+            settings.kind = kind;
+            settings.duplicates = kind == PayloadKind::zero ? 0 : duplicates;
+            constexpr std::uint64_t period = 4 * granule, longest = 20'000;  // more than one period
+            const sonde::payload::Base base(settings, period);
+            std::vector<std::byte> mine(Image::memory_for(period, longest));
+            std::vector<std::byte> small(Image::memory_for(period, longest, Image::Holds::transfer));
+            CHECK(small.size() + period == mine.size());
+            Image own(base, mine.data(), longest);
+            Image copying(base, small.data(), longest, Image::Holds::transfer);
+            for (const std::uint64_t offset : {0ULL, 4096ULL, 100ULL, 4095ULL, 123'457ULL}) {
+                for (const std::uint64_t length : {1ULL, 4096ULL, 5000ULL, 16'384ULL, 20'000ULL}) {
+                    for (std::uint64_t generation = 1; generation < 4; ++generation) {
+                        own.set_origin({7, generation});
+                        copying.set_origin({7, generation});
+                        const std::byte* expected = own.at(offset, length);
+                        const std::byte* made = copying.at(offset, length);
+                        CAPTURE(static_cast<int>(kind));
+                        CAPTURE(offset);
+                        CAPTURE(length);
+                        REQUIRE(Bytes(made, made + length) == Bytes(expected, expected + length));
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("tasks have a base of their own until those of a node take 64 MiB") {
+    using sonde::payload::Image;
+    constexpr std::uint64_t period = 256U << 10U;
+    CHECK(Image::holds_for(period, 4096, 64) == Image::Holds::period);
+    CHECK(Image::holds_for(period, 4096, 4096) == Image::Holds::transfer);
+    CHECK(Image::holds_for(1U << 20U, 1U << 20U, 4096) == Image::Holds::period);  // a copy would be felt
+    const std::uint64_t image = Image::memory_for(period, 4096);
+    CHECK(Image::holds_for(period, 4096, (64U << 20U) / image) == Image::Holds::period);
+    CHECK(Image::holds_for(period, 4096, (64U << 20U) / image + 1) == Image::Holds::transfer);
+}

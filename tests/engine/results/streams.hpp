@@ -7,6 +7,7 @@
 #include "results/totals.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -20,7 +21,7 @@ class Stream {
  public:
     explicit Stream(int task, int lane = 0)
         : memory_(std::aligned_alloc(4096, meters::StreamMeter::bytes_for(max_slices)), std::free),
-          meter_(new (memory_.get()) meters::StreamMeter) {
+          meter_(new (std::memset(memory_.get(), 0, meters::StreamMeter::bytes_for(max_slices))) meters::StreamMeter) {
         meter_->task = task;
         meter_->lane = lane;
         slices_.begin(meter_->slice_bytes(), meter_->slice_operations(max_slices), max_slices, 0, 100 * ms);
@@ -35,7 +36,7 @@ class Stream {
         for (int i = 0; i < count; ++i) {
             const auto start = static_cast<std::uint64_t>(from_ms * ms + i * each);
             slices_.add(start, start + static_cast<std::uint64_t>(each), bytes);
-            meter_->histogram[meters::kind_write].add(static_cast<std::uint64_t>(each));
+            meter_->histogram(meters::kind_write).add(static_cast<std::uint64_t>(each));
             meter_->bytes[meters::kind_write] += bytes;
             ++meter_->operations[meters::kind_write];
         }

@@ -43,7 +43,7 @@ Totals random_node(std::mt19937_64& random, int node) {
         meter.user_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.system_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.next_operation = static_cast<std::uint64_t>(pick(0, 1 << 20));
-        meter.histogram[kind_read].add(static_cast<std::uint64_t>(pick(100, 1LL << 43)));
+        meter.histogram(kind_read).add(static_cast<std::uint64_t>(pick(100, 1LL << 43)));
     }
     return totals_of({&a, &b}, node);
 }

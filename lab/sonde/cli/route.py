@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sonde.cli.options import json_option
 from sonde.cli.selecting import steps
-from sonde.design.routes.check import Fault, check_host
+from sonde.design.routes.check import Fault, check_both, check_host
 from sonde.design.routes.fabric import Fabric, fabrics
 from sonde.design.routes.health import Timing
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
+from sonde.design.routes.tables import HostTables
 from sonde.design.routes.verify import Verified
 from sonde.design.routes.words import fabric_words, gathered, outcome_words, plan_words
 from sonde.model.errors import FAILED, MachineError
@@ -140,8 +140,16 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 @click.option(
     "--as", "name", metavar="NAME", required=True, help='Whose tables: a class of hosts, a host, or "routers".'
 )
+@click.option(
+    "--other-side",
+    "others",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Tables of a host of the other network: do replies come back by the same routers?",
+)
 @json_option
-def check_command(system: str, files: tuple[Path, ...], name: str, as_json: bool) -> int:
+def check_command(system: str, files: tuple[Path, ...], name: str, others: tuple[Path, ...], as_json: bool) -> int:
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
     FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `sysctl -a`, a kernel .config,
@@ -156,9 +164,12 @@ def check_command(system: str, files: tuple[Path, ...], name: str, as_json: bool
     faults: list[Fault] = []
     unknown: list[str] = []
     for fabric in fabrics(read_system(system_source(system))):
-        verdict = check_host(fabric, name, _tables(fabric, files))
+        own = _tables(fabric, files)
+        verdict = check_host(fabric, name, own)
         faults += verdict.faults
-        unknown += verdict.unknown
+        if others:
+            faults += _both(fabric, name, own, _tables(fabric, others))
+        unknown += [*verdict.unknown, *([] if others else ["the other side, so whether replies return the same way"])]
     unknown = list(dict.fromkeys(unknown))
     if as_json:
         print_json({"host": name, "faults": [asdict(one) for one in faults], "not_given": unknown})
@@ -167,7 +178,12 @@ def check_command(system: str, files: tuple[Path, ...], name: str, as_json: bool
     return FAILED if faults else 0
 
 
-def _tables(fabric: Fabric, files: tuple[Path, ...]) -> Any:
+def _both(fabric: Fabric, name: str, own: HostTables, other: HostTables) -> list[Fault]:
+    near = any(name == one.name or name in one.hosts for one in fabric.near.classes)
+    return check_both(fabric, *((own, other) if near else (other, own)))
+
+
+def _tables(fabric: Fabric, files: tuple[Path, ...]) -> HostTables:
     if files:
         from sonde.design.routes.tables import read_tables
 
@@ -298,8 +314,9 @@ def _has_class(fabric: Fabric, name: str) -> bool:
     "--losses", type=click.IntRange(0, 100), default=3, show_default=True, help="Routers that die, one by one."
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which routers die.")
+@click.option("--watch/--no-watch", "watched", default=True, help="With or without health checks (default: with).")
 @json_option
-def verify_command(system: str, flows: int, losses: int, seed: int, as_json: bool) -> int:
+def verify_command(system: str, flows: int, losses: int, seed: int, watched: bool, as_json: bool) -> int:
     """Try the plan of SYSTEM out: build it in network namespaces of this machine, send flows, let routers die.
 
     Nothing outside the namespaces is changed, and they are removed at the end. Needs root. Exit code 1 when something
@@ -316,7 +333,8 @@ def verify_command(system: str, flows: int, losses: int, seed: int, as_json: boo
     outcomes = []
     for fabric in fabrics(read_system(source)):
         with steps("routers that die") as step:
-            found = verify(fabric, str(Path(source).resolve()), flows=flows, losses=losses, seed=seed, step=step)
+            file = str(Path(source).resolve())
+            found = verify(fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, step=step)
         outcomes.append((fabric, found))
     if as_json:
         print_json([{"fabric": fabric.name, "holds": one.holds, **asdict(one)} for fabric, one in outcomes])

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sonde.model.addresses import Network as Range
@@ -45,6 +45,8 @@ class Class:
     hosts: tuple[str, ...]
     addresses: tuple[str, ...]  # one for each host, in order
     rate: float | None  # of the interface of one host, bytes per second
+    settings: Mapping[str, str] = field(default_factory=dict)  # sysctls that the site wants, from the system file
+    options: Mapping[str, str] = field(default_factory=dict)  # kernel options that it is said to have: y or n
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,16 @@ def _classes(system: System, network: str, version: int, table: Network) -> Iter
             tuple(one.host for one in members),
             tuple(one.address or "" for one in members),
             _interface_rate(system, members[0].host, network, table),
+            *_settings_of(system, members[0].host),
         )
+
+
+def _settings_of(system: System, host: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Sysctls and kernel options among the settings of a host."""
+    said = getattr(system.item(host).table, "settings", None) or {}
+    texts = {name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in said.items()}
+    sysctls = {name: value for name, value in texts.items() if name.startswith(("net.", "kernel.", "vm."))}
+    return sysctls, {name: value for name, value in texts.items() if name.startswith("CONFIG_")}
 
 
 def _interface_rate(system: System, host: str, network: str, table: Network) -> float | None:

@@ -14,10 +14,11 @@ third network would mind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sonde.design.routes.fabric import Class, Fabric, Side, Way
+from sonde.design.routes.tuning import OPTIONS, audit, kept, missing_options
 from sonde.model.errors import UserError
 
 # Tables and marks of the routers are numbered from here: far from 253 to 255, which are the kernel's.
@@ -111,7 +112,7 @@ def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
         for group in own.classes
     ]
     routers = RouterPlan(tuple(way.router for way in fabric.ways), _router_settings(fabric))
-    return RoutePlan(fabric, tuple(hosts), routers, tuple(_notes(fabric)))
+    return RoutePlan(fabric, tuple(hosts), routers, (*_notes(fabric), *_notes_on_settings(fabric)))
 
 
 def table_of(position: int) -> str:
@@ -156,7 +157,8 @@ def smallest_mtu(fabric: Fabric) -> int | None:
 
 def _host_settings(fabric: Fabric, group: Class, seed: int) -> dict[str, str]:
     ip = "ipv4" if fabric.version == 4 else "ipv6"
-    settings = {f"net.{ip}.fib_multipath_hash_policy": "1"}
+    # what the site wants, without what is gone, wrong or without effect (told in the notes), and what routing needs
+    settings = kept(group.settings) | {f"net.{ip}.fib_multipath_hash_policy": "1"}
     if fabric.version == 4:
         settings |= {
             "net.ipv4.fib_multipath_hash_seed": str(seed),
@@ -176,6 +178,20 @@ def _router_settings(fabric: Fabric) -> dict[str, str]:
     settings |= {f"net.ipv4.conf.{one}.rp_filter": "2" for one in devices}
     # both networks are on links of the router: it must never tell a host of a shorter way
     return settings | {f"net.ipv4.conf.{one}.send_redirects": "0" for one in ["all", *devices]}
+
+
+def _notes_on_settings(fabric: Fabric) -> Iterator[str]:
+    """Settings of the site that are refused or doubtful, and kernel options that a class is said to lack."""
+    for side in (fabric.near, fabric.far):
+        for group in side.classes:
+            for remark in audit(group.settings):
+                fate = "kept, but" if remark.worth == "risky" else "left out:"
+                yield f"{group.name}: {remark.name} = {remark.value} is {fate} {remark.reason}; {remark.remedy}."
+            for name, part in missing_options(group.options) if group.options else ():
+                if group.options.get(name) == "n":
+                    yield f"{group.name}: the kernel lacks {name}: {part} will not work."
+    needed = ", ".join(OPTIONS)
+    yield f"Kernels of all hosts need {needed}."
 
 
 def _notes(fabric: Fabric) -> Sequence[str]:

@@ -80,10 +80,11 @@ def verify(
     losses: int = 3,
     timing: Timing | None = None,
     seed: int = 1,
+    watched: bool = True,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verified:
-    """Builds, applies, measures, removes. `system` is the file that the health checks read. Raises MachineError where
-    namespaces may not be made."""
+    """Builds, applies, measures, removes. `system` is the file that the health checks read; without `watched` there are
+    none, and what a dead router does to flows then is seen. Raises MachineError where namespaces may not be made."""
     timing = timing or Timing()
     plan = plan_routes(fabric)
     near = fabric.near.classes[0].addresses[:_HOSTS]
@@ -97,7 +98,7 @@ def verify(
         spread = _spread(plan, built, wanted)
         step(1, losses + 2)
         chance, found = random.Random(seed), []
-        if losses:
+        if losses and watched:
             rhythm = ["--interval", str(timing.interval_s), "--down", str(timing.down), "--up", str(timing.up)]
             for name, group in (("near", fabric.near.classes[0]), ("far", fabric.far.classes[0])):
                 built.start(name, "-m", "sonde", "route", "watch", system, "--as", group.name, *rhythm)

@@ -208,3 +208,14 @@ def test_the_picture_shows_every_router_with_both_addresses(cumulus: Fabric) -> 
         assert f"{way.near}  |  {way.far}" in words
     assert "compute: 112 hosts" in words
     assert sum(one.get("class") == "link" for one in picture.iter("{http://www.w3.org/2000/svg}path")) == 12
+
+
+def test_of_the_settings_of_a_site_the_wrong_ones_are_left_out_and_told(cumulus: Fabric) -> None:
+    plan = plan_routes(cumulus)
+    planned = plan.of("wolf-servers").settings
+    assert planned["net.core.rmem_max"] == "536870912"
+    assert {"net.ipv4.tcp_tw_recycle", "net.ipv4.tcp_mem", "net.ipv4.tcp_low_latency"}.isdisjoint(planned)
+    notes = " ".join(plan.notes)
+    assert "wolf-servers: net.ipv4.tcp_tw_recycle = 1 is left out: removed in Linux 4.12" in notes
+    assert "net.ipv4.tcp_timestamps = 0 is kept, but" in notes
+    assert "Kernels of all hosts need CONFIG_IP_ADVANCED_ROUTER" in notes

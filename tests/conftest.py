@@ -19,6 +19,7 @@ SERIAL = (
     "engine/faults",
     "engine/ranks",
     "engine/truth",
+    "lab/design/routes/test_health.py",  # flows of a pace
     "lab/model/system/test_large_sites.py",
     "preload/test_bench.py",
     "preload/test_engines.py",  # whether work was done behind the program

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "ranks/mpi_waiting.cpp": "a part of the module that is loaded: mpi_module_parts.hpp",
     "ranks/mpi_loader.cpp": "why_no_mpi() is asked by those who may know the module's header only",
     "workloads/moving.cpp": "the hot loops of data_stream.hpp",
+    "workloads/plain_moves.cpp": "those of its hot loops that need least",
 }
 NOT_A_DEFINITION = (
     *("namespace", "using", "template", "extern", "static", "enum", "struct", "class", "constexpr"),
@@ -46,7 +47,7 @@ def strangers(source: str, header: str) -> list[str]:
     wrong = []
     for name in definitions(source):
         owner = name.split("::")[0]
-        declared = rf"\b(?:class|struct|union)\s+{owner}\b" if "::" in name else rf"\b{owner}\("
+        declared = rf"\b(?:class|struct|union)\s+(?:alignas\([^)]*\)\s+)?{owner}\b" if "::" in name else rf"\b{owner}\("
         if not re.search(declared, header):
             wrong.append(name)
     return wrong

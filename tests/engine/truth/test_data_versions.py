@@ -135,7 +135,7 @@ def test_a_part_is_read_as_far_as_it_goes(engine: Engine, target: Path, mapping:
     """The write stops early; a read of other operations stays inside what every task has written."""
     access = {"transfer": "4KiB", "block": "4KiB", "segments": 65536}
     stopped = write(stop={"stonewall": "40ms"})
-    second = read(access={"transfer": "8KiB", "segments": 32768})
+    second = read(access={"transfer": "8KiB", "block": "8KiB", "segments": 32768})
     plan = plan_of(target, stopped, second, files={"mapping": mapping}, access=access)
     for attempt in range(10):
         result = engine.run(plan, record=engine.folder / f"{attempt}.ndjson")

@@ -409,7 +409,8 @@ def test_names_cannot_command_the_terminal(sonde: Any, fake: Fake, tmp_path: Pat
     assert len(said.err.splitlines()) == 1
 
 
-def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
+def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")  # room for the whole name
     odd = tmp_path / "[bold]odd[/bold] [/nope]"
     odd.mkdir(parents=True)
     for arguments in (

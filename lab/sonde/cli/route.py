@@ -10,8 +10,9 @@ import click
 
 from sonde.cli.options import json_option
 from sonde.cli.selecting import steps
-from sonde.design.routes.check import Fault, check_both, check_host
+from sonde.design.routes.check import check_both, check_host
 from sonde.design.routes.fabric import Fabric, fabrics
+from sonde.design.routes.faults import Fault
 from sonde.design.routes.health import Timing
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
 from sonde.design.routes.tables import HostTables

@@ -8,46 +8,27 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from sonde.design.routes.check_settings import router_verdict, setting_faults
 from sonde.design.routes.fabric import Class, Fabric, Side, covers
+from sonde.design.routes.faults import Fault, Verdict, unknown
 from sonde.design.routes.plan import smallest_mtu
 from sonde.design.routes.tables import HostTables, SeenRoute, SeenRule
-from sonde.design.routes.tuning import audit, missing_options
 
 _MAIN = "main"
 # The rule that leads into the main table; what has a larger number is never asked when main has a route.
 _MAIN_PREFERENCE = 32766
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One thing that is wrong: `kind` for programs, where, what, and what to do."""
-
-    kind: str
-    where: str
-    what: str
-    remedy: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a check found, and what it could not look at."""
-
-    host: str
-    faults: tuple[Fault, ...]
-    unknown: tuple[str, ...]
-
-
 def check_host(fabric: Fabric, name: str, seen: HostTables) -> Verdict:
     """Judges a host of the class `name` ("routers" for a router)."""
     if name == "routers":
-        return _router_verdict(fabric, seen)
+        return router_verdict(fabric, seen)
     group, own, other = _place(fabric, name)
     return Verdict(
         name,
-        (*_routes(fabric, group, own, other, seen), *_rules(fabric, own, seen), *_settings(fabric, group, seen)),
-        _unknown(seen),
+        (*_routes(fabric, group, own, other, seen), *_rules(fabric, own, seen), *setting_faults(fabric, group, seen)),
+        unknown(seen),
     )
 
 
@@ -60,14 +41,6 @@ def _place(fabric: Fabric, name: str) -> tuple[Class, Side, Side]:
 
     names = [*(group.name for side in (fabric.near, fabric.far) for group in side.classes), "routers"]
     raise UserError(f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggestion(name, names)}')
-
-
-def _unknown(seen: HostTables) -> tuple[str, ...]:
-    parts = {
-        "routes": seen.routes, "rules": seen.rules, "addresses": seen.addresses, "settings (sysctl)": seen.settings,
-        "kernel options": seen.options,
-    }  # fmt: skip
-    return tuple(name for name, given in parts.items() if given is None)
 
 
 def _gateways(fabric: Fabric, own: Side) -> dict[str, int]:
@@ -337,92 +310,6 @@ def _one_table(rules: Sequence[SeenRule], routes: Iterable[SeenRoute] | None) ->
             f"all {len(own)} rules lead into table {table}, although there are tables {', '.join(sorted(tables))}",
             "lead each rule into the table of its own router",
         )
-
-
-def _settings(fabric: Fabric, group: Class, seen: HostTables) -> Iterator[Fault]:
-    if seen.options is not None:
-        for name, part in missing_options(seen.options):
-            yield Fault(
-                "kernel option missing", name, f"the kernel lacks it: {part} will not work", f"build with {name}=y"
-            )
-    for device, mtu in seen.mtus.items():
-        wanted = (fabric.near if group in fabric.near.classes else fabric.far).mtu
-        if device == group.device and wanted is not None and mtu != wanted:
-            yield Fault(
-                "MTU mismatch",
-                device,
-                f"{device} takes packets of {mtu} B, the network {wanted} B",
-                f"set mtu {wanted}",
-            )
-    if seen.settings is None:
-        return
-    for remark in audit(seen.settings):
-        yield Fault(f"setting {remark.worth}", f"{remark.name} = {remark.value}", remark.reason, remark.remedy)
-    ip = "ipv4" if fabric.version == 4 else "ipv6"
-    policy = seen.settings.get(f"net.{ip}.fib_multipath_hash_policy")
-    if policy == "0" and len(fabric.ways) > 1:
-        yield Fault(
-            "hash by address only",
-            f"net.{ip}.fib_multipath_hash_policy = 0",
-            "all connections between two hosts take one router",
-            "set it to 1: ports count too",
-        )
-    for name in ("all", group.device):
-        if seen.settings.get(f"net.ipv4.conf.{name}.rp_filter") == "1" and len(fabric.ways) > 1:
-            yield Fault(
-                "strict reverse path",
-                f"net.ipv4.conf.{name}.rp_filter = 1",
-                "a packet is dropped when its reply would leave by another interface",
-                "set it to 2 (loose) where a host has several networks",
-            )
-
-
-def _router_verdict(fabric: Fabric, seen: HostTables) -> Verdict:
-    faults: list[Fault] = []
-    settings = seen.settings
-    if settings is not None:
-        name = "net.ipv4.ip_forward" if fabric.version == 4 else "net.ipv6.conf.all.forwarding"
-        if settings.get(name, "0") != "1":
-            faults.append(
-                Fault(
-                    "forwarding off",
-                    f"{name} = {settings.get(name, 'not set')}",
-                    "nothing passes this router",
-                    "set it to 1",
-                )
-            )
-        faults += [
-            Fault(
-                "strict reverse path", f"{key} = 1", "packets whose reply takes another way are dropped", "set it to 2"
-            )
-            for key, value in settings.items()
-            if key.endswith(".rp_filter") and value == "1"
-        ]
-        faults += [
-            Fault(f"setting {one.worth}", f"{one.name} = {one.value}", one.reason, one.remedy)
-            for one in audit(settings)
-        ]
-    if seen.addresses is not None:
-        own = {one.split("/")[0] for one in seen.addresses}
-        ends = {way.router: (way.near, way.far) for way in fabric.ways}
-        here = [name for name, pair in ends.items() if own & set(pair)]
-        faults += [
-            Fault(
-                "address missing",
-                name,
-                f"{name} has {', '.join(sorted(own & set(ends[name])))}"
-                f" but not {', '.join(sorted(set(ends[name]) - own))}",
-                "give it its address on both networks",
-            )
-            for name in here
-            if not set(ends[name]) <= own
-        ]
-        if not here:
-            faults.append(
-                Fault("not a router", "addresses", f"no router of {fabric.name} has one of these", "ask a router")
-            )
-    unknown = tuple(one for one in _unknown(seen) if one in ("addresses", "settings (sysctl)"))
-    return Verdict("routers", tuple(faults), unknown)
 
 
 def check_both(fabric: Fabric, near: HostTables, far: HostTables) -> list[Fault]:

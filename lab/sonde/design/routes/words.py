@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sonde.design.routes.check import Fault
 from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.faults import Fault
 from sonde.design.routes.flows import Outcome
 from sonde.design.routes.plan import RoutePlan
 from sonde.model.units import counted, format_rate

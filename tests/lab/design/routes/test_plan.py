@@ -219,3 +219,18 @@ def test_of_the_settings_of_a_site_the_wrong_ones_are_left_out_and_told(cumulus:
     assert "wolf-servers: net.ipv4.tcp_tw_recycle = 1 is left out: removed in Linux 4.12" in notes
     assert "net.ipv4.tcp_timestamps = 0 is kept, but" in notes
     assert "Kernels of all hosts need CONFIG_IP_ADVANCED_ROUTER" in notes
+
+
+def test_a_present_day_site_has_sixteen_routers_two_versions_of_ip_and_lnet_beside() -> None:
+    site = read_system(ROOT / "systems" / "slingshot-routed.toml")
+    both = fabrics(site)
+    assert [(one.version, len(one.ways), len(one.near.classes[0].hosts)) for one in both] == [
+        (4, 16, 1024),
+        (6, 16, 1024),
+    ]
+    for fabric in both:
+        for host in plan_routes(fabric).hosts:
+            assert check_host(fabric, host.name, as_seen(host)).faults == ()
+    (near, far) = (yaml.safe_load(text)["route"] for text in lnet_files(site).values())
+    assert [route["gateway"] for route in near] == [f"10.150.254.{k}@kfi" for k in range(1, 17)]
+    assert {route["net"] for route in far} == {"kfi"}

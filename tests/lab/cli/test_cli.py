@@ -409,8 +409,7 @@ def test_names_cannot_command_the_terminal(sonde: Any, fake: Fake, tmp_path: Pat
     assert len(said.err.splitlines()) == 1
 
 
-def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")  # room for the whole name
+def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
     odd = tmp_path / "[bold]odd[/bold] [/nope]"
     odd.mkdir(parents=True)
     for arguments in (
@@ -422,4 +421,6 @@ def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path, monkeyp
     ):
         said = sonde(*arguments)
         assert said.code == 0, said.err
-    assert "[bold]odd[/bold] [/nope]" in sonde("list").out
+    heading, *lines = sonde("list").out.splitlines()
+    begin, end = heading.index("target"), heading.index("tasks")  # a long place takes several lines of its column
+    assert "[bold]odd[/bold][/nope]" in "".join(line[begin:end] for line in lines).replace(" ", "")

@@ -180,8 +180,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, others: tuple
 
 
 def _both(fabric: Fabric, name: str, own: HostTables, other: HostTables) -> list[Fault]:
-    near = any(name == one.name or name in one.hosts for one in fabric.near.classes)
-    return check_both(fabric, *((own, other) if near else (other, own)))
+    return check_both(fabric, *((own, other) if fabric.near.class_of(name) else (other, own)))
 
 
 def _tables(fabric: Fabric, files: tuple[Path, ...]) -> HostTables:
@@ -278,9 +277,8 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
     from sonde.design.routes.health import Watched, change_route, watch
 
     timing = Timing(interval, down, up)
-    (fabric, *more) = [one for one in fabrics(read_system(system_source(system))) if _has_class(one, name)] or fabrics(
-        read_system(system_source(system))
-    )
+    known = fabrics(read_system(system_source(system)))
+    (fabric, *more) = [one for one in known if one.near.class_of(name) or one.far.class_of(name)] or known
     if more:
         messages().print(f"sonde: only {fabric.name} is watched; start another for {more[0].name}.", soft_wrap=True)
     plan = plan_routes(fabric).of(name)
@@ -302,10 +300,6 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
         for route in watched.main_routes:
             change(route)
     return 0
-
-
-def _has_class(fabric: Fabric, name: str) -> bool:
-    return any(one.name == name for side in (fabric.near, fabric.far) for one in side.classes)
 
 
 @command.command("verify")

@@ -34,9 +34,8 @@ def check_host(fabric: Fabric, name: str, seen: HostTables) -> Verdict:
 
 def _place(fabric: Fabric, name: str) -> tuple[Class, Side, Side]:
     for own, other in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
-        for group in own.classes:
-            if group.name == name or name in group.hosts:
-                return group, own, other
+        if group := own.class_of(name):
+            return group, own, other
     from sonde.model.errors import UserError, suggestion
 
     names = [*(group.name for side in (fabric.near, fabric.far) for group in side.classes), "routers"]

@@ -58,6 +58,10 @@ class Side:
     classes: tuple[Class, ...]
     mtu: int | None
 
+    def class_of(self, name: str) -> Class | None:
+        """The class of that name, or the one that a host of that name is in; None when neither is on this side."""
+        return next((one for one in self.classes if name == one.name or name in one.hosts), None)
+
 
 @dataclass(frozen=True)
 class Fabric:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sonde.design.routes.plan import HostPlan, Route
+from sonde.design.routes.scripts import PROTOCOL
 from sonde.model.errors import MachineError
 
 # What a round trip may take, as a share of the interval: an answer that is later counts as none.
@@ -211,7 +212,6 @@ def change_route(version: int, mtu: int | None) -> Callable[[Route], None]:
     from pyroute2 import IPRoute
 
     netlink = IPRoute()
-    protocol = 77  # as in the scripts
 
     def change(route: Route) -> None:
         devices = {hop.device: netlink.link_lookup(ifname=hop.device)[0] for hop in route.hops}
@@ -222,6 +222,6 @@ def change_route(version: int, mtu: int | None) -> Callable[[Route], None]:
             more |= {"gateway": hops[0]["gateway"], "oif": hops[0]["oif"]}
         else:
             more |= {"multipath": hops}
-        netlink.route("replace", dst=route.to, proto=protocol, family=family, **more)
+        netlink.route("replace", dst=route.to, proto=int(PROTOCOL), family=family, **more)
 
     return change

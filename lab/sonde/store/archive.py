@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -99,6 +100,11 @@ class Archive:
 
     def commit(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
+        self._complete(draft, reader, exit_code, text)
+        return place_of(self.root, draft.id)
+
+    def _complete(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> bool:
+        """`commit`; false when somebody else found the run complete and made it visible first."""
         folder = draft.folder
         try:
             tables.write_tables(folder, draft.id, reader)
@@ -111,26 +117,33 @@ class Archive:
             # From here on the run is complete: whoever finds it without an owner may make it visible.
             for name in (_FACTS, owner.NAME):
                 (folder / name).unlink(missing_ok=True)
-            durable.sync_folder(folder)
-            final = self.publish(folder, draft.id)
+            with contextlib.suppress(FileNotFoundError):  # it is visible already: then its name is made durable below
+                durable.sync_folder(folder)
+            return self._make_visible(folder, draft.id)
         except OSError as reason:
             raise MachineError(
                 f"The run could not be added to the archive: {reason.strerror}; what there is of it is in {folder}."
             ) from None
-        return final
 
     def publish(self, folder: Path, run_id: str) -> Path:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
+        self._make_visible(folder, run_id)
+        return place_of(self.root, run_id)
+
+    def _make_visible(self, folder: Path, run_id: str) -> bool:
+        """`publish`; false when somebody found the folder complete and was faster."""
         final = place_of(self.root, run_id)
         final.parent.mkdir(exist_ok=True)
+        first = True
         try:
             folder.rename(final)
         except FileNotFoundError:
-            if not (final / SUMMARY).is_file():  # else somebody found it complete and was faster
+            if not (final / SUMMARY).is_file():
                 raise
+            first = False
         durable.sync_folder(final.parent)
         durable.sync_folder(self.root)
-        return final
+        return first
 
     def remove(self, folder: Path) -> None:
         """Takes a run out of the archive: it disappears at once, then its files go."""
@@ -150,7 +163,8 @@ class Archive:
         draft.folder.rmdir()
 
     def recover(self) -> list[Path]:
-        """Brings in runs whose writers died. What they measured is kept; their status is "lost" or as they left it."""
+        """Brings in runs whose writers died. What they measured is kept; their status is "lost" or as they left it.
+        Returns the folders of those that this call brought in, and nobody else's."""
         recovered = []
         for folder in self.root.glob(f"{_REMOVED}*"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -162,7 +176,8 @@ class Archive:
                 if not folder.is_dir():
                     continue
                 if (folder / SUMMARY).is_file() and not (folder / owner.NAME).exists():
-                    recovered.append(self.publish(folder, _id_of(folder)))
+                    if self._make_visible(folder, _id_of(folder)):
+                        recovered.append(place_of(self.root, _id_of(folder)))
                 elif not owner.alive(folder):
                     recovered += self._recover(self._take_over(folder))
             except (OSError, MachineError):
@@ -170,8 +185,10 @@ class Archive:
         return recovered
 
     def _take_over(self, folder: Path) -> Path:
-        """Of several that find the same dead run one gets it: the one whose rename succeeds."""
+        """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
+        under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
         ours = self.root / f"{_INCOMING}{_id_of(folder)}~{secrets.token_hex(3)}"
+        owner.claim(folder, [os.getpid()])
         folder.rename(ours)
         owner.claim(ours, [os.getpid()])
         return ours
@@ -193,7 +210,7 @@ class Archive:
         if summary := durable.read_json(folder / SUMMARY):  # its writer died between the summary and the end
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
-        return [self.commit(draft, reader, code, text)]
+        return [place_of(self.root, run_id)] if self._complete(draft, reader, code, text) else []
 
     def runs(self) -> tuple[list[Summary], list[str]]:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there

@@ -178,6 +178,72 @@ def test_a_dead_run_is_brought_in_by_one_of_many(
     assert [whole(run.folder) for run in store.runs()[0]] == [True]
 
 
+@pytest.mark.parametrize(
+    "moment", ["before its summary", "when it is complete", "when it becomes visible", "under its new name"]
+)
+def test_two_that_find_a_dead_run_bring_it_in_once(
+    template: Path, archive: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second one comes at the moment at which it could do harm, every time, not once in a thousand."""
+    import socket
+
+    from sonde.store import durable, owner
+
+    store = Archive(archive)
+    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    second: list[Path] = []
+
+    def at_that_moment(place: object, name: str, when: Callable[[Path], bool]) -> None:
+        original = getattr(place, name)
+
+        def both(path: Path, *more: Any, **options: Any) -> Any:
+            if when(path):
+                monkeypatch.setattr(place, name, original)
+                second.extend(Archive(archive).recover())
+            return original(path, *more, **options)
+
+        monkeypatch.setattr(place, name, both)
+
+    def names_in(path: Path) -> set[str]:
+        return {one.name for one in path.iterdir()} if path.is_dir() else set()
+
+    if moment == "before its summary":
+        at_that_moment(durable, "write_json", lambda path: path.name == "run.json")
+    elif moment == "when it is complete":
+        at_that_moment(durable, "sync_folder", lambda path: names_in(path) & {"owner.json", "run.json"} == {"run.json"})
+    elif moment == "when it becomes visible":
+        at_that_moment(Path, "rename", lambda path: path.parent == archive and "owner.json" not in names_in(path))
+    else:
+        at_that_moment(owner, "claim", lambda path: "~" in path.name)
+    first = store.recover()
+    assert len(first) + len(second) == 1
+    assert [whole(run.folder) for run in store.runs()[0]] == [True]
+    assert not list(archive.glob(".incoming-*"))
+
+
+def test_a_writer_whose_complete_run_another_made_visible_says_nothing_of_it(
+    template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sonde.store import durable
+
+    store = Archive(archive)
+    draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    original = durable.sync_folder
+
+    def after_another(path: Path) -> None:
+        if path == draft.folder and not (path / "owner.json").exists():
+            monkeypatch.setattr(durable, "sync_folder", original)
+            assert len(Archive(archive).recover()) == 1
+        original(path)
+
+    monkeypatch.setattr(durable, "sync_folder", after_another)
+    folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
+    assert whole(folder)
+
+
 def test_a_removal_that_was_killed_is_finished(template: Path, archive: Path) -> None:
     store = Archive(archive)
     draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}})

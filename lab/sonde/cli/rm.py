@@ -11,6 +11,7 @@ from sonde.cli.options import kept_archive_option
 from sonde.cli.selecting import chosen_runs, selection_options, steps
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
+from sonde.store.groups import remove_empty
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, results
 
@@ -66,5 +67,6 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
         for done, folder in enumerate(folders):
             archive.remove(folder)
             step(done + 1, len(folders))
+    remove_empty(archive.root)
     results().print(f"Removed {what}.", soft_wrap=True)
     return 0

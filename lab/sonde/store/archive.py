@@ -7,6 +7,7 @@
     ├── 2026-11/                         the runs of a month
     │   └── 20261121T204501Z-quick-ab12cd34/ one run: record.ndjson plan.json run.json *.parquet report.html
     ├── reports/                         reports over several runs
+    ├── experiments/GROUP/               an experiment that was run: what was asked, and what was not run and why
     ├── .index/                          a cache of all run.json; may be deleted at any time
     ├── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
     ├── .importing-…/                    results of other tools that are being brought in

@@ -27,6 +27,11 @@ def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path
     return [root / exact["folder"][0].as_py()] if len(exact) else _by_beginning(root, runs, name, calibrations)
 
 
+def folders_of_group(root: Path, group: str) -> list[Path]:
+    """Folders of all runs of the group with exactly this name, in the order of their start; none when there is none."""
+    return _members(root, Catalog(root).runs(["run", "folder", "group", "role"]), group, calibrations=True)
+
+
 def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
     in_group = runs.filter(compute.fill_null(compute.starts_with(runs["group"], name), False))
     singles = runs.filter(compute.starts_with(runs["run"], name))

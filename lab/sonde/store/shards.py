@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPORTS = "reports"
+EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
 ROOT = "root"  # stands for the root itself where a month could stand
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _STAMPED = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
 _UNDATED = "1970-01"
+_NO_RUNS = (REPORTS, EXPERIMENTS)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def list_shard(root: Path, shard: str) -> Listing:
 def _folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
     with os.scandir(folder) as entries:
         for one in entries:
-            if one.name.startswith(".") or (is_root and (one.name == REPORTS or _MONTH.fullmatch(one.name))):
+            if one.name.startswith(".") or (is_root and (one.name in _NO_RUNS or _MONTH.fullmatch(one.name))):
                 continue
             try:
                 if one.is_dir():

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an archive keeps of an experiment besides its runs: ``experiments/GROUP/experiment.json``.
+
+The runs themselves say which cell they are of; this file says what was asked, so that a run that was broken off can be
+taken up again by somebody who no longer has the file of the experiment.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sonde.model.errors import MachineError, UserError, suggestion
+from sonde.store import durable
+from sonde.store.shards import EXPERIMENTS
+
+SCHEMA = "sonde-group/1"
+NAME = "experiment.json"
+_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+
+
+def check_group(name: str) -> str:
+    """The name, or a sentence about why no group can have it."""
+    if not _GROUP.fullmatch(name):
+        raise UserError(
+            f'"{name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to 120 of'
+            " these and _ . -"
+        )
+    return name
+
+
+def folder_of_group(root: Path, group: str) -> Path:
+    """Where the archive keeps what belongs to all runs of an experiment."""
+    return root / EXPERIMENTS / group
+
+
+def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
+    """Keeps what was asked. The file is there whole or not at all. Returns its folder."""
+    folder = folder_of_group(root, check_group(group))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        durable.write_json(folder / NAME, {"schema": SCHEMA, "group": group, **document})
+        durable.sync_folder(folder.parent)
+    except OSError as reason:
+        raise MachineError(
+            f"The archive {root} cannot be written: {reason.strerror}; name another with --archive DIR."
+        ) from None
+    return folder
+
+
+def read_group(root: Path, name: str) -> dict[str, Any]:
+    """What was asked in the group that `name` means: a name, its unique beginning, or "last". Raises UserError."""
+    known = sorted(groups(root), key=lambda one: _changed(root, one)) if name == "last" else sorted(groups(root))
+    if name == "last" and known:
+        found = known[-1:]
+    else:
+        found = [name] if name in known else [one for one in known if one.startswith(name)]
+    if not found:
+        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggestion(name, known)}')
+    if len(found) > 1:
+        raise UserError(
+            f'"{name}" could mean {len(found)} experiments ({", ".join(found[:4])}); give more of the name.'
+        )
+    document = durable.read_json(folder_of_group(root, found[0]) / NAME)
+    if document is None or document.get("schema") != SCHEMA:
+        raise UserError(f"{folder_of_group(root, found[0]) / NAME} cannot be read as an experiment that was run.")
+    return document
+
+
+def groups(root: Path) -> Iterator[str]:
+    """Names of all experiments that were run."""
+    for file in (root / EXPERIMENTS).glob(f"*/{NAME}"):
+        yield file.parent.name
+
+
+def remove_empty(root: Path) -> None:
+    """Removes what is kept of experiments that have no run any more."""
+    from sonde.store.names import folders_of_group  # pyarrow takes long to import
+
+    for group in list(groups(root)):
+        if not folders_of_group(root, group):
+            shutil.rmtree(folder_of_group(root, group), ignore_errors=True)
+
+
+def _changed(root: Path, group: str) -> float:
+    return (folder_of_group(root, group) / NAME).stat().st_mtime

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of an experiment are found in the archive, whatever else is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.conduct.run import Setup, conduct
+from sonde.experiments.results import Place, asked, hash_of, read_results
+from sonde.launch.engine import find_engine
+from sonde.model.errors import UserError
+from sonde.model.plan import Plan
+from sonde.store.archive import Archive
+from sonde.store.groups import write_group
+
+Fake = Callable[..., Path]
+
+DOCUMENT: dict[str, Any] = {
+    "schema": "sonde-experiment/1",
+    "id": "two-sizes",
+    "plan": {
+        "data": {"access": {"transfer": "64KiB", "block": "64KiB", "volume": "1MiB"}},
+        "phases": [{"id": "write", "op": "write"}],
+    },
+    "sweep": [
+        {"paths": ["data.access.transfer", "data.access.block"], "values": [["4KiB", "4KiB"], ["64KiB", "64KiB"]]}
+    ],
+    "profiles": {"ci": {"data.access.volume": "256KiB"}},
+}
+
+
+def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
+    """A run of a cell, by the fake engine."""
+    experiment = asked(DOCUMENT, "x.toml", "ci", [])
+    one = experiment.cells[cell]
+    place = Place(experiment.id, hash_of(experiment), one.id, one.at, one.plan, "", repeat, warm_up, "ci", 1, number)
+    plan = experiment.plan_of(one, "/fake")
+    role = "calibration" if warm_up else "run"
+    conduct(
+        plan,
+        Setup(find_engine(), archive),
+        lambda kind, line: None,
+        facts={"group": group, "role": role, **place.facts()},
+    )
+
+
+def test_runs_are_found_by_their_cells_in_the_order_they_were_run(fake: Fake, archive: Path) -> None:
+    fake()
+    store = Archive(archive)
+    asked = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
+    write_group(archive, "g1", asked | {"refused": {"transfer=1MiB": "No space."}})
+    keep(store, "g1", 1, 0, 1, warm_up=True)
+    keep(store, "g1", 1, 0, 3)
+    keep(store, "g1", 0, 0, 2)
+    conduct(Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x"),
+            Setup(find_engine(), store), lambda kind, line: None, facts={"group": "g1", "role": "retest"})  # fmt: skip
+    keep(store, "g2", 0, 0, 0)
+
+    found = read_results(store, "last")
+    assert [(one.cell, one.repeat, one.warm_up) for one in found.runs] == [
+        ("transfer=64KiB", 0, True), ("transfer=4KiB", 0, False), ("transfer=64KiB", 0, False)]  # fmt: skip
+    assert found.runs[1].at == {"transfer": "4KiB"}
+    assert [len(found.of_cell("transfer=64KiB")), len(found.of_cell("transfer=64KiB", warm_up=True))] == [1, 1]
+    assert found.refused == {"transfer=1MiB": "No space."}
+    plan = found.experiment.plan_of(found.experiment.cells[0], "/x")
+    assert plan.document["data"]["access"]["volume"] == "128KiB"  # the setting comes after the profile
+    assert found.profile == "ci"
+
+
+def test_an_experiment_that_is_not_there_is_told_by_name(archive: Path) -> None:
+    write_group(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
+    with pytest.raises(UserError, match='There is no experiment "cray" in the archive'):
+        read_results(Archive(archive), "cray")
+
+
+def test_removing_all_runs_of_an_experiment_removes_what_was_kept_of_it(fake: Fake, archive: Path, sonde: Any) -> None:
+    fake()
+    for group in ("g1", "g2"):
+        write_group(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
+        keep(Archive(archive), group, 0, 0, 0)
+    assert sonde("rm", "g1", "--group", "--yes").code == 0
+    assert [one.name for one in (archive / "experiments").iterdir()] == ["g2"]

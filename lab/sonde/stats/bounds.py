@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers with their bounds: the median of few runs, a share of runs, and arithmetic on intervals.
+
+Nothing here asks noise to be normal. Arithmetic on intervals is conservative: the interval of a result covers at least
+as often as those that it is made of cover together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sonde.stats.ranks import Floats
+
+CONFIDENCE = 0.95
+# With fewer values even the range of all of them covers the median in less than 95 of 100 cases.
+LEAST = 6
+_DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A number and the interval that contains the true one; None for both bounds where there are too few values."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    @staticmethod
+    def exact(value: float) -> Bounded:
+        """A number that is known."""
+        return Bounded(value, value, value)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both bounds; everything where there is no interval."""
+        return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
+
+    @property
+    def half(self) -> float | None:
+        """Half of the interval as a share of the value; None without an interval, or when the value is 0."""
+        if self.low is None or self.high is None or self.value == 0:
+            return None
+        return (self.high - self.low) / 2 / abs(self.value)
+
+    def __add__(self, other: Bounded) -> Bounded:
+        return _joined(self, other, lambda a, b: a + b)
+
+    def __sub__(self, other: Bounded) -> Bounded:
+        return _joined(self, other, lambda a, b: a - b)
+
+    def __mul__(self, other: Bounded) -> Bounded:
+        return _joined(self, other, lambda a, b: a * b)
+
+    def __truediv__(self, other: Bounded) -> Bounded:
+        """Raises ZeroDivisionError when the divisor is 0; one whose interval contains 0 leaves no interval."""
+        value = self.value / other.value
+        low, high = other.ends
+        if low <= 0 <= high:
+            return Bounded(value, None, None)
+        return _joined(self, other, lambda a, b: a / b)
+
+
+def _joined(left: Bounded, right: Bounded, operator: Callable[[float, float], float]) -> Bounded:
+    value = operator(left.value, right.value)
+    if not (left.known and right.known):
+        return Bounded(value, None, None)
+    corners = [operator(a, b) for a in left.ends for b in right.ends]
+    return Bounded(value, min(corners), max(corners))
+
+
+def median_bounds(values: ArrayLike, confidence: float = CONFIDENCE) -> Bounded:
+    """The median with its interval: the narrowest pair of order statistics, as far from each end, that contains the
+    true median with at least this confidence (Thompson 1936). No interval where the range itself does not.
+
+    Raises ValueError when there is no value.
+    """
+    ordered = np.sort(np.asarray(values, dtype=float).ravel())
+    n = ordered.size
+    if n == 0:
+        raise ValueError("no value has no median")
+    middle = float(np.median(ordered))
+    if n > 1 and ordered[0] == ordered[-1] and n >= LEAST:
+        return Bounded(middle, middle, middle)
+    outside, cut = 0.0, 0
+    # 2 * P(fewer than cut + 1 of n values lie below the median)
+    for i in range(n // 2):
+        outside += 2 * math.comb(n, i) * 0.5**n if n < 1000 else _normal_mass(n, i)
+        if outside > 1 - confidence:
+            break
+        cut = i + 1
+    if cut == 0:
+        return Bounded(middle, None, None)
+    return Bounded(middle, float(ordered[cut - 1]), float(ordered[n - cut]))
+
+
+def _normal_mass(n: int, i: int) -> float:
+    """Twice the probability of exactly i of n, for n so large that 0.5^n is no number."""
+    return 2 * math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + n * math.log(0.5))
+
+
+def share_bounds(count: int, of: int, confidence: float = CONFIDENCE) -> Bounded:
+    """A share of runs with its exact interval (Clopper and Pearson 1934). Raises ValueError for an impossible count."""
+    if not 0 <= count <= of or of < 1:
+        raise ValueError(f"{count} of {of} is no share")
+    tail = (1 - confidence) / 2
+
+    def at_least(p: float) -> float:
+        return sum(math.comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(count, of + 1))
+
+    def at_most(p: float) -> float:
+        return sum(math.comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(count + 1))
+
+    low = 0.0 if count == 0 else _root(lambda p: at_least(p) - tail)
+    high = 1.0 if count == of else _root(lambda p: tail - at_most(p))
+    return Bounded(count / of, low, high)
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+def along(
+    groups: Sequence[ArrayLike], of: Callable[[Floats], float], confidence: float = CONFIDENCE, seed: int = 1
+) -> Bounded:
+    """A statistic of the medians of several groups of runs, with its interval by drawing each group again (percentile
+    bootstrap). No interval where a group has fewer than `LEAST` values. The draws are the same for the same data."""
+    arrays = [np.asarray(group, dtype=float).ravel() for group in groups]
+    value = of(np.array([np.median(one) for one in arrays]))
+    if any(one.size < LEAST for one in arrays):
+        return Bounded(value, None, None)
+    random = np.random.default_rng(seed)
+    medians = np.stack([np.median(random.choice(one, (_DRAWS, one.size)), axis=1) for one in arrays], axis=1)
+    drawn = np.array([of(row) for row in medians])
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Bounded(value, min(float(low), value), max(float(high), value))
+
+
+def more_runs(now: int, found: Bounded, threshold: float) -> int | None:
+    """How many more runs would probably decide whether the value lies above `threshold`: intervals shrink with the
+    square root of their number. None where the value lies on the threshold, so that no number would."""
+    if not found.known:
+        return max(1, LEAST - now)
+    low, high = found.ends
+    distance = abs(found.value - threshold)
+    reach = found.value - low if found.value >= threshold else high - found.value
+    if distance == 0 or reach / distance > 30:
+        return None
+    return max(1, math.ceil(now * (reach / distance) ** 2) - now)

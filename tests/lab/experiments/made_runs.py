@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs with known numbers, as records that stand nowhere but in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde.experiments.judging.measured import MeasuredRun, MeasuredRuns
+from sonde.model.experiment import experiment_from_document
+from sonde.model.experiment.experiment import Experiment
+from sonde.model.record import RecordReader
+from sonde.model.system.system import System
+
+
+@dataclass(frozen=True)
+class Made:
+    """One phase: its id and what its end says. Bytes and operations are those of `seconds`."""
+
+    id: str = "write"
+    op: str = "write"
+    rate: float = 100e6
+    ops: float = 100.0
+    seconds: float = 10.0
+    system_s: float | None = 2.0
+    user_s: float | None = 1.0
+    latency: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    stonewall: float | None = None
+    resident: float | None = None
+    failed: int = 0
+    measured: bool = True
+    tasks: Sequence[tuple[float, float, float]] = ()  # bytes, start and end of each
+    nodes: Sequence[float] = ()  # bytes per second of each
+    slices: Sequence[float] = ()  # bytes in each slice of 0.1 s
+    order: int = 0
+
+    def lines(self) -> list[dict[str, Any]]:
+        moved, done = round(self.rate * self.seconds), round(self.ops * self.seconds)
+        total = {"bytes": moved, "ops": done, "seconds": self.seconds, "bytes_per_s": self.rate, "ops_per_s": self.ops}
+        rates: dict[str, Any] = {"total": total}
+        if self.stonewall is not None:
+            rates["stonewall"] = {**total, "bytes_per_s": self.stonewall}
+        head = {"type": "phase_begin", "phase": self.id, "index": self.order, "op": self.op, "measured": self.measured}
+        cpu = {
+            name: value for name, value in (("system_s", self.system_s), ("user_s", self.user_s)) if value is not None
+        }
+        end: dict[str, Any] = {
+            "type": "phase_end",
+            "phase": self.id,
+            "stopped_by": "volume",
+            "bytes": {"moved": moved},
+            "ops": {"done": done, "failed": self.failed},
+            "seconds": {"elapsed": self.seconds},
+            "rates": rates,
+            "latency": dict(self.latency),
+            "cpu": cpu,
+        }
+        if self.resident is not None:
+            end["resident"] = self.resident
+        lines = [head, end]
+        if self.tasks:
+            columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s"]
+            rows = [[at, 0, 0, b, b // 1000, start, stop] for at, (b, start, stop) in enumerate(self.tasks)]
+            lines.append({"type": "tasks", "phase": self.id, "columns": columns, "rows": rows})
+        if self.nodes:
+            rows = [[at, f"n{at}", 1, rate * 4, 0, 4.0] for at, rate in enumerate(self.nodes)]
+            columns = ["node", "host", "tasks", "bytes", "ops", "seconds"]
+            lines.append({"type": "nodes", "phase": self.id, "columns": columns, "rows": rows})
+        if self.slices:
+            told = {"slice_s": 0.1, "bytes": [round(one) for one in self.slices], "active": [4] * len(self.slices)}
+            lines.append({"type": "series", "phase": self.id, "scope": "all", **told})
+        return lines
+
+
+def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> RecordReader:
+    """A record with these phases, in their order."""
+    lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/1", "nodes": nodes}]
+    for at, one in enumerate(phases):
+        told = one.lines()
+        told[0]["index"] = at
+        lines += told
+    lines.append({"type": "end", "status": status})
+    reader = RecordReader()
+    reader.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
+    return reader
+
+
+def experiment(**members: Any) -> Experiment:
+    """An experiment with one measured phase `write`, unless told otherwise."""
+    plan = {"data": {"access": {"transfer": "1MiB", "volume": "1MiB"}}, "phases": [{"id": "write", "op": "write"}]}
+    document = {"schema": "sonde-experiment/1", "id": "made", "plan": plan, **members}
+    if "plans" in members:
+        del document["plan"]
+    return experiment_from_document(document, "made.toml")
+
+
+def claim(text: str, **members: Any) -> dict[str, Any]:
+    """One expectation with a claim."""
+    return {"id": "C1", "level": "measured", "claim": text, **members}
+
+
+def measured(
+    made: Experiment, records: Mapping[str, Sequence[RecordReader]], system: System | None = None, **members: Any
+) -> MeasuredRuns:
+    """The source of these records, by id of the cell."""
+    folders = {Path(f"/{cell}/{at}"): one for cell, listed in records.items() for at, one in enumerate(listed)}
+    runs = [MeasuredRun(folder.parent.name, folder.name, folder) for folder in folders]
+    return MeasuredRuns(made, runs, system=system, read=lambda path: folders[path.parent], **members)

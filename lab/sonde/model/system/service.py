@@ -13,6 +13,8 @@ from sonde.model.tables.members import parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
 FILE_SYSTEMS = ("lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "other")
+# What a local file system is for, from which follows where it goes and how it is made.
+PURPOSES = ("root", "home", "spool", "tmp", "scratch", "checkpoint", "archive")
 _STORES = ("raid_groups", "luns", "slices", "volumes", "drives")
 
 
@@ -55,6 +57,15 @@ class Peak:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a file system that is to be laid out should offer."""
+
+    capacity: Quantity | None = quantity("size", "that files can fill")
+    read: Quantity | None = quantity("rate", "reading")
+    write: Quantity | None = quantity("rate", "writing")
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileSystem(Part):
     """A file system: its targets name it, or it lies on a device."""
 
@@ -73,6 +84,8 @@ class FileSystem(Part):
     log_size: Quantity | None = quantity("size", "of the journal")
     max_transfer: Quantity | None = quantity("size", "largest request")
     peak: Peak | None = table("what is promised for all of it", Peak)
+    purpose: str = choice("what it is for", PURPOSES)
+    wanted: Wanted | None = table("what it should offer; without device and targets: it is to be laid out", Wanted)
     settings: Mapping[str, str | int | float | bool] | None = settings("tuning on servers and clients")
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.FILE_SYSTEM)
 

@@ -106,8 +106,8 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "write_ops_per_s": rate[:, 0] / 2**20,
         "read_bytes_per_s": rate[:, 1],
         "read_ops_per_s": rate[:, 1] / 2**20,
-        "read_cached": np.zeros(count, bool),
-        "write_cached": np.zeros(count, bool),
+        "read_standing": ["storage"] * count,
+        "write_standing": ["storage"] * count,
     }
     of_phase = [all_keys[one * len(PHASES) + phase] for one in which for phase in range(len(PHASES))]
     return pa.table(runs, schema=index.RUNS), phases_of(runs, of_phase, rate.reshape(-1))

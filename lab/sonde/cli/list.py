@@ -21,11 +21,13 @@ from sonde.terminal.phase_words import rate_text
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _STYLE = {"done": "green", "interrupted": "yellow"}
+# Where no number is of storage: what it is about instead.
+_BESIDES = {"cache": "cached", "short": "too short", "memory": "in memory"}
 _USUAL = 100
 _COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
 _JUDGED = ("verdict", "doubts")
-_RATES = ("write_bytes_per_s", "write_ops_per_s", "write_cached", "read_bytes_per_s", "read_ops_per_s", "read_cached")
+_RATES = tuple(f"{way}_{what}" for way in ("write", "read") for what in ("bytes_per_s", "ops_per_s", "standing"))
 
 
 @click.command("list")
@@ -137,7 +139,8 @@ def _verdict(row: Mapping[str, Any]) -> Text:
 
 
 def _fastest(row: Mapping[str, Any], way: str) -> str:
-    if row[f"{way}_cached"]:
-        return "cached"
+    """The fastest number of storage; where there is none, what the fastest is about."""
     rate = row[f"{way}_bytes_per_s"]
-    return rate_text(rate, row[f"{way}_ops_per_s"] or 0.0) if rate else "-"
+    if rate:
+        return rate_text(rate, row[f"{way}_ops_per_s"] or 0.0)
+    return _BESIDES.get(row[f"{way}_standing"] or "", row[f"{way}_standing"] or "-")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sonde.findings.best import NONE, RULE, Number, best, best_words, number_of
 from sonde.findings.remarks import remarks
 from sonde.findings.standing import Standing, error_words, unfinished
 from sonde.findings.verdicts import Judged, Verdict, judge
@@ -125,6 +126,7 @@ class PageView:
 
     title: str
     lead: str
+    rule: str
     alarms: tuple[str, ...]
     facts: Pairs
     groups: tuple[SummaryGroup, ...]
@@ -141,16 +143,21 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
     shared = facts.shared(runs)
     rows: list[SummaryRow] = []
     views: list[RunView] = []
+    numbers: list[Number] = []
     for at, run in enumerate(runs, start=1):
         judged = [judge(run, phase) for phase in run.phases]
         own = tuple(pair for pair in facts.of_run(run) if pair not in shared)
         same = at > 1 and facts.same_machines(run, runs[0])
         views.append(_run_view(run, judged, at, own, () if same else facts.nodes(run)))
         rows += _rows(run, judged, at)
+        numbers += [number_of(run, one.phase, one.verdict.judgement) for one in judged]
     groups = _grouped(_told_apart(rows))
+    quoted = best(numbers)
+    lead = _lead(groups) if not quoted else best_words(quoted)
     return PageView(
         title=title or _title(runs),
-        lead=_lead(groups),
+        lead=lead,
+        rule=RULE if quoted else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
         groups=groups,
@@ -178,7 +185,7 @@ def _lead(groups: Sequence[SummaryGroup]) -> str:
         Standing.BURST,
         Standing.SHORT,
     }:
-        return "None of these numbers is about storage."
+        return NONE
     return ""
 
 

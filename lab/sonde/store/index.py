@@ -8,7 +8,7 @@ that changed. Deleting the index costs time and nothing else.
 
 ::
 
-    sonde-archive/.index/3/2026-11~1795305600123456789.runs.parquet
+    sonde-archive/.index/7/2026-11~1795305600123456789.runs.parquet
                            2026-11~1795305600123456789.phases.parquet
 
 A folder that changed within the last two seconds may change again without another time stamp. What was read then is
@@ -36,7 +36,7 @@ from sonde.store.columns import plain, read_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
-VERSION = "6"
+VERSION = "7"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
 _KINDS: Mapping[str, Any] = {

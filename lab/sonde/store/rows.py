@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sonde.findings.best import OF_STORAGE
 from sonde.findings.doubts import verdict_of
 from sonde.findings.standing import Standing
 from sonde.model.errors import RecordError
@@ -25,6 +26,7 @@ from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
 
+_OF_STORAGE = frozenset(one.value for one in OF_STORAGE)
 _KEY = ("system", "storage", "plan_hash", "node_class", "epoch")
 RUN_COLUMNS: Mapping[str, str] = {
     "run": "text",
@@ -53,8 +55,8 @@ RUN_COLUMNS: Mapping[str, str] = {
     "tags": "texts",
     **dict.fromkeys(_KEY, "text"),
     **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES, OPERATIONS)},
-    "read_cached": "bool",  # reads there were, all of them from memory
-    "write_cached": "bool",
+    "read_standing": "text",  # of the fastest read; null when nobody judged it, or nothing was read
+    "write_standing": "text",
 }
 PHASE_COLUMNS: Mapping[str, str] = {
     "run": "text",
@@ -132,20 +134,25 @@ def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Sequence[str]) -> Row:
-    """The best phase of that direction; what is known to have come from the page cache does not count."""
+    """The best phase of that direction: the fastest of storage, as in every headline (`findings.best`); where there is
+    none, the fastest that nobody judged, else the standing of the fastest without its number."""
     there = [one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES))]
-    honest = [one for one in there if not _from_memory(one)]
-    row: Row = {f"{way}_cached": bool(there) and not honest}
+    honest = [one for one in there if _standing(one) in _OF_STORAGE] or [one for one in there if not _standing(one)]
+    best = max(honest or there, key=lambda one: float(one[BYTES]), default=None)
+    if best is None:
+        return {}
+    row: Row = {f"{way}_standing": _standing(best)}
     if honest:
-        best = max(honest, key=lambda one: float(one[BYTES]))
         row |= {f"{way}_{BYTES}": float(best[BYTES]), f"{way}_{OPERATIONS}": _number(best.get(OPERATIONS))}
     return row
 
 
-def _from_memory(phase: Mapping[str, Any]) -> bool:
-    """Whether the judge said that the number is one of the page cache; what nobody judged goes by what was planned."""
+def _standing(phase: Mapping[str, Any]) -> str | None:
+    """What the judge said that the number is about; of what nobody judged only a cache is known, from the plan."""
     standing = phase.get("standing")
-    return standing == Standing.CACHE.value if isinstance(standing, str) else _cache(phase) == "cached"
+    if isinstance(standing, str):
+        return standing
+    return Standing.CACHE.value if _cache(phase) == "cached" else None
 
 
 def _phase_rows(run: Summary) -> list[Row]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import re
@@ -13,29 +12,18 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from make_record import Scene, Work, write_run
+from kept import MACHINE, NOISY, TMPFS, keep, one_blank
+from make_record import Scene, Work
 from rich.console import Console
 
 from sonde.cli.check import print_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import Row, figures
-from sonde.experiments.check.plans import GIB, Machine
 from sonde.findings.standing import Standing
 from sonde.model.record import read_record
 from sonde.report import write_report
-from sonde.store.shards import place_of
-from sonde.store.summary import summarize
-from sonde.store.tables import write_tables
 
-NOISY = {
-    "id": "noisy_node",
-    "severity": "warning",
-    "text": "other processes used 2.0 cores of this node during the phase",
-    "advice": "repeat on a quiet node",
-}
 CLOCK = {"id": "clock", "severity": "invalid", "text": "the clocks differ by 3 s over the phase"}
-TMPFS = {"type": "tmpfs", "source": "tmpfs", "memory_backed": True}
-MACHINE = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
 
 # What each phase is, and the words known beforehand.
 WORKS: Mapping[str, tuple[Work, Standing, str]] = {
@@ -82,21 +70,6 @@ WORKS: Mapping[str, tuple[Work, Standing, str]] = {
     "broken": (Work("broken", ends=False), Standing.FAILED, "it did not end; last heard of after"),
 }
 IN_MEMORY = (Work("memory", seconds=2.0), Standing.MEMORY, "files on tmpfs live in memory: not a storage number")
-
-
-def keep(archive: Path, run_id: str, scene: Scene) -> Path:
-    """A run in the archive, as the lab keeps one."""
-    folder = write_run(place_of(archive, run_id), scene)
-    record = read_record(folder / "record.ndjson")
-    document = summarize(record, {"id": run_id, "role": "run", "group": None}, 1 if scene.status == "failed" else 0, "")
-    (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
-    write_tables(folder, run_id, record)
-    return folder
-
-
-def one_blank(text: str) -> str:
-    """Text with every run of blanks, markup and line ends as one blank; pages and terminals break lines differently."""
-    return re.sub(r"[\s\u00a0]+", " ", html.unescape(re.sub(r"<[^>]*>", " ", text)))
 
 
 def said_of(surface: str, words: str) -> bool:

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from make_record import Pages, Scene, Work, record_lines, steady, write_run
 from scenes import CACHED, COLD, HOSTILE, SCENES
 
+from sonde.findings.best import NONE
 from sonde.model.errors import ReportError
 from sonde.report import write_report
 
@@ -194,7 +195,7 @@ def test_the_plan_on_the_page_is_the_plan(page: Pages) -> None:
 
 def test_a_file_system_in_memory_is_never_called_storage(page: Pages) -> None:
     text = Words(page(SCENES["in memory"])).text
-    assert "None of these numbers is about storage." in text
+    assert NONE in text
     assert "Files on tmpfs live in memory: not a storage number." in text
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import Observer, Result, Setup, conduct, failure
-from sonde.experiments.check.figures import Figure, figures, headline
+from sonde.experiments.check.figures import Figure, best_of, figures, headline
 from sonde.experiments.check.plans import (
     MIB,
     Machine,
@@ -72,6 +72,7 @@ class CheckResult:
             "memory_bytes": self.machine.memory,
             "exit_code": self.exit_code,
             "headline": self.headline,
+            "best": [one.as_json() for one in best_of(self.figures)],
             "figures": [figure.as_json() for figure in self.figures],
             "notes": self.notes,
             "runs": [result.id for result in self.runs],

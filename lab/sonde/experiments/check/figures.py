@@ -8,18 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
-from sonde.findings.judgement import doubt_json, doubt_words, judgement_of
+from sonde.findings.best import NONE, OF_STORAGE, Kind, Number, best, best_words, kind_of
+from sonde.findings.judgement import doubt_json, judgement_of
 from sonde.findings.standing import Standing
 from sonde.model.errors import sentence
 from sonde.model.lines import Finding, Latency, Rate
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import Run, run_of
-from sonde.model.units import format_ops, format_rate
 
 # All cores are faster than one task by more than this: the one task was the limit, not the storage.
 _MORE = 1.3
-_OF_STORAGE = (Standing.STORAGE, Standing.BURST)
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,12 @@ class Figure:
     slow: str = ""
     run: str = ""
     phase: str = ""
+    kind: Kind | None = None  # what it may be the best of
 
     def as_json(self) -> dict[str, Any]:
         """All that is known, absent members left out; the members of the judgement as everywhere."""
         document = asdict(self) | {"standing": self.standing.value, "sentence": sentence(self.words)}
-        del document["words"]
+        del document["words"], document["kind"]
         document["doubts"] = [doubt_json(one) for one in self.doubts]
         return {name: value for name, value in document.items() if value not in (None, "", [])}
 
@@ -142,6 +142,8 @@ def _figure(row: Row, phase: PhaseRecord, run: Run, name: str) -> Figure:
         doubts=judgement.doubts,
         moved=plain(judgement.moved),
         slow=plain(judgement.slow),
+        # the same phase without its fsync is another number
+        kind=kind_of(run, phase) if row.interval == "total" else None,
     )
     if end is None or not end.ops.done:
         return figure
@@ -163,44 +165,19 @@ def _compared(shown: list[Figure]) -> list[Figure]:
     result = []
     for figure in shown:
         many = by_key.get(figure.key.removesuffix("-1") + "-all") if figure.key.endswith("-1") else None
-        if many and figure.standing in _OF_STORAGE and figure.value and (many.value or 0) > _MORE * figure.value:
+        if many and figure.standing in OF_STORAGE and figure.value and (many.value or 0) > _MORE * figure.value:
             figure = replace(figure, words=f"{figure.words}; limited by one task")
         result.append(figure)
     return result
 
 
+def best_of(shown: Sequence[Figure]) -> list[Number]:
+    """The numbers that the headline quotes, by the rule of `findings.best`."""
+    return best(Number(one.kind, one.value, one.standing, one.doubts, one.key) for one in shown)
+
+
 def headline(shown: Sequence[Figure], machine: Machine) -> str:
     """The check in one sentence. What speaks against a number that it quotes stands before the number."""
     if machine.memory_backed:
-        return f"Files here live in memory ({machine.file_system}): these are numbers of memory, not of storage."
-    trusted = [figure for figure in shown if figure.standing in _OF_STORAGE and figure.value]
-
-    def best(beginning: str) -> Figure | None:
-        fitting = [figure for figure in trusted if figure.key.startswith(beginning)]
-        return max(fitting, key=lambda figure: figure.value or 0, default=None)
-
-    # New data first: writing over blocks that are there already can be much faster.
-    write, read, iops = best("write-storage") or best("write-direct"), best("read-"), best("random-read")
-    verb = "writes" if write and write.key.startswith("write-storage") else "rewrites"
-    words = [f"{verb} {format_rate(write.value or 0)}"] if write else []
-    words += [f"reads {format_rate(read.value or 0)}"] if read else []
-    words += [f"{format_ops(iops.value or 0).replace(' op/s', '')} random 4 KiB reads a second"] if iops else []
-    if not words:
-        return "No number of this check is one of storage; the lines below say why."
-    quoted = [figure for figure in (write, read, iops) if figure]
-    sustained = all(figure.standing is Standing.STORAGE for figure in quoted)
-    lasting = "sustained" if sustained else "in bursts of seconds"
-    return f"{_doubt(quoted)}Best from storage, {lasting}: {', '.join(words)}."
-
-
-def _doubt(quoted: Sequence[Figure]) -> str:
-    """Why the headline is doubtful, a doubt of one kind said once; empty when nothing speaks against its numbers."""
-    kinds: dict[str, list[Finding]] = {}
-    for figure in quoted:
-        for doubt in figure.doubts:
-            kinds.setdefault(doubt.id, []).append(doubt)
-    clauses = []
-    for doubts in kinds.values():
-        of = "" if len(doubts) == len(quoted) else f" ({len(doubts)} of {len(quoted)} numbers)"
-        clauses.append(f"{doubt_words(doubts[0])}{of}")
-    return f"Doubtful: {'; '.join(clauses)}. " if clauses else ""
+        return f"Files here live in memory ({machine.file_system}). {NONE}"
+    return best_words(best_of(shown))

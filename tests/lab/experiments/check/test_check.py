@@ -32,6 +32,7 @@ from sonde.experiments.check.plans import (
     file_calibration,
     parts,
 )
+from sonde.findings.best import Kind
 from sonde.findings.standing import Standing
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError
@@ -206,8 +207,8 @@ def test_keys_of_figures_are_unique() -> None:
 
 
 def test_the_headline_takes_only_numbers_of_storage() -> None:
-    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", Standing.CACHE, "v", value=9e10)
-    real = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "v", value=1e9)
+    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", Standing.CACHE, "v", value=9e10, kind=Kind("reads"))
+    real = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "v", value=1e9, kind=Kind("reads"))
     assert headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
     assert headline([cached], ORDINARY).startswith("No number")
     assert "tmpfs" in headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
@@ -216,9 +217,9 @@ def test_the_headline_takes_only_numbers_of_storage() -> None:
 
 def test_a_doubtful_headline_says_so_first() -> None:
     noisy = Finding(id="noisy_node", severity="warning", text="other processes used 2.0 cores of this node")
-    calm = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=1e9)
-    loud = Figure("write-storage-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=2e9, doubts=(noisy,))
-    unquoted = replace(loud, key="create", unit="files_per_s")
+    calm = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=1e9, kind=Kind("reads"))
+    loud = replace(calm, key="write-storage-1", value=2e9, doubts=(noisy,), kind=Kind("writes"))
+    unquoted = replace(loud, key="create", unit="files_per_s", kind=None)
     best = "Best from storage, in bursts of seconds: writes 2.00 GB/s, reads 1.00 GB/s."
     assert headline([loud, calm], ORDINARY) == f"Doubtful: {noisy.text} (1 of 2 numbers). {best}"
     assert headline([loud, replace(calm, doubts=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"

@@ -7,7 +7,7 @@ Nothing here asks the network: `check_host` judges what it is given. What was no
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sonde.design.routes.check_settings import router_verdict, setting_faults
 from sonde.design.routes.fabric import Class, Fabric, Side, covers
@@ -312,7 +312,26 @@ def _one_table(rules: Sequence[SeenRule], routes: Iterable[SeenRoute] | None) ->
 
 
 def check_both(fabric: Fabric, near: HostTables, far: HostTables) -> list[Fault]:
-    """Whether what leaves by a router can come back by it: the next hops of both directions, router by router."""
+    """Whether what leaves by a router can come back by it: the next hops of both directions, router by router, and what
+    both hash with."""
+    return [*_hashed_apart(fabric, near.settings or {}, far.settings or {}), *_gone_apart(fabric, near, far)]
+
+
+def _hashed_apart(fabric: Fabric, near: Mapping[str, str], far: Mapping[str, str]) -> Iterator[Fault]:
+    version = "ipv4" if fabric.version == 4 else "ipv6"
+    # the seed of IPv4 is used for both
+    for name in (f"net.{version}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"):
+        if len(fabric.ways) > 1 and name in near and name in far and near[name] != far[name]:
+            yield Fault(
+                "hash differs",
+                name,
+                f"{near[name]} on {fabric.near.network} and {far[name]} on {fabric.far.network}: a flow and its replies"
+                " take different routers",
+                "give both sides the same value",
+            )
+
+
+def _gone_apart(fabric: Fabric, near: HostTables, far: HostTables) -> list[Fault]:
     if near.routes is None or far.routes is None:
         return []
     out = _used(fabric, fabric.near, fabric.far, near.routes)

@@ -73,7 +73,10 @@ def simulate(
     random = np.random.default_rng(seed)
     first = random.integers(0, _PORTS, len(clients))
     ports = _FIRST_PORT + (first[client] + np.tile(np.arange(len(servers) * connections), len(clients))) % _PORTS
-    hashes = flow_hashes(packed(clients)[client], packed(servers)[server], ports, _SERVICE, layer=layer, seed=seed)
+    labels = random.integers(0, 1 << 20, count)  # of IPv6: hosts give each connection one of its own
+    hashes = flow_hashes(
+        packed(clients)[client], packed(servers)[server], ports, _SERVICE, layer=layer, seed=seed, labels=labels
+    )
     rates = (_rates(fabric.near.classes, clients), _rates(fabric.far.classes, servers))
     cases = _cases(fabric)
     outcomes = []

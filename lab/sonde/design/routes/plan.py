@@ -158,10 +158,12 @@ def smallest_mtu(fabric: Fabric) -> int | None:
 def _host_settings(fabric: Fabric, group: Class, seed: int) -> dict[str, str]:
     ip = "ipv4" if fabric.version == 4 else "ipv6"
     # what the site wants, without what is gone, wrong or without effect (told in the notes), and what routing needs
-    settings = kept(group.settings) | {f"net.{ip}.fib_multipath_hash_policy": "1"}
+    settings = kept(group.settings) | {
+        f"net.{ip}.fib_multipath_hash_policy": "1",
+        "net.ipv4.fib_multipath_hash_seed": str(seed),  # IPv6 hashes with it too
+    }
     if fabric.version == 4:
         settings |= {
-            "net.ipv4.fib_multipath_hash_seed": str(seed),
             "net.ipv4.fib_multipath_use_neigh": "1",
             # loose: a reply may come through another router than the one a request left by
             f"net.ipv4.conf.{group.device}.rp_filter": "2",

@@ -2,10 +2,11 @@
 """Which router a flow takes: the hash and the choice of Linux, for any number of flows at once.
 
 The kernel (``fib_multipath_hash`` and ``flow_hash_from_keys_seed``, Linux 6.11 and later) hashes addresses, and with
-policy 1 ports and protocol too, by SipHash-2-4 with a key made from ``fib_multipath_hash_seed``. Source and destination
-are sorted first, so both directions of a flow give the same hash. The upper 31 bits are compared with bounds that
-divide the range by the weights of the next hops. Without a seed the key is random at boot, and only the distribution
-is known. Tests hold this module against the kernel they run on.
+policy 1 ports and protocol too; with policy 0 IPv6 hashes protocol and flow label, which each connection and each
+direction has of its own unless ``net.ipv6.auto_flowlabels`` is 0. It hashes by SipHash-2-4 with a key made from
+``fib_multipath_hash_seed``. Source and destination are sorted first, so both directions of a flow give the same hash.
+The upper 31 bits are compared with bounds that divide the range by the weights of the next hops. Without a seed the key
+is random at boot, and only the distribution is known. Tests hold this module against the kernel they run on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Layer = int  # 3: addresses (policy 0); 4: addresses and ports (policy 1)
 TCP = 6
 
 # What is hashed begins with protocol (4 bytes), tags (4), two VLAN keys (16), key id (4), ports (4) and ICMP (4).
-_BEFORE_PORTS, _PORTS_END = 28, 36
+_LABEL, _BEFORE_PORTS, _PORTS_END = 4, 28, 36
+_IPV4 = 4  # bytes of an address
 # … the addresses follow, and what fills the structure up to a multiple of 8 bytes is hashed too.
 _PADDING = 4
 _RANGE = 1 << 31
@@ -36,9 +38,10 @@ def flow_hashes(
     layer: Layer = 4,
     seed: int,
     protocol: int = TCP,
+    labels: ArrayLike = 0,
 ) -> NDArray[np.uint32]:
     """The 31-bit hash of each flow as the kernel computes it on a little-endian machine. Addresses are texts of one IP
-    version or what `packed` makes of them, ports arrays of their length or one number for all."""
+    version or what `packed` makes of them; ports and flow labels are arrays of their length or one number for all."""
     count = len(sources)
     first, second = (one if isinstance(one, np.ndarray) else packed(one) for one in (sources, destinations))
     size = first.shape[1]
@@ -47,8 +50,13 @@ def flow_hashes(
     low, high = _sorted_addresses(first, second)
     data[:, _PORTS_END : _PORTS_END + size] = low
     data[:, _PORTS_END + size : _PORTS_END + 2 * size] = high
-    if layer == 4:
+    if layer == 4 or size > _IPV4:
         data[:, 2] = protocol
+    if layer == 3 and size > _IPV4:
+        label = np.broadcast_to(np.asarray(labels), count)
+        for place in range(3):
+            data[:, _LABEL + 3 - place] = label >> 8 * place & 0xFF
+    if layer == 4:
         ports = [_as_network(np.broadcast_to(np.asarray(one), count)) for one in (source_ports, destination_ports)]
         swap = ports[1] < ports[0]
         for place, port in enumerate((np.where(swap, ports[1], ports[0]), np.where(swap, ports[0], ports[1]))):

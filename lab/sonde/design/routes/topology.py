@@ -102,6 +102,14 @@ class Topology:
         for way in self._fabric.ways:
             self._script(way.router, router_script(self._plan, "router.sh"), "apply")
 
+    def hash_addresses(self) -> None:
+        """Both hosts choose routers by addresses alone (policy 0), against what the scripts have set. IPv6 hashes flow
+        labels too, so they give none."""
+        for host in ("near", "far"):
+            if self._fabric.version == 6:
+                self.run(host, "sysctl", "-qw", "net.ipv6.auto_flowlabels=0")
+            self.run(host, "sysctl", "-qw", f"net.ipv{self._fabric.version}.fib_multipath_hash_policy=0")
+
     def remove(self) -> None:
         """Runs their other half."""
         for host, group in (("near", self._fabric.near.classes[0]), ("far", self._fabric.far.classes[0])):
@@ -149,9 +157,10 @@ class Topology:
         return sent[0], sent[1]
 
     def tables(self, name: str) -> str:
-        """Rules and routes of a namespace, as text."""
+        """Rules and routes of a namespace, as text; without those of link-local addresses, which come by themselves."""
         family = f"-{self._fabric.version}"
-        return self.run(name, "ip", family, "rule") + self.run(name, "ip", family, "route", "show", "table", "all")
+        said = self.run(name, "ip", family, "rule") + self.run(name, "ip", family, "route", "show", "table", "all")
+        return "".join(line for line in said.splitlines(keepends=True) if " fe80:" not in f" {line}")
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts a Python program of ours in a namespace; `close` ends it."""

@@ -20,7 +20,7 @@ import numpy as np
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.health import Timing
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
-from sonde.design.routes.spread import chosen, flow_hashes
+from sonde.design.routes.spread import Layer, chosen, flow_hashes
 from sonde.design.routes.topology import Topology
 from sonde.model.errors import MachineError
 
@@ -83,10 +83,12 @@ def verify(
     timing: Timing | None = None,
     seed: int = 1,
     watched: bool = True,
+    layer: Layer = 4,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verified:
     """Builds, applies, measures, removes. `system` is the file that the health checks read; without `watched` there are
-    none, and what a dead router does to flows then is seen. Raises MachineError where namespaces may not be made."""
+    none, and what a dead router does to flows then is seen. With `layer` 3 hosts hash addresses
+    alone. Raises MachineError where namespaces may not be made."""
     timing = timing or Timing()
     plan = plan_routes(fabric)
     near = fabric.near.classes[0].addresses[:_HOSTS]
@@ -95,11 +97,13 @@ def verify(
     with Topology(plan, near, far) as built:
         before = [built.tables(name) for name in ("near", "far")]
         built.apply()
+        if layer == 3:
+            built.hash_addresses()
         built.start("far", "-m", "sonde.design.routes.traffic", "answer", str(_PORT))
         time.sleep(_SETTLE_S)
         # While the address of a router is asked for the kernel takes another one: every router is met once before.
         _answers(_asked(built, [(one, port + _MET, other, end) for one, port, other, end in wanted], _SETTLE_S))
-        spread = _spread(plan, built, wanted)
+        spread = _spread(plan, built, wanted, layer)
         step(1, losses + 2)
         chance, found = random.Random(seed), []
         if losses and watched:
@@ -134,12 +138,17 @@ def _answers(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
     return list(said)
 
 
-def _spread(plan: RoutePlan, built: Topology, wanted: Sequence[tuple[str, int, str, int]]) -> Spread:
+def _spread(plan: RoutePlan, built: Topology, wanted: Sequence[tuple[str, int, str, int]], layer: Layer) -> Spread:
     """Equal flows for two seconds, and what each router sent towards the far network."""
     ways = plan.fabric.active
     names = tuple(way.router for way in ways)
     hashes = flow_hashes(
-        [one[0] for one in wanted], [one[2] for one in wanted], [one[1] for one in wanted], _PORT, seed=HASH_SEED
+        [one[0] for one in wanted],
+        [one[2] for one in wanted],
+        [one[1] for one in wanted],
+        _PORT,
+        layer=layer,
+        seed=HASH_SEED,
     )
     places = chosen(hashes, [way.weight for way in ways])
     start = [built.counted(name)[1] for name in names]

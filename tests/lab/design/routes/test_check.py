@@ -226,3 +226,15 @@ def test_a_file_that_is_nothing_of_this_is_one_sentence(text: str, said: str) ->
 def test_a_name_that_is_no_class_of_hosts_gets_the_nearest() -> None:
     with pytest.raises(UserError, match="Did you mean"):
         check_host(made(2), "client", HostTables())
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("name", ["net.ipv{}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"])
+def test_sides_that_hash_otherwise_are_named(version: int, name: str) -> None:
+    fabric, key = made(3, version=version), name.format(version)
+    planned = {host.name: dict(host.settings) for host in plan_routes(fabric).hosts}
+    near, far = HostTables(settings=planned["clients"]), HostTables(settings=planned["stores"])
+    assert check_both(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
+    other = HostTables(settings=planned["stores"] | {key: "0"})
+    assert [(one.kind, one.where) for one in check_both(fabric, near, other)] == [("hash differs", key)]
+    assert check_both(made(1, version=version), near, other) == [], "one router is no choice"

@@ -105,6 +105,19 @@ def test_the_worked_example_is_built_spreads_as_predicted_and_survives_its_route
 @needs_root
 @pytest.mark.root
 @pytest.mark.slow
+@pytest.mark.parametrize(("routers", "version", "layer"), [(3, 6, 4), (5, 4, 3), (4, 6, 3)])
+def test_flows_of_both_versions_and_policies_are_counted_as_predicted(routers: int, version: int, layer: int) -> None:
+    """Flows between several clients and servers, so that addresses alone spread them too."""
+    found = verify(made(routers, clients=4, servers=4, version=version), "", flows=32, losses=0, layer=layer)
+    assert found.spread.holds, found.spread
+    assert sum(share > 0 for share in found.spread.predicted) >= 2
+    assert found.clean
+    assert namespaces() == []
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.slow
 def test_limited_routers_carry_in_all_what_is_predicted() -> None:
     """Token buckets of 3 and 6 MB/s: the total is what fair shares of the links come to."""
     fabric = made(2, clients=1, servers=1)

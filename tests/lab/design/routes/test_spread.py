@@ -115,6 +115,14 @@ def test_one_client_and_one_server_by_address_use_one_router() -> None:
     assert sum(share > 0 for share in spread.all_living.shares) >= 5
 
 
+def test_flow_labels_spread_the_connections_of_two_hosts_over_ipv6_alone() -> None:
+    """With policy 0 two hosts use one router over IPv4, but the label of each connection counts over IPv6."""
+    old = simulate(made(6, 1, 1), ["10.1.0.100"], ["10.2.0.100"], connections=60, layer=3, seed=1)
+    new = simulate(made(6, 1, 1, version=6), ["fd01::64"], ["fd02::64"], connections=60, layer=3, seed=1)
+    assert max(old.all_living.shares) == 1.0
+    assert max(new.all_living.shares) < 0.5
+
+
 def test_a_hundred_thousand_flows_spread_within_the_binomial_interval() -> None:
     sources = [f"10.{128 + at // 65536}.{at // 256 % 256}.{at % 256}" for at in range(100_000)]
     places = chosen(flow_hashes(sources, ["10.2.0.1"] * len(sources), 40000, 988, seed=3), [1] * 16)
@@ -186,8 +194,6 @@ def test_a_plan_in_the_kernel_spreads_as_predicted_and_leaves_nothing(
     once = (ip(family, "rule"), ip(family, "route", "show", "table", "all"))
     inside("sh", str(script), "apply")
     assert (ip(family, "rule"), ip(family, "route", "show", "table", "all")) == once, "applying twice changes nothing"
-    # the seed belongs to IPv4, and IPv6 uses it too
-    inside("sysctl", "-qw", f"net.ipv4.fib_multipath_hash_seed={HASH_SEED}")
     servers = fabric.far.classes[0].addresses
     ports = range(40000, 40060)
     flows = [(servers[port % len(servers)], port) for port in ports]

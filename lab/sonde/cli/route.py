@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,10 +15,20 @@ from sonde.design.routes.check import check_both, check_host
 from sonde.design.routes.fabric import Fabric, fabrics
 from sonde.design.routes.faults import Fault
 from sonde.design.routes.health import Timing
+from sonde.design.routes.paths import Compared
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
 from sonde.design.routes.tables import HostTables
 from sonde.design.routes.verify import Verified
-from sonde.design.routes.words import fabric_words, gathered, outcome_words, plan_words
+from sonde.design.routes.words import (
+    ahead_words,
+    fabric_words,
+    gathered,
+    outcome_words,
+    path_rows,
+    plan_words,
+    striped_words,
+    unknown_words,
+)
 from sonde.model.errors import FAILED, MachineError
 from sonde.model.shipped import system_source
 from sonde.model.system import read_system
@@ -216,40 +227,80 @@ def _print_faults(name: str, faults: list[Fault], unknown: list[str]) -> None:
 @click.option(
     "--seed", type=click.IntRange(1, 2**32 - 1), default=HASH_SEED, show_default=True, help="fib_multipath_hash_seed."
 )
+@click.option(
+    "--tasks", type=click.IntRange(1, 4096), default=4, show_default=True, help="A client, native against forwarded."
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page.")
 @json_option
-def simulate_command(system: str, connections: int, clients: int | None, policy: str, seed: int, as_json: bool) -> int:
+def simulate_command(
+    system: str,
+    connections: int,
+    clients: int | None,
+    policy: str,
+    seed: int,
+    tasks: int,
+    output: Path | None,
+    as_json: bool,
+) -> int:
     """Predict which router each flow of SYSTEM takes, the rates of clients and in all, and what a lost router costs.
 
     The kernel's own hash is computed. Clients are the hosts on the side without servers; every client talks to every
-    server.
+    server. Where the system file has a native and a forwarded mount of one file system, both are compared.
 
     \b
     Examples:
       sonde route simulate cumulus
       sonde route simulate cumulus --policy 0 --clients 1
+      sonde route simulate cumulus -o routes.html
     """
     from sonde.design.routes.flows import simulate
+    from sonde.design.routes.paths import compare_paths
 
-    found = []
-    for fabric in fabrics(read_system(system_source(system))):
+    found, known = [], read_system(system_source(system))
+    for fabric in fabrics(known):
         near = [address for one in fabric.near.classes for address in one.addresses][:clients]
         far = [address for one in fabric.far.classes for address in one.addresses]
         layer = 4 if policy == "1" else 3
         with steps("routers lost in turn") as step:
             traffic = simulate(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
-        found.append((fabric, traffic))
+        shares = traffic.all_living.shares
+        compared = compare_paths(known, fabric, shares, clients=len(near), tasks=tasks)
+        found.append((fabric, traffic, compared))
+    if output is not None:
+        from sonde.design.routes.page import write_page
+
+        write_page(found, known.title or known.id, output)
     if as_json:
-        print_json([{"fabric": fabric.name, **asdict(traffic)} for fabric, traffic in found])
+        print_json([{"fabric": fabric.name, **asdict(traffic), "paths": [asdict(one) for one in compared]}
+                    for fabric, traffic, compared in found])  # fmt: skip
         return 0
     console = results()
-    for fabric, traffic in found:
+    for fabric, traffic, compared in found:
         console.print(fabric_words(fabric), style="bold", soft_wrap=True)
         console.print(f"all routers: {outcome_words(traffic.all_living)}", soft_wrap=True, highlight=False)
         for way, outcome in zip(fabric.active, traffic.one_lost, strict=False):
             console.print(f"without {way.router}: {outcome_words(outcome)}", soft_wrap=True, highlight=False)
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
+        if compared:
+            _print_paths(compared, striped_words(traffic.all_living))
+    if output is not None:
+        console.print(str(output), soft_wrap=True)
     return 0
+
+
+def _print_paths(compared: Sequence[Compared], striped: str) -> None:
+    console = results()
+    console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
+    table = plain_table()
+    for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
+        table.add_column(title, justify="left" if title == "operation" else "right")
+    for row in path_rows(compared):
+        table.add_row(*row)
+    console.print(table)
+    for words in (*ahead_words(compared[:2]), striped, unknown_words(compared)):
+        if words:
+            console.print(words, soft_wrap=True, highlight=False)
 
 
 @command.command("watch")
@@ -309,9 +360,12 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
     "--losses", type=click.IntRange(0, 100), default=3, show_default=True, help="Routers that die, one by one."
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which routers die.")
+@click.option(
+    "--policy", type=click.Choice(["0", "1"]), default="1", show_default=True, help="fib_multipath_hash_policy."
+)
 @click.option("--watch/--no-watch", "watched", default=True, help="With or without health checks (default: with).")
 @json_option
-def verify_command(system: str, flows: int, losses: int, seed: int, watched: bool, as_json: bool) -> int:
+def verify_command(system: str, flows: int, losses: int, seed: int, policy: str, watched: bool, as_json: bool) -> int:
     """Try the plan of SYSTEM out: build it in network namespaces of this machine, send flows, let routers die.
 
     Nothing outside the namespaces is changed, and they are removed at the end. Needs root. Exit code 1 when something
@@ -329,7 +383,8 @@ def verify_command(system: str, flows: int, losses: int, seed: int, watched: boo
     for fabric in fabrics(read_system(source)):
         with steps("routers that die") as step:
             file = str(Path(source).resolve())
-            found = verify(fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, step=step)
+            layer = 4 if policy == "1" else 3
+            found = verify(fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, layer=layer, step=step)
         outcomes.append((fabric, found))
     if as_json:
         print_json([{"fabric": fabric.name, "holds": one.holds, **asdict(one)} for fabric, one in outcomes])

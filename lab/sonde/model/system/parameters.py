@@ -77,6 +77,13 @@ FILE_SYSTEM: Parameters = ANY | {
     "layout_cost": ("duration", "extra time of an open for each target of a file's layout"),
 }
 MOUNT: Parameters = ANY | {
-    "forward_cost": ("duration", "extra time of one call that another node forwards"),
-    "size_cost": ("duration", "extra time of a metadata operation for each KiB of the file"),
+    "forward_cost": ("duration", "extra time of one call that another node forwards, on a thread of that node"),
+    "forward_threads": ("count", "calls that one forwarding node works on at once"),
+    "forward_rate": ("rate", "bytes per second through one forwarding node"),
+    "client_read_rate": ("rate", "bytes per second that one client reads on this path, all its tasks together"),
+    "client_write_rate": ("rate", "bytes per second that one client writes on this path, all its tasks together"),
+    "reads_in_flight": ("count", "reads that the client keeps under way for one task that streams"),
+    "writes_in_flight": ("count", "writes that the client keeps under way for one task that streams"),
+    "data_cost": ("duration", "extra time to create a file that holds something"),
+    "size_cost": ("duration", "extra time to create a file for each KiB that it holds"),
 }

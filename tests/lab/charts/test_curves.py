@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,8 @@ def drawn(**changes: object) -> str:
         Curve("native", [1, 2, 4, 8, 16], [1e9, 2e9, 4e9, 8e9, 8e9], [0.9e9] * 5, [1.1e9, 2.2e9, 4.4e9, 8.8e9, 8.8e9]),
         Curve("forwarded", [1, 16], [0.5e9, 4e9]),
     ]
-    figure = Curves(
-        **{"title": "Reads", "words": "Said.", "curves": curves, "unit": "B/s", "x_unit": "clients"} | changes
-    )  # type: ignore[arg-type]
+    members: dict[str, Any] = {"title": "Reads", "words": "Said.", "curves": curves, "unit": "B/s", "x_unit": "clients"}
+    figure = Curves(**members | changes)
     return str(curve_chart(figure).render())
 
 

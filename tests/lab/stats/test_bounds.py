@@ -19,26 +19,28 @@ from sonde.stats.bounds import Bounded, along, median_bounds, more_runs, share_b
         (20, 6, 15),
     ],
 )
-def test_the_interval_of_a_median_is_the_pair_of_order_statistics_of_the_tables(count: int, low: int, high: int):
+def test_the_interval_of_a_median_is_the_pair_of_order_statistics_of_the_tables(
+    count: int, low: int, high: int
+) -> None:
     found = median_bounds(np.arange(1, count + 1))
     assert (found.low, found.high) == (low, high)
     assert found.value == (count + 1) / 2
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_too_few_values_have_a_median_and_no_interval(count: int):
+def test_too_few_values_have_a_median_and_no_interval(count: int) -> None:
     found = median_bounds([3.0] * count)
     assert found == Bounded(3.0, None, None)
     assert not found.known
 
 
-def test_a_median_of_nothing_is_refused():
+def test_a_median_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no value"):
         median_bounds([])
 
 
 @pytest.mark.parametrize("count", [6, 10, 25, 2000])
-def test_intervals_of_medians_cover_as_often_as_they_say_whatever_the_noise(count: int):
+def test_intervals_of_medians_cover_as_often_as_they_say_whatever_the_noise(count: int) -> None:
     random = np.random.default_rng(5)
     trials = 400 if count < 1000 else 100
     covered = 0
@@ -50,7 +52,7 @@ def test_intervals_of_medians_cover_as_often_as_they_say_whatever_the_noise(coun
     assert covered / trials >= 0.93
 
 
-def test_intervals_are_added_and_divided_by_their_corners():
+def test_intervals_are_added_and_divided_by_their_corners() -> None:
     one, other = Bounded(10, 9, 12), Bounded(2, 1, 4)
     assert one + other == Bounded(12, 10, 16)
     assert one - other == Bounded(8, 5, 11)
@@ -63,12 +65,12 @@ def test_intervals_are_added_and_divided_by_their_corners():
 @pytest.mark.parametrize(
     ("count", "of", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
 )
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float):
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
     found = share_bounds(count, of)
     assert found.ends == pytest.approx((low, high), abs=5e-4)
 
 
-def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn():
+def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
     random = np.random.default_rng(8)
     x = np.log(np.array([1.0, 2.0, 4.0, 8.0]))
     x -= x.mean()
@@ -84,7 +86,7 @@ def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn():
     assert covered >= 34
 
 
-def test_more_runs_are_those_that_would_bring_the_bound_to_the_threshold():
+def test_more_runs_are_those_that_would_bring_the_bound_to_the_threshold() -> None:
     # the interval reaches twice as far as the threshold is away: four times as many runs
     assert more_runs(10, Bounded(1.1, 0.9, 1.3), 1.0) == 30
     assert more_runs(3, Bounded(1.1, None, None), 1.0) == 3

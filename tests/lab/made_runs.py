@@ -66,9 +66,9 @@ class Made:
             rows = [[at, 0, 0, b, b // 1000, start, stop] for at, (b, start, stop) in enumerate(self.tasks)]
             lines.append({"type": "tasks", "phase": self.id, "columns": columns, "rows": rows})
         if self.nodes:
-            rows = [[at, f"n{at}", 1, rate * 4, 0, 4.0] for at, rate in enumerate(self.nodes)]
+            told_nodes = [[at, f"n{at}", 1, rate * 4, 0, 4.0] for at, rate in enumerate(self.nodes)]
             columns = ["node", "host", "tasks", "bytes", "ops", "seconds"]
-            lines.append({"type": "nodes", "phase": self.id, "columns": columns, "rows": rows})
+            lines.append({"type": "nodes", "phase": self.id, "columns": columns, "rows": told_nodes})
         if self.slices:
             told = {"slice_s": 0.1, "bytes": [round(one) for one in self.slices], "active": [4] * len(self.slices)}
             lines.append({"type": "series", "phase": self.id, "scope": "all", **told})

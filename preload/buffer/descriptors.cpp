@@ -7,6 +7,7 @@
 #include "buffer/node_locks.hpp"
 #include "buffer/outside.hpp"
 #include "buffer/pages.hpp"
+#include "buffer/sharing.hpp"
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
 #include "system/high_descriptor.hpp"
@@ -132,10 +133,11 @@ void forget_stale(int fd) noexcept {
 }
 
 /// Joins a new description to its file, both locked.
-void join(File& file, Description& made, int fd, int flags) noexcept {
+void join(File& file, Description& made, int fd, int flags, bool just_opened) noexcept {
     made.fd = fd;
     made.references = 1;
-    made.offset = (flags & O_APPEND) != 0 ? raw::call(SYS_lseek, fd, 0, SEEK_CUR) : 0;  // fopen() goes to the end
+    made.offset =
+        (flags & O_APPEND) != 0 || !just_opened ? raw::call(SYS_lseek, fd, 0, SEEK_CUR) : 0;  // fopen() goes to the end
     made.reads = (flags & O_ACCMODE) != O_WRONLY;
     made.writes = (flags & O_ACCMODE) != O_RDONLY;
     made.appends = appends_with(flags);
@@ -163,6 +165,10 @@ void join(File& file, Description& made, int fd, int flags) noexcept {
     table[fd].store(&made, std::memory_order_release);
 }
 
+bool counts(const settings::Settings& settings, const settings::Rule& rule, bool by_mpi) noexcept {
+    return !settings.promised_only || rule.promised() || (by_mpi && rule.mpi_disjoint);
+}
+
 }  // namespace
 
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept {
@@ -173,7 +179,7 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
     return settings::rule_for(settings, path, absolute);
 }
 
-void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
+void adopt(int fd, int flags, const char* path, const char* reason, const OpenedByMpi* mpi) noexcept {
     const system::Critical critical;
     if (in_table(fd)) {
         forget_stale(fd);
@@ -187,7 +193,7 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
     }
     char absolute[1024] = {};
     settings::Rule* rule = retired ? nullptr : rule_of(*state.settings, fd, path, absolute);
-    if (rule != nullptr && state.settings->promised_only && !rule->promised()) {
+    if (rule != nullptr && !counts(*state.settings, *rule, mpi != nullptr)) {
         rule = nullptr;
     }
     if (rule == nullptr && !any()) {
@@ -203,6 +209,14 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
     if (file == nullptr) {
         return;
     }
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    reason = reason == nullptr && mpi != nullptr ? unfit(*mpi, flags, *file->rule) : reason;
+    // Ranks may also open one file each for itself (MPI_COMM_SELF).
+    if (mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
+        share(*file, *mpi);
+    } else if (file->shared) {
+        through_for_good(*file, why_opened_again);
+    }
     Description* made = state.description_slab.take();
     if (made == nullptr || reason != nullptr || !flags_allow(flags, *file->rule) || fd <= 2) {
         // Known all the same: while this descriptor is open no other one of the file may be buffered.
@@ -212,13 +226,14 @@ void adopt(int fd, int flags, const char* path, const char* reason) noexcept {
     if (mixes(*file, flags)) {
         through_for_good(*file, "open for writing with O_APPEND and without");
     }
-    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, writes || file->ends.writer >= 0)) {
+    // Ranks that share a file do not mind each other, only those who are not among them.
+    const bool only_one = !file->shared && (writes || file->ends.writer >= 0);
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, only_one)) {
         through_for_good(*file, "another process on this node uses it too");
     }
     if (made != nullptr) {
         file->inherited = path[0] == 0;
-        join(*file, *made, fd, flags);
+        join(*file, *made, fd, flags, mpi == nullptr);
     }
     file->lock.unlock();
 }

@@ -8,9 +8,13 @@
 
 namespace sonde::buffer {
 
+struct OpenedByMpi;
+
 /// `fd` has just been opened with `flags` as `path`. Adopts it when a rule covers it, or when its file is known
-/// already. With a `reason` its file is not buffered as long as the descriptor is open.
-void adopt(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// already. With a `reason` its file is not buffered as long as the descriptor is open. What MPI-IO has opened is
+/// buffered for one rank, for reading alone, or when the user says that the ranks' parts are disjoint.
+void adopt(int fd, int flags, const char* path, const char* reason = nullptr,
+           const OpenedByMpi* mpi = nullptr) noexcept;
 /// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
 settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.

@@ -178,6 +178,8 @@ struct File {
     std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
     bool write_through = false;              ///< space is low: errors must be seen at once
     bool locked = false;                     ///< the program has taken a POSIX lock
+    bool shared = false;                     ///< by ranks of MPI, each with its own part (mpiio=disjoint)
+    const void* handle = nullptr;            ///< of MPI, when it is shared
     bool inherited = false;                  ///< open before the program began: not worth a word
 
     settings::Rule* rule = nullptr;

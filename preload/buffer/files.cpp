@@ -127,7 +127,8 @@ void unmake_file(File& file) noexcept {
     file.payoff = {};
     file.appended = {};
     file.lazy = {};
-    file.locked = file.inherited = file.write_through = file.watching = false;
+    file.locked = file.inherited = file.write_through = file.watching = file.shared = false;
+    file.handle = nullptr;
     file.dormant = false;
     file.watch = {};
     file.choice = {};
@@ -156,8 +157,8 @@ void reopen_lazy(File& file, const struct stat& got) noexcept {
 
 bool keep_for_reopening(File& file, int fd) noexcept {
     struct stat got {};
-    if (!file.rule->lazy_close || file.mode.load(std::memory_order_relaxed) != Mode::Active || !status(fd, got) ||
-        got.st_nlink == 0 || file.dirty.first != nullptr) {
+    if (!file.rule->lazy_close || file.shared || file.mode.load(std::memory_order_relaxed) != Mode::Active ||
+        !status(fd, got) || got.st_nlink == 0 || file.dirty.first != nullptr) {
         return false;
     }
     file.lazy.closed = true;

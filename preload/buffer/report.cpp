@@ -32,6 +32,10 @@ void direction_line(Text& text, const char* name, const Direction& one) noexcept
 const char* advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
     const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    if (file.shared && counted.write.asked > 64 && counted.write.below * 2 > counted.write.asked) {
+        return "The ranks' pieces interleave, so that what one rank writes never becomes large: use collective calls "
+               "(MPI_File_write_all), which gather them.";
+    }
     if (counted.given_up > 16 && counted.given_up * 4 > calls) {
         return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
                "file out (off).";

@@ -4,6 +4,7 @@
 
 #include "buffer/files.hpp"
 #include "buffer/flushing.hpp"
+#include "buffer/sharing.hpp"
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
 
@@ -19,7 +20,9 @@ int flush(int fd, bool& quiet) noexcept {
     }
     int error = 0;
     ++file->statistics.syncs;
-    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+    if (file->shared) {
+        forget_what_was_read(*file);
+    } else if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(*file);
         heed_growth(*file);
     }

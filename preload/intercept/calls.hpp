@@ -7,6 +7,8 @@
 // arrive in the same places, and an argument that was not given is handed on unread.
 #pragma once
 
+#include "intercept/mpi_io_calls.hpp"
+
 #include <aio.h>
 #include <semaphore.h>
 #include <spawn.h>
@@ -253,14 +255,7 @@ using Attributes = const posix_spawnattr_t*;
     X(int, io_uring_queue_init, (unsigned entries, void* ring, unsigned flags))                                   \
     X(int, io_uring_queue_init_params, (unsigned entries, void* ring, void* parameters))                          \
     X(int, io_uring_queue_init_mem, (unsigned entries, void* ring, void* parameters, void* memory, size_t bytes)) \
-    X(FILE*, _ZNSt12__basic_fileIcE4fileEv, (void* self))                                                         \
-    X(long, MPI_File_open, (long a, long b, long c, long d, long e))                                              \
-    X(long, PMPI_File_open, (long a, long b, long c, long d, long e))                                             \
-    X(long, mpi_file_open_, (long a, long b, long c, long d, long e, long f, long g))                             \
-    X(long, mpi_file_open__, (long a, long b, long c, long d, long e, long f, long g))                            \
-    X(long, mpi_file_open, (long a, long b, long c, long d, long e, long f, long g))                              \
-    X(long, mpi_file_open_f08_, (long a, long b, long c, long d, long e, long f, long g))                         \
-    X(long, MPI_FILE_OPEN, (long a, long b, long c, long d, long e, long f, long g))
+    X(FILE*, _ZNSt12__basic_fileIcE4fileEv, (void* self))
 
 #define SONDE_CALLS(X)         \
     SONDE_CALLS_OPENING(X)     \
@@ -272,7 +267,8 @@ using Attributes = const posix_spawnattr_t*;
     SONDE_CALLS_PROCESSES(X)   \
     SONDE_CALLS_SIGNALS(X)     \
     SONDE_CALLS_ALONE(X)       \
-    SONDE_CALLS_ELSEWHERE(X)
+    SONDE_CALLS_ELSEWHERE(X)   \
+    SONDE_CALLS_MPI(X)
 
 #define SONDE_DECLARE(result, name, parameters) \
     extern "C" __attribute__((visibility("default"))) result wrap_##name parameters __asm__(#name);

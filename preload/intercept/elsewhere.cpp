@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the C library, rings of the kernel, files of MPI-IO: they move data without passing through our functions,
+// Streams of the C library and rings of the kernel: they move data without passing through our functions,
 // so the files they use are left alone.
 #include "intercept/cxx_streams.hpp"
 #include "intercept/errors.hpp"
@@ -88,11 +88,6 @@ auto with_rings(Real real) {
     return real();
 }
 
-struct InsideMpi {
-    InsideMpi() noexcept { ++intercept::inside_mpi_io; }
-    ~InsideMpi() { --intercept::inside_mpi_io; }
-};
-
 }  // namespace
 
 FILE* wrap_fopen(Path path, const char* mode) {
@@ -164,35 +159,4 @@ int wrap_io_uring_queue_init_params(unsigned entries, void* ring, void* paramete
 int wrap_io_uring_queue_init_mem(unsigned entries, void* ring, void* parameters, void* memory, size_t bytes) {
     auto* const real = NEXT_OF_CALLER(io_uring_queue_init_mem);
     return with_rings([=] { return real(entries, ring, parameters, memory, bytes); });
-}
-
-// Handles of MPI are integers in one MPI and pointers in another; both arrive in a register and are handed on as they
-// are.
-long wrap_MPI_File_open(long a, long b, long c, long d, long e) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(MPI_File_open)(a, b, c, d, e);
-}
-long wrap_PMPI_File_open(long a, long b, long c, long d, long e) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(PMPI_File_open)(a, b, c, d, e);
-}
-long wrap_mpi_file_open_(long a, long b, long c, long d, long e, long f, long g) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(mpi_file_open_)(a, b, c, d, e, f, g);
-}
-long wrap_mpi_file_open__(long a, long b, long c, long d, long e, long f, long g) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(mpi_file_open__)(a, b, c, d, e, f, g);
-}
-long wrap_mpi_file_open(long a, long b, long c, long d, long e, long f, long g) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(mpi_file_open)(a, b, c, d, e, f, g);
-}
-long wrap_mpi_file_open_f08_(long a, long b, long c, long d, long e, long f, long g) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(mpi_file_open_f08_)(a, b, c, d, e, f, g);
-}
-long wrap_MPI_FILE_OPEN(long a, long b, long c, long d, long e, long f, long g) {
-    const InsideMpi inside;
-    return NEXT_OF_CALLER(MPI_FILE_OPEN)(a, b, c, d, e, f, g);
 }

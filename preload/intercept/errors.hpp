@@ -55,7 +55,4 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 /// Maps are written and read without any call: a mapped file is let go for good.
 void before_map(int fd, int flags) noexcept;
 
-/// Inside MPI_File_open: what it opens belongs to MPI-IO, which has a cache and locks of its own.
-extern constinit thread_local int inside_mpi_io __attribute__((tls_model("initial-exec")));
-
 }  // namespace sonde::intercept

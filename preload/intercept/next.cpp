@@ -73,17 +73,22 @@ void* look_up(Name name) noexcept {
     return got;
 }
 
-void* look_up_for(Name name, const void* caller) noexcept {
+void* look_up_beside(const char* name, const void* caller) noexcept {
     const int kept = errno;
-    void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
+    void* got = dlsym(RTLD_NEXT, name);
     Dl_info object{};
     if (got == nullptr && dladdr(caller, &object) != 0) {
         if (void* handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
-            got = dlsym(handle, names[static_cast<unsigned>(name)]);  // the object and what it was linked with
+            got = dlsym(handle, name);  // the object and what it was linked with
             dlclose(handle);
         }
     }
     errno = kept;
+    return got;
+}
+
+void* look_up_for(Name name, const void* caller) noexcept {
+    void* const got = look_up_beside(names[static_cast<unsigned>(name)], caller);
     return got != nullptr ? got : reinterpret_cast<void*>(&not_there);
 }
 

@@ -21,6 +21,8 @@ void* look_up(Name name) noexcept;
 /// For functions of libraries that a program may load later, out of sight of everybody else (an MPI module, a package
 /// of Python): also looks where the object of the `caller` would have found it.
 void* look_up_for(Name name, const void* caller) noexcept;
+/// The same for a function that we do not stand in front of; nullptr where there is none.
+void* look_up_beside(const char* name, const void* caller) noexcept;
 /// Those that must not be looked up late: in a signal handler, in the child of vfork, while a thread ends.
 void look_up_ordinary() noexcept;
 

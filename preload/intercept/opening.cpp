@@ -2,13 +2,12 @@
 // Everything that makes a descriptor for a file.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
+#include "intercept/mpi_io.hpp"
 
 #include <fcntl.h>
 #include <new>
 
 namespace sonde::intercept {
-
-constinit thread_local int inside_mpi_io __attribute__((tls_model("initial-exec"))) = 0;
 
 bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept {
     if (path == nullptr || !buffer::any()) {
@@ -48,9 +47,10 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
         return fd;
     }
     const int kept = errno;
-    const char* const reason = inside_mpi_io == 0 ? nullptr : "opened by MPI-IO";
-    stretch::take_on(fd, flags, path, reason);
-    buffer::adopt(fd, flags, path, reason);
+    if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
+        stretch::take_on(fd, flags, path);
+        buffer::adopt(fd, flags, path);
+    }
     errno = kept;
     return fd;
 }

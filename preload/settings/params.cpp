@@ -81,6 +81,21 @@ bool set_append(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return true;
 }
 
+/// mpiio=disjoint, as above.
+bool set_mpi_io(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+    if (!name.is("mpiio")) {
+        return false;
+    }
+    rule.mpi_disjoint = value.is("disjoint");
+    if (!rule.mpi_disjoint && !value.is("off")) {
+        say(warn,
+            "IOBUF_PARAMS: mpiio= takes \"disjoint\" (no rank writes or reads what another one writes before both have "
+            "synchronized) or \"off\", not \"",
+            value, "\"; files that several ranks open by MPI-IO are not buffered.");
+    }
+    return true;
+}
+
 /// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
 bool without_effect(Piece name) noexcept {
     return name.is("vbuffer_count");
@@ -115,7 +130,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     const Piece name = trimmed(option.at, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
     if (name.length == 0 || without_effect(name) || set_append(name, value, rule, warn) ||
-        (equals < end && set_number(name, value, rule, warn))) {
+        set_mpi_io(name, value, rule, warn) || (equals < end && set_number(name, value, rule, warn))) {
         return;
     }
     for (const Flag& flag : flags) {
@@ -126,7 +141,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
         "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, alone, eager, "
-        "append, auto and off.");
+        "append, mpiio, auto and off.");
 }
 
 bool read_engine(Piece value, Engine& engine) noexcept {
@@ -175,7 +190,7 @@ bool is_option(Piece piece) noexcept {
         return false;
     }
     const Piece name = trimmed(piece.at, equals);
-    bool known = name.is("append") || without_effect(name);
+    bool known = name.is("append") || name.is("mpiio") || without_effect(name);
     for (const Number& number : numbers) {
         known |= name.is(number.name);
     }

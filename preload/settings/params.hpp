@@ -21,9 +21,10 @@ struct Rule {
     bool lazy_close = false;
     bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
     bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
-    bool alone = false;       ///< the user says that nobody else looks at the file before it is closed or synchronized
-    bool off = false;         ///< matched files are left alone
-    bool automatic = false;   ///< size, count and prefetch are chosen from the first calls on a file
+    bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
+    bool alone = false;      ///< the user says that nobody else looks at the file before it is closed or synchronized
+    bool off = false;        ///< matched files are left alone
+    bool automatic = false;  ///< size, count and prefetch are chosen from the first calls on a file
     std::uint32_t matched = 0;
 
     /// The user has said something that only he can know: whole pages may be kept until the file is closed.
@@ -57,10 +58,10 @@ struct Settings {
     Limits limits;
     bool promised_only = false;  ///< the others are gathered between system calls only (stretch/)
 
-    /// Some entry says so.
+    /// Some entry says so, for files of MPI-IO at least.
     bool any_promised() const noexcept {
         for (std::size_t i = 0; i < count; ++i) {
-            if (rules[i].promised()) {
+            if (rules[i].promised() || rules[i].mpi_disjoint) {
                 return true;
             }
         }

@@ -26,6 +26,7 @@ struct Stream {
     std::uint64_t bytes_since_look = 0;  ///< written since the free space was looked at
     std::int64_t next_at = -1;           ///< where the next call at a place given by the program would follow the last
     bool may = false;                    ///< its kind of descriptor allows it
+    bool by_mpi = false;                 ///< opened by MPI-IO
     bool is_timed = false;               ///< somebody will read how long its calls took
     int error = 0;                       ///< errno of a delayed write, for the next call that can report it
     const char* stopped = nullptr;       ///< why nothing is gathered here, for the report
@@ -48,8 +49,8 @@ inline Stream* stream_of(int fd) noexcept {
 /// Before any file is opened. `wants_lines`: reports are wanted as JSON too.
 void start_streams(settings::Settings& settings, bool wants_lines) noexcept;
 /// `fd` has just been opened with `flags` as `path`: true when it is one of ours from now on. With a `reason` its calls
-/// are counted, and left as they are.
-bool take_on(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// are counted, and left as they are. Files that the buffer takes are left to it.
+bool take_on(int fd, int flags, const char* path, const char* reason = nullptr, bool by_mpi = false) noexcept;
 /// The reason is for the report; nothing is gathered here from now on.
 void leave_alone(int fd, const char* reason) noexcept;
 /// Its descriptor is about to be closed or replaced. The error of a delayed write, or 0.

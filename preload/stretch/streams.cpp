@@ -46,6 +46,10 @@ const char* advice(const Stream& stream) noexcept {
         stream.gathered * 2 > calls) {
         return nullptr;
     }
+    if (stream.by_mpi) {
+        return "MPI shares memory with others. If ranks write, and read, only their own parts of this file, say "
+               "mpiio=disjoint; if one rank has it for itself, alone.";
+    }
     return "Most of its calls were made as they are, because the program does other things in between. If no other "
            "process looks at this file before it is closed, or synchronized, say alone.";
 }
@@ -81,7 +85,7 @@ void start_streams(settings::Settings& settings, bool wants_lines) noexcept {
     streams = static_cast<std::atomic<Stream*>*>(system::map_bytes(sizeof(*streams) * most_descriptors, true));
 }
 
-bool take_on(int fd, int flags, const char* path, const char* reason) noexcept {
+bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mpi) noexcept {
     const system::Critical critical;
     if (streams == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
         return false;
@@ -93,8 +97,8 @@ bool take_on(int fd, int flags, const char* path, const char* reason) noexcept {
     settings::Rule* rule =
         (flags & (O_PATH | O_DIRECTORY)) == 0 ? buffer::rule_of(*known.settings, fd, path, absolute) : nullptr;
     struct stat got {};
-    if (rule == nullptr || rule->promised() || raw::call(SYS_fstat, fd, raw::number(&got)) != 0 ||
-        !S_ISREG(got.st_mode) || !buffer::file_system_allows(fd)) {
+    if (rule == nullptr || rule->promised() || (by_mpi && rule->mpi_disjoint) ||
+        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode) || !buffer::file_system_allows(fd)) {
         return false;
     }
     Stream* made = known.slab.take();
@@ -111,6 +115,7 @@ bool take_on(int fd, int flags, const char* path, const char* reason) noexcept {
     made->stopped = reason != nullptr ? reason : unfit(fd, flags);
     made->may = made->stopped == nullptr;
     made->is_timed = rule->verbose || known.wants_lines;
+    made->by_mpi = by_mpi;
     made->opened_ns = system::now_ns();
     const char* name = absolute[0] == '/' ? absolute : path;
     std::memcpy(made->path, name, std::min(std::strlen(name), sizeof(made->path) - 1));

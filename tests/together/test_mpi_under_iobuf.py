@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine and IOR under the preload library, with one and two ranks and with each MPI that is here.
-What they read is what they wrote, their own files are buffered, and files of MPI-IO are left alone.
+"""The engine, IOR and a program of ours under the preload library, with one and two ranks and each MPI that is here.
+What they read is what they wrote and what MPI promises; their own files are buffered, and of the files that ranks share
+by MPI-IO those of which the user says that the parts are disjoint.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+EDISON = "-a MPIIO -t 10000 -b 1000000 -s 2 -w -r -W -R -g -k -G 7"
+PIECES = "-a MPIIO -t 10000 -b 10000 -s 100 -w -W -k"
 LINE = "-t 1000 -b 100000 -s 2 -w -r -W -R -g -k"
 LAUNCHERS = {
     "mpich": [str(Path(sys.prefix) / "bin" / "mpiexec")],
@@ -29,33 +32,41 @@ class Told:
     path: str
     calls: int
     below: int
+    writes: int
     let_go: str | None
+    advice: str | None
 
 
-def start(command: list[str], folder: Path, library: Path) -> list[Told]:
-    """Runs it under the library with small pages; what the reports say about the files that it made in `folder`."""
-    lines = folder / "lines"
-    lines.mkdir()
-    under = {
-        "LD_PRELOAD": str(library),
-        "IOBUF_PARAMS": f"{folder}/data*:size=64k:count=4:eager",
-        "SONDE_IOBUF_LINES": str(lines),
-    }
-    at = command.index("--under")
-    words = [*command[:at], "env", *(f"{name}={value}" for name, value in under.items()), *command[at + 1 :]]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+def reports(lines: Path) -> list[Told]:
+    """All that processes have written to the folder."""
     told = [json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()]
     return [
         Told(
             one["path"],
             one["read"]["calls"] + one["write"]["calls"],
             one["read"]["below_calls"] + one["write"]["below_calls"],
+            one["write"]["calls"],
             one.get("let_go"),
+            one.get("advice"),
         )
         for one in told
         if one["type"] == "buffer" and "locktest" not in one["path"]
     ]
+
+
+def start(command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:eager") -> list[Told]:
+    """Runs it under the library; what the reports say about the files that it made in `folder`."""
+    lines = Path(tempfile.mkdtemp(prefix="lines", dir=folder))
+    under = {
+        "LD_PRELOAD": str(library),
+        "IOBUF_PARAMS": f"{folder}/data*:{options}",
+        "SONDE_IOBUF_LINES": str(lines),
+    }
+    at = command.index("--under")
+    words = [*command[:at], "env", *(f"{name}={value}" for name, value in under.items()), *command[at + 1 :]]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return reports(lines)
 
 
 def program(name: str, engine: Path) -> list[str]:
@@ -89,16 +100,113 @@ def test_files_of_their_own_are_buffered(
     assert all(one.below * 20 < one.calls for one in written)
 
 
+def needs_mpi(name: str, engine: Path) -> None:
+    if name == "engine" and not any(engine.parent.glob("sonde-mpi-*.so")):
+        pytest.skip("the engine was built without an MPI")
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("mpi", LAUNCHERS)
 @pytest.mark.parametrize("name", ["engine", "ior"])
-def test_files_of_mpi_io_are_left_alone(
+def test_edisons_lines_with_transfers_of_10000_bytes(
     name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path, library: Path
 ) -> None:
-    if name == "engine" and not any(engine.parent.glob("sonde-mpi-*.so")):
-        pytest.skip("the engine was built without an MPI")
+    """Transfers of 10,000 bytes in blocks of 1,000,000, verified: a twentieth of the calls, and the same bytes."""
+    needs_mpi(name, engine)
+    words = [*EDISON.split(), "-o", str(tmp_path / "data")]
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    told = start([*start_with, "-a", "MPIIO", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library)
-    assert told
-    assert {(one.let_go, one.calls, one.below) for one in told} == {("opened by MPI-IO", 0, 0)}
-    assert os.stat(tmp_path / "data").st_size == ranks * 200_000
+    start([*start_with, *words], tmp_path, library, "off")
+    without = (tmp_path / "data").read_bytes()
+    (tmp_path / "data").unlink()
+    told = start([*start_with, *words], tmp_path, library, "size=1M:eager:mpiio=disjoint")
+    assert (tmp_path / "data").read_bytes() == without
+    assert len(without) == ranks * 2_000_000
+    moved = [one for one in told if one.calls > 0]
+    assert len(moved) >= 2 * ranks  # written, and read
+    assert all(one.let_go is None and one.below * 20 < one.calls for one in moved), moved
+
+
+@pytest.mark.parametrize("mpi", LAUNCHERS)
+def test_where_pieces_of_ranks_interleave_the_report_says_use_collective(
+    mpi: str, engine: Path, tmp_path: Path, library: Path
+) -> None:
+    needs_mpi("engine", engine)
+    start_with = [*launcher(mpi, "engine"), "-n", "2", "--under", *program("engine", engine)]
+    told = start(
+        [*start_with, *PIECES.split(), "-o", str(tmp_path / "data")], tmp_path, library, "eager:mpiio=disjoint"
+    )
+    written = [one for one in told if one.writes > 0]
+    assert len(written) == 2
+    assert all("use collective calls" in (one.advice or "") for one in written), told
+
+
+#: What lets a file go, and why; the others stay buffered.
+LET_GO = {
+    "collective": "collective calls",
+    "atomic": "atomic mode",
+    "shared_offset": "share an offset",
+    "holes": "its view has holes",
+    "two_handles": "once more",
+}
+ONE_RANKS = {"own_files.0", "own_files.1", "read_only"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What all ranks saw, and what they left."""
+
+    out: str
+    files: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    command: list[str]
+    without: Seen
+
+
+@pytest.fixture(scope="module", params=LAUNCHERS)
+def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sharing:
+    """Two ranks that do with files what ranks do, and what comes of it without the library."""
+    name = str(request.param)
+    compiler = {"mpich": str(Path(sys.prefix) / "bin" / "mpicc"), "openmpi": "mpicc.openmpi"}[name]
+    if shutil.which(compiler) is None or shutil.which("cc") is None:
+        pytest.skip(f"there is no {compiler} here")
+    folder = tmp_path_factory.mktemp(name)
+    source = Path(__file__).resolve().parents[1] / "preload" / "programs" / "mpi_io.c"
+    subprocess.run([compiler, "-O1", "-g", "-w", "-o", str(folder / "mpi_io"), str(source)], check=True)
+    command = [*launcher(name, "ours"), "-n", "2", "--under", str(folder / "mpi_io")]
+    return Sharing(command, look(command, folder / "without", {}))
+
+
+def look(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
+    """Runs the program in a new folder."""
+    folder.mkdir()
+    at = command.index("--under")
+    under = ["env", *(f"{name}={value}" for name, value in settings.items())] if settings else []
+    words = [*command[:at], *under, *command[at + 1 :], str(folder)]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Seen(done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()})
+
+
+@pytest.mark.parametrize("options", ["mpiio=disjoint", "eager:mpiio=disjoint", "eager", ""], ids=lambda one: one or "*")
+def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Path, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    settings = {
+        "LD_PRELOAD": str(library),
+        "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}",
+        "SONDE_IOBUF_LINES": str(lines),
+    }
+    assert look(sharing.command, tmp_path / "files", settings) == sharing.without
+    told = reports(lines)
+    files = {Path(one.path).name for one in told} & set(sharing.without.files)
+    assert len(files) == len(sharing.without.files), told
+    for one in told:
+        name = Path(one.path).name
+        if name in files and "disjoint" in options:
+            assert LET_GO.get(name, "") in (one.let_go or ""), one
+            assert (one.let_go is None) == (name not in LET_GO), one
+        elif name in files and options == "eager":
+            assert (one.let_go is None) == (name in ONE_RANKS), one

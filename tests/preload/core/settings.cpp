@@ -113,6 +113,9 @@ TEST_CASE("what cannot be meant is said, and the rest is used") {
     CHECK(parse("*.log:append=own")->rules[0].append_own);
     CHECK_FALSE(parse("*.log:append=own:append=off")->rules[0].append_own);
     CHECK(warnings.empty());
+    CHECK(parse("*.h5:mpiio=disjoint")->rules[0].mpi_disjoint);
+    CHECK_FALSE(parse("*.h5:mpiio=disjoint:mpiio=off")->rules[0].mpi_disjoint);
+    CHECK_FALSE(parse("*.h5:mpiio=all")->rules[0].mpi_disjoint);
     CHECK_FALSE(parse("*.log:append=mine")->rules[0].append_own);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("\"mine\"") != std::string::npos);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffer/sharing.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+
+#include <fcntl.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+struct Wanted {
+    const void* handle;
+    const char* reason;
+    bool found;
+};
+constinit Wanted wanted;  // under the lock of all files
+
+}  // namespace
+
+const char* unfit(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept {
+    if (mpi.ranks <= 0 || mpi.handle == nullptr) {
+        return "opened by MPI-IO, and how many ranks share it is not known";
+    }
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    return mpi.ranks > 1 && writes && !rule.mpi_disjoint
+               ? "opened by MPI-IO for several ranks (mpiio=disjoint says that their parts are disjoint)"
+               : nullptr;
+}
+
+void share(File& file, const OpenedByMpi& mpi) noexcept {
+    if (file.ends.descriptions != nullptr && file.handle != mpi.handle) {
+        through_for_good(file, why_opened_again);
+    }
+    file.shared = true;
+    file.handle = mpi.handle;
+}
+
+void forget_what_was_read(File& file) noexcept {
+    close_gate(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        flush_file(file);
+        if (file.dirty.first == nullptr && file.ends.descriptions != nullptr) {
+            drop_all(file);
+            const std::int64_t size = size_below(file.ends.descriptions->fd);
+            file.size = size >= 0 ? size : file.size;  // another rank may have made it shorter
+        }
+    }
+    open_gate(file);
+}
+
+void let_go_of_shared(const void* handle, const char* reason) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {handle, reason, false};
+    for_each_file([](File& file) {
+        if (file.shared && file.handle == wanted.handle) {
+            through_for_good(file, wanted.reason);
+        }
+    });
+}
+
+bool is_shared(const void* handle) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return false;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {handle, nullptr, false};
+    for_each_file([](File& file) {
+        wanted.found |=
+            file.shared && file.handle == wanted.handle && file.mode.load(std::memory_order_relaxed) != Mode::Through;
+    });
+    return wanted.found;
+}
+
+void sync_shared(const void* handle) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {handle, nullptr, false};
+    for_each_file([](File& file) {
+        if (file.shared && file.handle == wanted.handle) {
+            forget_what_was_read(file);
+        }
+    });
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/mpi_io.hpp"
+
+#include "intercept/errors.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <cstring>
+
+namespace sonde::intercept {
+
+namespace {
+
+/// A call of MPI that opens files. What it opens is kept here until it returns.
+struct Opening {
+    struct Opened {
+        int fd, flags;
+        dev_t device;
+        ino_t inode;
+        bool is_the_file;  ///< not one that MPI-IO has for itself, such as the one with the offset that ranks share
+    };
+    static constexpr int most = 8;
+    const char* name;  ///< as given to MPI_File_open; nullptr for other calls
+    Opening* outer;
+    Opened files[most];
+    int count = 0;
+};
+constinit thread_local Opening* opening __attribute__((tls_model("initial-exec"))) = nullptr;
+
+const char* last_part(const char* path) noexcept {
+    const char* slash = std::strrchr(path, '/');
+    const char* name = slash != nullptr ? slash + 1 : path;
+    const char* colon = std::strchr(name, ':');  // "ufs:data"
+    return slash == nullptr && colon != nullptr ? colon + 1 : name;
+}
+
+bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
+    struct stat got {};
+    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+        return false;
+    }
+    device = got.st_dev;
+    inode = got.st_ino;
+    return true;
+}
+
+/// What the descriptors are taken for that are still what they were when they were opened.
+void take_on(const Opening& done, const buffer::OpenedByMpi& mpi) noexcept {
+    for (int i = 0; i < done.count; ++i) {
+        const Opening::Opened& one = done.files[i];
+        dev_t device = 0;
+        ino_t inode = 0;
+        bool again = false;
+        for (int later = i + 1; later < done.count; ++later) {
+            again |= done.files[later].fd == one.fd;
+        }
+        if (again || !identity(one.fd, device, inode) || device != one.device || inode != one.inode) {
+            continue;
+        }
+        const char* const reason = one.is_the_file ? nullptr : "MPI-IO has it for itself";
+        const char* const path = done.name != nullptr ? done.name : "?";
+        stretch::take_on(one.fd, one.flags, path, reason, true);
+        buffer::adopt(one.fd, one.flags, path, reason, &mpi);
+    }
+}
+
+/// A function of the MPI that the caller uses.
+template <class Function>
+Function* beside(const char* name, const void* caller) noexcept {
+    return reinterpret_cast<Function*>(look_up_beside(name, caller));
+}
+
+/// Ranks of the group that opened a file; 0 when that cannot be found out.
+int ranks_of(long handle, const void* caller) noexcept {
+    auto* const group_of = beside<int(long, long*)>("PMPI_File_get_group", caller);
+    auto* const size_of = beside<int(long, int*)>("PMPI_Group_size", caller);
+    auto* const free_group = beside<int(long*)>("PMPI_Group_free", caller);
+    long group = 0;
+    int ranks = 0;
+    if (group_of == nullptr || size_of == nullptr || free_group == nullptr || group_of(handle, &group) != 0) {
+        return 0;
+    }
+    ranks = size_of(group, &ranks) == 0 ? ranks : 0;
+    free_group(&group);
+    return ranks;
+}
+
+/// Bytes of the type are missing in between: then independent calls read, and write back, what belongs to others.
+bool has_holes(long type, const void* caller) noexcept {
+    auto* const size_of = beside<int(long, int*)>("PMPI_Type_size", caller);
+    auto* const extent_of = beside<int(long, long*, long*)>("PMPI_Type_get_extent", caller);
+    int bytes = 0;
+    long lower = 0;
+    long extent = 0;
+    return size_of == nullptr || extent_of == nullptr || size_of(type, &bytes) != 0 ||
+           extent_of(type, &lower, &extent) != 0 || lower != 0 || extent != bytes;
+}
+
+const void* pointer(long handle) noexcept {
+    return reinterpret_cast<const void*>(handle);
+}
+
+class Inside {
+ public:
+    explicit Inside(const char* name) noexcept : opening_{.name = name, .outer = opening, .files = {}} {
+        opening = &opening_;
+    }
+    ~Inside() {
+        opening = opening_.outer;
+        if (opening_.count > 0) {
+            const int kept = errno;
+            take_on(opening_, mpi_);
+            errno = kept;
+        }
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+    /// MPI_File_open went well.
+    void made(long handle, const void* caller) noexcept {
+        if (opening_.count > 0) {
+            mpi_ = {.ranks = ranks_of(handle, caller), .handle = pointer(handle)};
+        }
+    }
+
+ private:
+    Opening opening_;
+    buffer::OpenedByMpi mpi_{.ranks = 0, .handle = nullptr};
+};
+
+template <class Real>
+long open_file(const char* name, const long* handle, const void* caller, Real real) {
+    Inside inside(name);
+    const long done = real();
+    if (static_cast<int>(done) == 0 && handle != nullptr) {
+        inside.made(*handle, caller);
+    }
+    return done;
+}
+
+constexpr const char* why_collective = "used by collective calls of MPI-IO, which make large transfers themselves";
+constexpr const char* why_shared_offset = "the ranks share an offset of MPI-IO";
+constexpr const char* why_holes =
+    "its view has holes, for which MPI-IO reads and writes what belongs to others: use collective calls";
+constexpr const char* why_atomic = "MPI-IO is in atomic mode";
+
+/// A call that all ranks make: before it, on each of them, the file is let go.
+template <class Real>
+long together(long handle, const char* reason, Real real) {
+    if (buffer::any()) [[unlikely]] {
+        buffer::let_go_of_shared(pointer(handle), reason);
+    }
+    const Inside inside(nullptr);
+    return real();
+}
+
+template <class Real>
+long set_view(long handle, long type, const void* caller, Real real) {
+    const long done = real();
+    if (static_cast<int>(done) == 0 && buffer::any() && buffer::is_shared(pointer(handle)) && has_holes(type, caller))
+        [[unlikely]] {
+        buffer::let_go_of_shared(pointer(handle), why_holes);
+    }
+    return done;
+}
+
+template <class Real>
+long set_atomicity(long handle, long flag, Real real) {
+    if (static_cast<int>(flag) != 0 && buffer::any()) [[unlikely]] {
+        buffer::let_go_of_shared(pointer(handle), why_atomic);
+    }
+    return real();
+}
+
+/// MPI_File_sync, and what gives the file another size: what we hold arrives before, and what others did is seen
+/// afterwards.
+template <class Real>
+long synchronize(long handle, Real real) {
+    if (!buffer::any()) [[likely]] {
+        return real();
+    }
+    buffer::sync_shared(pointer(handle));
+    const long done = real();
+    buffer::sync_shared(pointer(handle));
+    return done;
+}
+
+}  // namespace
+
+bool left_to_mpi_io(int fd, int flags, const char* path) noexcept {
+    if (opening == nullptr) [[likely]] {
+        return false;
+    }
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (!identity(fd, device, inode)) {
+        return true;
+    }
+    const bool is_the_file =
+        opening->name != nullptr && path != nullptr && std::strcmp(last_part(path), last_part(opening->name)) == 0;
+    if (opening->count < Opening::most) {
+        opening->files[opening->count++] = {fd, flags, device, inode, is_the_file};
+    }
+    return true;
+}
+
+}  // namespace sonde::intercept
+
+using sonde::intercept::open_file;
+using sonde::intercept::set_atomicity;
+using sonde::intercept::set_view;
+using sonde::intercept::synchronize;
+using sonde::intercept::together;
+
+#define SONDE_TOGETHER(name, reason)                                                          \
+    long wrap_##name(long a, long b, long c, long d, long e, long f) {                        \
+        auto* const real = NEXT_OF_CALLER(name);                                              \
+        return together(a, sonde::intercept::reason, [=] { return real(a, b, c, d, e, f); }); \
+    }
+#define SONDE_COLLECTIVE(result, name, parameters) SONDE_TOGETHER(name, why_collective)
+#define SONDE_SHARED_OFFSET(result, name, parameters) SONDE_TOGETHER(name, why_shared_offset)
+#define SONDE_SYNCHRONIZE(result, name, parameters)                    \
+    long wrap_##name(long a, long b, long c, long d, long e, long f) { \
+        auto* const real = NEXT_OF_CALLER(name);                       \
+        return synchronize(a, [=] { return real(a, b, c, d, e, f); }); \
+    }
+SONDE_CALLS_MPI_COLLECTIVE(SONDE_COLLECTIVE)
+SONDE_CALLS_MPI_SHARED_OFFSET(SONDE_SHARED_OFFSET)
+SONDE_CALLS_MPI_SYNC(SONDE_SYNCHRONIZE)
+
+#define SONDE_FOR_BOTH(X) X(MPI) X(PMPI)
+#define SONDE_ONE_RANK(prefix)                                                                      \
+    long wrap_##prefix##_File_open(long a, long b, long c, long d, long e, long f) {                \
+        auto* const real = NEXT_OF_CALLER(prefix##_File_open);                                      \
+        return open_file(reinterpret_cast<const char*>(b), reinterpret_cast<const long*>(e),        \
+                         __builtin_return_address(0), [=] { return real(a, b, c, d, e, f); });      \
+    }                                                                                               \
+    long wrap_##prefix##_File_set_view(long a, long b, long c, long d, long e, long f) {            \
+        auto* const real = NEXT_OF_CALLER(prefix##_File_set_view);                                  \
+        return set_view(a, d, __builtin_return_address(0), [=] { return real(a, b, c, d, e, f); }); \
+    }                                                                                               \
+    long wrap_##prefix##_File_set_atomicity(long a, long b, long c, long d, long e, long f) {       \
+        auto* const real = NEXT_OF_CALLER(prefix##_File_set_atomicity);                             \
+        return set_atomicity(a, b, [=] { return real(a, b, c, d, e, f); });                         \
+    }
+SONDE_FOR_BOTH(SONDE_ONE_RANK)

@@ -3,7 +3,8 @@
 
 A page asks by a line of its own. ``<!-- members of PATH -->``, where PATH names a schema below the root of the
 repository, becomes one section for each object in the schema, with a table of its members. ``<!-- experiments -->``
-becomes a section for each ready-made experiment: its title, the words at its head, its text. ``<!-- claims -->``
+becomes a section for each ready-made plan: its title, the words at its head, its text. ``<!-- experiment files -->``
+becomes a table for each folder of ready-made experiments. ``<!-- claims -->``
 becomes two tables: the metrics and the functions that a claim of an experiment may name.
 """
 
@@ -22,6 +23,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"^<!-- members of (\S+) -->$", re.MULTILINE)
 CLAIMS = re.compile(r"^<!-- claims -->$", re.MULTILINE)
+FILES = re.compile(r"^<!-- experiment files -->$", re.MULTILINE)
 EXPERIMENTS = re.compile(r"^<!-- experiments -->$", re.MULTILINE)
 SIZES = {
     "bytes": "size",
@@ -139,11 +141,12 @@ def expand(app: Sphinx, _name: str, source: list[str]) -> None:
         return "\n".join(sections(schema, schema, schema["title"].split()[1].strip(",").lower(), {}))
 
     def experiments(_found: re.Match[str]) -> str:
-        files = sorted((ROOT / "experiments").glob("*.toml"))
+        files = sorted((ROOT / "experiments").rglob("*.toml"))
         for path in files:
             app.env.note_dependency(str(path))
-        return "\n".join(experiment(path) for path in files)
+        return "\n".join(experiment(path) for path in files if not is_experiment(path))
 
+    source[0] = FILES.sub(lambda _: experiment_files(), source[0])
     source[0] = CLAIMS.sub(lambda _: claims(), source[0])
     source[0] = EXPERIMENTS.sub(experiments, PLACE.sub(tables, source[0]))
 
@@ -171,8 +174,32 @@ def claims() -> str:
     )
 
 
+def is_experiment(path: Path) -> bool:
+    """Whether a ready-made file is an experiment; the others are plans."""
+    return bool(tomllib.loads(path.read_text(encoding="utf-8"))["schema"] == "sonde-experiment/1")
+
+
+def experiment_files() -> str:
+    """Markdown of a table for each folder of experiments: name, title, status, claims, cells of each profile."""
+    sys.path.insert(0, str(ROOT / "lab"))
+    from sonde.model.experiment import read_experiment
+
+    folders: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "experiments").rglob("*.toml")):
+        if not is_experiment(path):
+            continue
+        whole = read_experiment(path)
+        cells = ", ".join(f"{name} {len(read_experiment(path, name).cells)}" for name in whole.profiles)
+        claims = ", ".join(one.id for one in whole.file.expect)
+        row = f"| `{path.stem}` | {plain(whole.title)} | {whole.file.status} | {claims} | {cells} |"
+        folders.setdefault(path.parent.name, []).append(row)
+    head = "| name | what | parameters are | claims | cells |\n|---|---|---|---|---|"
+    titles = [(name, "For any file system" if name == "experiments" else name) for name in folders]
+    return "\n\n".join(f"### {title}\n\n{head}\n" + "\n".join(folders[name]) for name, title in titles)
+
+
 def experiment(path: Path) -> str:
-    """Markdown of one ready-made experiment."""
+    """Markdown of one ready-made plan."""
     text = path.read_text(encoding="utf-8")
     head, _, body = text.partition("\nschema =")
     words = [line.removeprefix("#").strip() for line in head.splitlines() if "SPDX" not in line]

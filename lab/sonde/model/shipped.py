@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sonde.model.errors import UserError, suggestion
@@ -11,20 +13,27 @@ from sonde.model.errors import UserError, suggestion
 SUFFIX = ".toml"
 
 
-def shipped(folder: str) -> dict[str, Path]:
+def shipped(folder: str, inside: bool = False) -> dict[str, Path]:
     """Name and file of each in a folder ("experiments", "systems"): of the installed package, and of the source tree
-    that this module is part of."""
+    that this module is part of. With `inside`, those in the folders of that folder too, by the same kind of name."""
     source = Path(__file__).resolve().parents[3]
     folders = [resources.files("sonde").joinpath(folder)]
     if (source / "schema").is_dir():
         folders.append(source / folder)
     found: dict[str, Path] = {}
     for one in folders:
-        if one.is_dir():
-            for entry in one.iterdir():
+        for place in _folders(one) if inside else (one,):
+            for entry in place.iterdir() if place.is_dir() else ():
                 if entry.name.endswith(SUFFIX):
                     found.setdefault(entry.name.removesuffix(SUFFIX), Path(str(entry)))
     return dict(sorted(found.items()))
+
+
+def _folders(folder: Traversable) -> Iterator[Traversable]:
+    yield folder
+    for entry in sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else ():
+        if entry.is_dir():
+            yield entry
 
 
 def is_file_name(name: str) -> bool:

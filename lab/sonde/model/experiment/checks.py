@@ -272,12 +272,22 @@ def _drawn(experiment: Experiment) -> None:
             rows = list(told.rows) if member == "tables" else [one for one in (told.x, told.series) if one]
             names = {"metrics": (told.metrics, list(METRICS)), "phases": (told.phases, phases),
                      "plans": (getattr(told, "plans", ()), plans), "axes": (rows, [*axes, "time", "call"])}  # fmt: skip
+            _shown(experiment, where, told.where or {})
             for kind, (used, known) in names.items():
                 unknown = next((name for name in used if name not in known), None)
                 if unknown is not None:
                     raise _wrong(
                         experiment, where, _no_such(kind.removesuffix("s").replace("axe", "axis"), unknown, known)
                     )
+
+
+def _shown(experiment: Experiment, where: str, chosen: Mapping[str, Any]) -> None:
+    axes = _known_axes(experiment)
+    for name, value in chosen.items():
+        if name not in axes:
+            raise _wrong(experiment, f"{where}.where", _no_such("axis", name, axes))
+        if axes[name] is None and value not in experiment.plans:
+            raise _wrong(experiment, f"{where}.where", _no_such("plan", str(value), experiment.plans))
 
 
 def _profiles(experiment: Experiment) -> None:

@@ -275,7 +275,7 @@ def _options(node: ast.Call, text: str) -> dict[str, Scalar]:
 
 def _scalar(node: ast.expr, text: str) -> Scalar:
     if isinstance(node, ast.Name):
-        return node.id
+        return {"true": True, "false": False}.get(node.id, node.id)  # as TOML writes them
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool):
         return node.value
     raise ClaimError(f'"{_source(node, text)}" is no value of an axis; write a number or a text like "4KiB".')

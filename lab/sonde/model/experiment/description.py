@@ -182,6 +182,9 @@ class Figure:
     series: str = text("one line or colour for each: the name of a sweep, phase, variant, plan or file_system")
     logarithmic: bool | None = flag("true when the bottom axis is logarithmic")
     baseline: str = text("percent: the value of series, or the baseline run, that is 0 %")
+    where: Mapping[str, Any] | None = raw(
+        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.settings_complaint
+    )
     per: str = choice("divided by", ("unit", "target", "node", "task"))
 
 
@@ -195,6 +198,10 @@ class Table:
     rows: tuple[str, ...] = texts("one row for each: names of sweeps, phase, variant, plan, file_system, server")
     metrics: tuple[str, ...] = texts("columns")
     phases: tuple[str, ...] = texts("phases; if absent, all that are measured")
+    plans: tuple[str, ...] = texts("plans; if absent, all")
+    where: Mapping[str, Any] | None = raw(
+        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.settings_complaint
+    )
     per: str = choice("divided by", ("unit", "target", "node", "task"))
 
 

@@ -219,6 +219,14 @@ def _change(document: dict[str, Any], path: str, value: Any) -> None:
             set_member(plan, path, value)
 
 
+def _kept_labels(sweep: Mapping[str, Any], values: Any) -> list[str]:
+    """Labels of the values that stay; none when a value is new, which nobody named."""
+    labels, old = sweep.get("labels", []), sweep.get("values")
+    if not isinstance(old, list) or not isinstance(values, list) or len(labels) != len(old):
+        return []
+    return [labels[old.index(one)] for one in values] if all(one in old for one in values) else []
+
+
 def _plans(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one["plan"] for one in document.get("plans", []) if isinstance(one.get("plan"), dict)]
 
@@ -235,6 +243,7 @@ def _change_sweep(document: Mapping[str, Any], name: str, values: Any) -> None:
         paths = one.get("paths", [])
         own = one.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
         if own == name:
+            one["labels"] = _kept_labels(one, values)
             one["values"] = values
             return
     raise PlanError(f'there is no axis "{name}" whose values could be replaced.')

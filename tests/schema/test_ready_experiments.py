@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every experiment that comes with Sonde: it follows the schema, runs in every profile, and agrees with its machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "lab"))
+
+from sonde.experiments.judging.grid import Grid  # noqa: E402
+from sonde.experiments.judging.samples import MissingError  # noqa: E402
+from sonde.experiments.ready import plan_source, ready_experiments, ready_made  # noqa: E402
+from sonde.model.experiment import contradictions, read_experiment  # noqa: E402
+from sonde.model.shipped import system_source  # noqa: E402
+from sonde.model.system import System, read_system  # noqa: E402
+
+PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
+FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
+REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-1", Resource.from_contents(PLAN))
+VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
+FILES = ready_experiments()
+PROFILES = ("published", "laptop", "ci")
+SYSTEMS: dict[str, System] = {}
+FIRST_LETTER = {"cray-x1": "A", "edison": "B", "cumulus": "C", "sonexion-1300": "D", "hpcs": "E"}
+
+
+def test_the_catalogue_has_all_its_folders() -> None:
+    folders = {file.parent.name for file in FILES.values()}
+    assert folders == {*FIRST_LETTER, "experiments"}
+    assert {f"hpcs-{number:02d}" for number in range(1, 15)} <= FILES.keys()
+    assert {"acceptance", "nightly-probe", "io500"} <= FILES.keys()
+
+
+def test_names_of_plans_and_experiments_differ() -> None:
+    assert not ready_made().keys() & FILES.keys()
+    files = [*(ROOT / "experiments").rglob("*.toml")]
+    assert len({one.stem for one in files}) == len(files)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_ready_experiment_follows_the_schema_and_says_where_it_comes_from(name: str) -> None:
+    file = FILES[name]
+    VALIDATOR.validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    whole = read_experiment(file)
+    assert whole.id == name
+    assert plan_source(name) == str(file)
+    assert whole.file.status
+    assert whole.file.notes
+    assert whole.file.expect
+    assert whole.file.figures or whole.file.tables
+    assert whole.profiles == PROFILES
+    letter = FIRST_LETTER.get(file.parent.name)
+    assert letter is None or any(one.startswith(letter) for one in whole.file.source)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) -> None:
+    for profile in PROFILES:
+        experiment = read_experiment(FILES[name], profile)
+        assert experiment.cells
+        for cell in (experiment.cells[0], experiment.cells[-1]):
+            assert str(experiment.plan_of(cell, "/some/where").target) == "/some/where"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_ready_experiment_agrees_with_the_machine_that_it_names(name: str) -> None:
+    experiment = read_experiment(FILES[name], "published")
+    named = experiment.file.storage.system if experiment.file.storage else ""
+    if not named:
+        return
+    if named not in SYSTEMS:
+        SYSTEMS[named] = read_system(system_source(named))
+    told = [one for one in contradictions(experiment, SYSTEMS[named]) if '.mounts names "' not in one]
+    assert told == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
+    experiment = read_experiment(FILES[name], "published")
+    grid = Grid(experiment)
+    for one in experiment.file.expect:
+        assert experiment.missing(experiment.claims[one.id]) is None, one.id
+        try:
+            assert grid.contexts(experiment.claims[one.id]), one.id
+        except MissingError as reason:
+            pytest.fail(f"{one.id}: {reason}")
+
+
+def test_the_small_profiles_are_small() -> None:
+    runs = 0
+    for file in FILES.values():
+        small = read_experiment(file, "ci")
+        assert small.file.repeat is not None
+        runs += len(small.cells) * small.file.repeat.min
+    assert runs <= 1000

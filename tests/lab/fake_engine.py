@@ -215,7 +215,8 @@ def finish(
     out.line("histogram", phase=name, kind="write" if writes else "read", count=ops, min_ns=900, max_ns=90000,
              sum_ns=1500 * ops, overflow=0, buckets=[[900, 2000, ops]])  # fmt: skip
     out.line("nodes", phase=name, columns=["node", "host", "bytes"], rows=[[0, "fakehost", moved]])
-    out.line("tasks", phase=name, columns=["task", "node", "bytes", "seconds"], rows=[[0, 0, moved, total]],
+    out.line("tasks", phase=name, columns=["task", "node", "bytes", "seconds", "transfer_s", "fsync_s", "close_s"],
+             rows=[[0, 0, moved, total, seconds, total - seconds, 0.0001]],
              first_task=0)  # fmt: skip
     if mismatch:
         text = f"{name}: the block at offset 4096 of /fake/data is not what was written"

@@ -30,7 +30,9 @@ def keep(archive: Path, run_id: str, scene: Scene) -> Path:
     """A run in the archive, as the lab keeps one."""
     folder = write_run(place_of(archive, run_id), scene)
     record = read_record(folder / "record.ndjson")
-    document = summarize(record, {"id": run_id, "role": "run", "group": None}, 1 if scene.status == "failed" else 0, "")
+    facts: dict[str, object] = {"id": run_id, "role": "run", "group": None, "target": scene.path}
+    facts["plan"] = {"id": scene.plan, "title": scene.title}
+    document = summarize(record, facts, 1 if scene.status == "failed" else 0, "")
     (folder / "run.json").write_text(json.dumps(document), encoding="utf-8")
     write_tables(folder, run_id, record)
     return folder

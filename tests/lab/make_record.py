@@ -95,6 +95,8 @@ class Scene:
     data: Mapping[str, Any] = field(default_factory=lambda: {"io": {"fsync": "end_timed_separately"}})
     ends: bool = True
     seed: int = 7
+    started: str = "2026-11-21T20:45:01Z"
+    plan: str = "known"
 
 
 def write_run(folder: Path, scene: Scene, cut: int = 0) -> Path:
@@ -136,7 +138,7 @@ def _plan(scene: Scene) -> dict[str, Any]:
         phase.setdefault("access", {"transfer": work.transfer, "order": "sequential"})
     return {
         "schema": "sonde-plan/1",
-        "id": "known",
+        "id": scene.plan,
         "title": scene.title,
         "target": {"path": scene.path},
         "tasks": {"processes": scene.nodes, "threads": scene.tasks // scene.nodes},
@@ -152,7 +154,7 @@ def _run_line(scene: Scene) -> dict[str, Any]:
         "schema": "sonde-record/1",
         "id": "20261121T204501Z-known-ab12",
         "engine": {"version": "0.1.0", "compiler": "GCC 12.2", "build_type": "Release"},
-        "started": "2026-11-21T20:45:01Z",
+        "started": scene.started,
         "command": ["sonde-engine", "run", "plan.json", "--record", "record.ndjson"],
         "launch": "single" if scene.nodes == 1 else "mpi (MPICH 5.0.2, standard ABI)",
         "tasks": scene.tasks,

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that README and docs print is executed, in order and as printed, the commands of a page in one folder.
+
+What the pages presuppose is made beforehand: a program with small I/O, results of other tools, an archive with runs of
+the months that a page names. /scratch, /project and other places of a site are folders of the test. Measurements that
+take minutes go to an engine that answers at once (their plans are measured by the real one in tests of their own); what
+looks at the machine, plans, traces and buffers is real.
+
+What cannot be executed stands in the source of the page with its reason, `<!-- not run: REASON: BEGINNING OF THE
+COMMAND -->`, before the block. Such a command is still read by the command line that it is for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lab"))
+
+from kept import NOISY, keep  # noqa: E402
+from make_record import Scene, Work, steady  # noqa: E402
+
+from sonde.cli.main import command as sonde_command  # noqa: E402
+from sonde.store.tags import change_tags  # noqa: E402
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHELLS = {"shell", "sh", "bash", "console"}
+# More than these is a page that nobody tries.
+MOST_NOT_RUN = 17
+PLACES = re.compile(r"(?<![\w./-])/(scratch|project|other|mnt)\b")
+MARK = re.compile(r"<!-- not run: (?P<reason>[^:]+): (?P<beginning>.+?) -->")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a page; `reason` says why it is not run, and is empty for most."""
+
+    page: Path
+    line: int
+    text: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}: {self.text}"
+
+
+def commands_of(page: Path) -> Iterator[Command]:
+    """The commands of a page in order, continued lines joined."""
+    lines = iter(enumerate(page.read_text(encoding="utf-8").splitlines(), start=1))
+    marks: list[re.Match[str]] = []
+    for _, line in lines:
+        marks += MARK.finditer(line)
+        if not line.startswith("```"):
+            continue
+        language, block = line[3:].strip(), []
+        for number, inside in lines:
+            if inside.startswith("```"):
+                break
+            block.append((number, inside))
+        if language in SHELLS or (not language and looks_like_commands(block)):
+            yield from marked(page, list(joined(block)), marks)
+            marks = []
+    assert not marks, f"{page}: {marks[0][0]} stands before no block of commands"
+
+
+def looks_like_commands(block: list[tuple[int, str]]) -> bool:
+    """Whether a block is of commands: listings of folders and forms of output are not."""
+    return any(line.startswith("sonde ") for _, line in block)
+
+
+def joined(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Lines that end in a backslash go on in the next one."""
+    begun: tuple[int, str] | None = None
+    for number, line in block:
+        at, text = (begun[0], begun[1] + line.strip()) if begun else (number, line)
+        begun = (at, text[:-1]) if text.endswith("\\") else None
+        if not begun and text.strip() and not text.lstrip().startswith("#"):
+            yield at, text
+
+
+def marked(page: Path, block: list[tuple[int, str]], marks: list[re.Match[str]]) -> Iterator[Command]:
+    """The commands of a block, those that are not run with their reason."""
+    for one in marks:
+        count = sum(text.startswith(one["beginning"]) for _, text in block)
+        assert count == 1, f"{page}: {one[0]} fits {count} commands of the block after it"
+    for number, text in block:
+        reason = next((one["reason"] for one in marks if text.startswith(one["beginning"])), "")
+        yield Command(page, number, text, reason)
+
+
+COMMANDS = [one for page in PAGES for one in commands_of(page)]
+WITH_COMMANDS = list(dict.fromkeys(one.page for one in COMMANDS if not one.reason))
+
+# --- what pages presuppose ------------------------------------------------------------------------------------------
+
+RESULTS = ROOT / "tests" / "data" / "results"
+FIFTH = Work("write", curve=steady(100e6), seconds=2.0), Work("read", "read", curve=steady(150e6), seconds=2.0, fsync=0)
+
+
+def runs(archive: Path, *days: str, plan: str = "quick", status: str = "done") -> None:
+    """Two runs of each day."""
+    for at, (day, hour) in enumerate(itertools.product(days, (3, 15))):
+        works = [replace(one, noise=0.02 + 0.001 * at) for one in FIFTH]
+        made = Scene(works=works, seed=at, plan=plan, started=f"{day}T{hour:02d}:00:00Z", status=status)
+        keep(archive, f"{day.replace('-', '')}T{hour:02d}0000Z-{plan}-{at:08x}", made)
+
+
+def month(first: str) -> list[str]:
+    """Four days of a month."""
+    return [f"{first}-{day:02d}" for day in range(20, 24)]
+
+
+def archive_page(folder: Path) -> None:
+    """Runs of the names, days and findings that the page asks for."""
+    archive = folder / "sonde-archive"
+    keep(archive, "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick", findings=(NOISY,)))
+    runs(archive, "2026-11-02", "2026-11-03", plan="daily")
+    runs(archive, "2025-11-02", plan="broken", status="failed")
+    runs(folder / "other" / "sonde-archive", "2026-10-02")
+
+
+def compare_page(folder: Path) -> None:
+    """Two months, two tags and the baseline that the page goes on to define."""
+    archive = folder / "sonde-archive"
+    runs(archive, *month("2026-08"), *month("2026-12"))
+    for folders, tag in (("2026-08", "old-client"), ("2026-12", "new-client"), ("2026-08", "baseline:acceptance")):
+        for one in sorted((archive / folders).iterdir()):
+            change_tags(one, [tag])
+
+
+def import_page(folder: Path) -> None:
+    """Results under the names of the page, and a CSV file with its columns."""
+    for name, source in {
+        "ior-1.txt": "ior-4.1.txt",
+        "ior-2.txt": "ior-3.0.txt",
+        "fio.json": "fio-3.33.json",
+        "elbencho.csv": "elbencho-3.1.csv",
+        "mdtest.log": "mdtest-4.1.txt",
+    }.items():
+        shutil.copy(RESULTS / source, folder / name)
+    rows = [f"2026-11-{day:02d}T03:00:00,ior,read,shared,64,edison,scratch1,{1 + day / 10}" for day in range(1, 9)]
+    header = "start,benchmark,operation,files,tasks,system,file_system,rate_GiBps"
+    (folder / "daily.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+
+
+def program_page(folder: Path) -> None:
+    """A program that writes small records."""
+    (folder / "input.nml").write_text("&input /\n", encoding="utf-8")
+    solver = folder / "solver"
+    text = "import sys\nwith open('out.dat', 'wb', 0) as f:\n    for _ in range(2000): f.write(b'r' * 500)\n"
+    solver.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+    solver.chmod(0o755)
+
+
+def plan_page(folder: Path) -> None:
+    """The plan that the page prints before its commands."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = page.split("```toml\n")[1].split("```")[0]
+    (folder / "shared-file.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+
+
+def start_page(folder: Path) -> None:
+    """The plan beside the page."""
+    text = (ROOT / "docs" / "start" / "mine.toml").read_text(encoding="utf-8")
+    (folder / "mine.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+
+
+def watch_page(folder: Path) -> None:
+    """Two weeks of probes."""
+    days = [f"2026-11-{day:02d}" for day in range(1, 15)]
+    runs(folder / "sonde-archive", *days)
+
+
+def route_page(folder: Path) -> None:
+    """What a host of the worked example has."""
+    source = ROOT / "tests" / "data" / "routes"
+    for name, other in {
+        "rule-ib1": "storage-rule-interface",
+        "route-ib1": "storage-route-interface",
+        "sysctl.conf": "wolf-sysctl.conf",
+    }.items():
+        shutil.copy(source / other, folder / name)
+
+
+def record_page(folder: Path) -> None:
+    """A record in the folder."""
+    made = keep(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
+    shutil.copy(made / "record.ndjson", folder)
+
+
+PROPS: Mapping[str, Callable[[Path], None]] = {
+    "README.md": plan_page,
+    "docs/reference/record.md": record_page,
+    "docs/start/index.md": start_page,
+    "docs/tasks/archive.md": archive_page,
+    "docs/tasks/compare.md": compare_page,
+    "docs/tasks/import.md": import_page,
+    "docs/tasks/route.md": route_page,
+    "docs/tasks/small-io.md": program_page,
+    "docs/tasks/watch.md": watch_page,
+}
+# Exit codes that the page itself speaks of.
+OTHER_CODES: Mapping[str, int] = {
+    "sonde route check cumulus --as wolf-servers": 1,  # it finds the faults of the listings
+    "sonde rm 20261121T204501Z-quick": 2,  # it asks first, and there is nobody to ask
+}
+
+# --- the tests ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path: Path, engine: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs one command of a page in its folder."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    measured = "check|run|gate|iozone|obdfilter-survey"
+    fake = ROOT / "tests" / "lab" / "fake_engine.py"
+    (programs / "sonde").write_text(
+        f"#!/bin/sh\ncase $1 in {measured}) export SONDE_ENGINE={fake};; esac\n"
+        f'unset LD_PRELOAD\nexec {sys.executable} -m sonde "$@"\n'
+    )
+    (programs / "sonde").chmod(0o755)
+    folder = tmp_path / "folder"
+    for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1"):
+        (folder / name).mkdir(parents=True)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("SONDE_", "IOBUF", "LD_PRELOAD"))}
+    kept |= {"PYTHONPATH": str(ROOT / "lab")}
+    kept |= {"PATH": f"{programs}:{os.environ['PATH']}", "USER": "tester", "SONDE_ENGINE": str(engine), "COLUMNS": "80"}
+    if "SONDE_PRELOAD" in os.environ:
+        kept["SONDE_PRELOAD"] = os.environ["SONDE_PRELOAD"]
+
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        line = PLACES.sub(rf"{folder}/\1", text)
+        return subprocess.run(
+            ["bash", "-c", line], cwd=folder, env=kept, input="y\n", capture_output=True, text=True, timeout=120
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_do_what_they_say_in_order(
+    page: Path, shell: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    name = page.relative_to(ROOT).as_posix()
+    if name == "docs/tasks/small-io.md":
+        request.getfixturevalue("library")
+    if name in PROPS:
+        PROPS[name](tmp_path / "folder")
+    for one in COMMANDS:
+        if one.page == page and not one.reason:
+            done = shell(one.text)
+            expected = next((code for words, code in OTHER_CODES.items() if one.text.startswith(words)), 0)
+            assert done.returncode == expected, f"{one}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+            assert "Traceback" not in done.stderr, one
+
+
+def test_few_commands_are_not_run_and_each_says_why() -> None:
+    left = [one for one in COMMANDS if one.reason]
+    assert len(left) <= MOST_NOT_RUN, "\n".join(map(str, left))
+    assert len(COMMANDS) - len(left) >= 60, "the pages lost their commands, or this test cannot read them"
+
+
+def words_of(one: Command) -> list[str]:
+    """The words for Sonde: without what stands before it and the remark after it."""
+    words = shlex.split(one.text.split(" && ")[-1], comments=True)
+    return words[words.index("sonde") + 1 :] if "sonde" in words else []
+
+
+@pytest.mark.parametrize("one", [one for one in COMMANDS if one.reason and words_of(one)], ids=str)
+def test_a_command_that_is_not_run_is_taken_by_its_command_line(one: Command) -> None:
+    words, verb = words_of(one), None
+    group: click.Command = sonde_command
+    context = click.Context(group, info_name="sonde")
+    while words and isinstance(group, click.Group):
+        name, *words = words
+        verb = group.get_command(context, name)
+        assert verb is not None, one
+        context, group = click.Context(verb, parent=context, info_name=name), verb
+    assert verb is not None, one
+    verb.make_context(verb.name or "", list(words), parent=context.parent)

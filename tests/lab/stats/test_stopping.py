@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats that end when the interval of their median is narrow: the interval still covers as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sonde.stats.stopping import Look, Stopping, median_interval, median_intervals
+
+Rows = NDArray[np.float64]
+TRIALS, LEAST, MOST = 1000, 6, 30
+# 95 % within 2 %, and twice the standard deviation of a share that is counted over so many trials
+LOW, HIGH = 0.93 - 0.014, 0.97 + 0.014
+
+
+def correlated(rows: int, columns: int, alike: float, seed: int) -> Rows:
+    """Standard normal values; each is correlated with the one before it."""
+    fresh = np.random.default_rng(seed).standard_normal((rows, columns))
+    for at in range(1, columns):
+        fresh[:, at] = alike * fresh[:, at - 1] + np.sqrt(1 - alike**2) * fresh[:, at]
+    return fresh
+
+
+# Each turns standard normal values into logarithms of rates whose median is 0. The one-sided ones are slow outliers.
+KINDS = {
+    "normal": lambda z: 0.1 * z,
+    "heavy on both sides": lambda z: 0.08 * np.sinh(1.2 * z),
+    "one-sided": lambda z: 0.12 * np.log1p(np.tanh(z * 0.7978)),
+    "chi-square": lambda z: -0.12 * (z**2 - 0.45494),
+    "one in seven slow": lambda z: np.where(z < -1.07, 0.05 * z - 0.3 * (-1.07 - z) - 0.1, 0.05 * z),
+}
+
+
+def covered(values: Rows, share: float) -> tuple[float, float]:
+    """How often the interval holds 0 when it is looked at after every run, and the mean number of runs."""
+    rule = Stopping(LEAST, MOST, share)
+    open_ = np.ones(len(values), dtype=bool)
+    hits, runs = 0, 0
+    for count in range(LEAST, MOST + 1):
+        low, high = median_intervals(values[open_, :count], rule.look(count))
+        half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(values[open_, :count], axis=1))
+        ends = (half <= share) | (count == MOST)
+        hits += int(np.sum(ends & (low <= 0) & (high >= 0)))
+        runs += count * int(np.sum(ends))
+        open_[np.flatnonzero(open_)[ends]] = False
+    return hits / len(values), runs / len(values)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.18])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_interval_covers_the_median_although_it_ended_the_repeats(kind: str, alike: float) -> None:
+    values = KINDS[kind](correlated(TRIALS, MOST, alike, seed=11))
+    means = []
+    for share in (0.5, 0.1, 0.05, 0.03, 0.005):
+        found, runs = covered(values, share)
+        assert LOW <= found <= HIGH, f"{share}: covers in {found:.3f}"
+        means.append(runs)
+    assert means == sorted(means)
+    assert means[0] < LEAST + 1
+    assert means[-1] > MOST - 1  # the rule was tried at both ends
+
+
+def test_a_plain_interval_would_not_cover() -> None:
+    """What the levels are for: nominal ones, looked at after every run, cover too rarely."""
+    values = KINDS["normal"](correlated(4000, MOST, 0.18, seed=3))
+    open_, hits = np.ones(len(values), dtype=bool), 0
+    for count in range(LEAST, MOST + 1):
+        sample = values[open_, :count]
+        half = 1.96 * 1.2533 * np.std(sample, axis=1, ddof=1) / np.sqrt(count)
+        ends = (half <= 0.05) | (count == MOST)
+        hits += int(np.sum(ends & (np.abs(np.median(sample, axis=1)) <= half)))
+        open_[np.flatnonzero(open_)[ends]] = False
+    assert hits / len(values) < 0.91
+
+
+def test_one_sample_gives_the_row_of_many() -> None:
+    rates = np.exp(KINDS["normal"](correlated(1, 9, 0.0, seed=5)))[0] * 2e9
+    found = median_interval(rates, Look.BETWEEN)
+    low, high = median_intervals(np.log(rates)[None, :], Look.BETWEEN)
+    assert (found.low, found.high) == (pytest.approx(np.exp(low[0])), pytest.approx(np.exp(high[0])))
+    assert found.value == np.median(rates)
+
+
+def test_few_runs_have_no_interval_and_equal_ones_a_width_of_nothing() -> None:
+    assert median_interval([1.0, 2.0, 3.0, 4.0]).low is None
+    assert median_interval([5.0] * 6).half == pytest.approx(0, abs=1e-12)
+    with pytest.raises(ValueError, match="above 0"):
+        median_interval([1.0, 0.0])
+
+
+def test_repeats_end_at_the_limit_of_runs_or_of_the_interval() -> None:
+    noisy = [1.0, 2.0, 1.1, 3.0, 0.5, 1.7, 2.2, 0.9]
+    rule = Stopping(6, 8, 0.05)
+    assert [rule.enough(noisy[:count]) for count in (3, 6, 7, 8)] == [False, False, False, True]
+    assert rule.enough([1.0, 1.001, 0.999, 1.0, 1.002, 1.0])
+    assert Stopping(3, 3).enough(noisy[:3])
+    assert not Stopping(3, 3).enough(noisy[:2])
+
+
+def test_the_expected_number_of_runs_grows_with_the_square_of_what_is_missing() -> None:
+    values = np.exp(0.05 * np.random.default_rng(2).standard_normal(20))
+    half = Stopping(6, 1000, 1e-9).interval(values).half
+    assert half is not None
+    assert Stopping(6, 1000, half / 2).expected(values) == pytest.approx(80, abs=1)
+    assert Stopping(6, 30, half / 2).expected(values) == 30

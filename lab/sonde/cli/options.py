@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sonde.experiments.ready import plan_source
+from sonde.experiments.where import Where
 from sonde.launch.launchers.list import LOCAL, names
 from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan, read_document
 from sonde.store.archive import Archive
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 def archive_option(command: Command) -> Command:
@@ -117,9 +120,10 @@ def task_options(command: Command) -> Command:
     return command
 
 
-def load_plan(name: str, settings: tuple[str, ...], target: str | None) -> Plan:
-    """The plan that the words of the user mean. A directory given with --on must be there."""
-    document = read_document(plan_source(name))
+def load_plan(name: str, settings: tuple[str, ...], target: str | None, written: dict[str, Any] | None = None) -> Plan:
+    """The plan that the words of the user mean. A directory given with --on must be there. `written`: its document,
+    where it was read already."""
+    document = read_document(plan_source(name)) if written is None else written
     if target is not None:
         existing_directory(target)
         place = document.setdefault("target", {})
@@ -175,3 +179,33 @@ def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) 
 
 def _without_processes(plan: Plan) -> Plan:
     return plan.with_settings(["tasks.processes=null"])
+
+
+def where(on: Sequence[str], pools: Sequence[str], system: str | None, launcher: str, launcher_args: str) -> Where:
+    """What --on, --pool and --system say. Every directory must be there. Raises UserError."""
+    default, named = "", dict[str, str]()
+    for text in on:
+        found = None if Path(text).is_dir() else _NAMED.fullmatch(text)
+        if found is None:
+            if default:
+                raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
+            default = str(existing_directory(text).absolute())
+        else:
+            _name(named, "--on", found[1], found[2])
+    pooled: dict[str, str] = {}
+    for text in pools:
+        for one in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
+            found = _NAMED.fullmatch(one)
+            if found is None:
+                raise UserError(f'--pool "{one}" does not say which directory a pool is; write --pool NAME=DIR.')
+            _name(pooled, "--pool", found[1], found[2])
+    return Where(default, named, pooled, system or "", launcher, launcher_args)
+
+
+def _name(names: dict[str, str], option: str, name: str, directory: str) -> None:
+    if name in names:
+        raise UserError(f"{option} {name} is given twice; one directory is enough.")
+    try:
+        names[name] = str(existing_directory(directory).absolute())
+    except UserError as reason:
+        raise type(reason)(f"{option} {name}: {reason}") from None

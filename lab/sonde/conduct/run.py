@@ -43,6 +43,7 @@ class Setup:
     launcher: Launcher = field(default_factory=LocalLauncher)
     mpi_module: Path | None = None
     stopping: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
+    environment: Mapping[str, str] = field(default_factory=dict)  # of the engine, beside that of this process
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,22 @@ def conduct(
         "target": str(plan.target),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
+        **({"environment": dict(setup.environment)} if setup.environment else {}),
         "role": "run",
         "group": None,
         **(facts or {}),
     }
     draft = setup.archive.begin(name or plan.id, plan.to_json(), known)
-    job = Job(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, plan.stages, setup.mpi_module)
+    job = Job(
+        setup.engine,
+        setup.launcher,
+        draft.plan_file,
+        draft.folder,
+        draft.id,
+        plan.stages,
+        setup.mpi_module,
+        setup.environment,
+    )
     try:
         outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
     except UserError:

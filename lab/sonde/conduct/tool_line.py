@@ -127,7 +127,7 @@ def conduct_line(
     group = line.group or (new_id(line.tool) if len(plans) > 1 else None)
     name = line.name or line.tool
     draft = setup.archive.begin(name, first.to_json(), _facts(line, setup, first.document, group))
-    job = ToolJob(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, line)
+    job = ToolJob(setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, line=line)
     later_records = LaterRecords(draft.folder / RECORD, len(plans), observer, begin)
     try:
         outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping, later_records.look).run()

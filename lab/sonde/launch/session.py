@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sonde.launch.child import Child, SignalWatch
@@ -33,6 +33,7 @@ class Job:
     run_id: str
     stages: int = 1
     mpi_module: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)  # of what is launched, beside that of this process
 
     def command(self, stage: int | None, record: Path) -> list[str]:
         """The command line of one stage; None when the plan has only one."""
@@ -101,7 +102,8 @@ class Session:
             file.unlink()
 
     def _stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
-        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, self._job.launcher.environment())
+        variables = {**self._job.launcher.environment(), **self._job.environment}
+        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, variables)
         self._started(child.pid)
         follower = Follower(record)
 

@@ -139,7 +139,7 @@ def _place(count: int, level: float) -> tuple[int, float, float]:
     """
 
     def covers(place: int) -> float:
-        return 1 - 2 * sum(comb(count, i) for i in range(place)) / 2**count
+        return 1 - sum(comb(count, i) for i in range(place)) / 2.0 ** (count - 1)
 
     if covers(1) < level:
         return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + covers(1)) / 2)

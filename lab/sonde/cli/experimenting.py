@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running experiments from the command line: what `sonde run` and `sonde suite` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from sonde.cli.asking import How, Wanted
+from sonde.conduct.run import Setup, failure
+from sonde.experiments.executor import Attempt, Measured
+from sonde.experiments.from_plan import document_of, with_options
+from sonde.experiments.medians import BYTES, CellMedian, Effect, effects, medians
+from sonde.experiments.order import Turn
+from sonde.experiments.ready import plan_source
+from sonde.experiments.request import Request, new_request, taken_up
+from sonde.experiments.results import Results, read_results
+from sonde.experiments.runner import Ended, Runner, Watcher
+from sonde.launch.engine import find_engine
+from sonde.model.errors import DONE, INTERRUPTED
+from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.plan import Plan
+from sonde.model.units import counted, format_ops, format_rate, format_wait
+from sonde.store.archive import Archive
+from sonde.terminal.live import Display, make_display
+from sonde.terminal.screen import messages, plain_table, print_json, results
+
+
+@dataclass(frozen=True)
+class Done:
+    """An experiment that was run, as far as it went."""
+
+    ended: Ended
+    results: Results
+    medians: list[CellMedian]
+    effects: list[Effect]
+
+
+def run_experiment(source: str, wanted: Wanted, how: How) -> int:
+    """Runs the experiment in a file, or what is missing of it."""
+    experiment = read_experiment(source, finder=plan_source)
+    if wanted.adds:
+        experiment = experiment_from_document(_with(experiment.document, wanted), experiment.origin)
+    request = new_request(
+        experiment, wanted.profile, wanted.settings, wanted.places, wanted.group, wanted.tags, wanted.note
+    )
+    return carry_out(taken_up(how.archive, request, wanted.resume), how)
+
+
+def run_plan(plan: Plan, wanted: Wanted, how: How) -> int:
+    """Runs a plan several times, with several values."""
+    experiment = experiment_from_document(_with(document_of(plan), wanted), plan.origin)
+    # the plan has its settings and its directory already
+    places = replace(wanted.places, default="")
+    request = new_request(experiment, "", (), places, wanted.group, wanted.tags, wanted.note)
+    return carry_out(taken_up(how.archive, request, wanted.resume), how)
+
+
+def _with(document: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
+    return with_options(document, wanted.repeat, wanted.warmup, wanted.prepare, wanted.sweeps)
+
+
+def carry_out(request: Request, how: How) -> int:
+    """Runs it and shows what came of it. Raises the error that ends the command when it did not end well."""
+    done = perform(request, how.archive, how.quiet, how.mpi_module)
+    if how.as_json:
+        print_json(document(done))
+    elif how.quiet:
+        results().print(done.ended.group, soft_wrap=True)
+    else:
+        print_done(results(), done)
+    if done.ended.exit_code != DONE:
+        raise failure(done.ended.exit_code, complaint(done))
+    return DONE
+
+
+def perform(request: Request, archive: Archive, quiet: bool, mpi_module: Path | None = None) -> Done:
+    """Runs an experiment and reads what came of it. Raises UserError when nothing could be run."""
+    display = make_display(messages(), quiet)
+    setup = Setup(find_engine(), archive, mpi_module=mpi_module, stopping=display.stopping)
+    heading: list[Callable[[Attempt], None]] = []
+    executor = Measured(
+        setup, display.line, request.where.launcher, request.where.launcher_args, lambda attempt: heading[-1](attempt)
+    )
+    watcher = _watcher(display, heading, request.experiment.title)
+    archive.recover()
+    try:
+        ended = Runner(request, archive, executor, watcher).run()
+    finally:
+        display.close()
+    found = read_results(archive, request.group)
+    cells = medians(found)
+    return Done(ended, found, cells, effects(cells))
+
+
+def _watcher(display: Display, heading: list[Callable[[Attempt], None]], title: str) -> Watcher:
+    def begin(turn: Turn, number: int, count: int, left: float | None) -> None:
+        what = f"warm-up {turn.repeat + 1}" if turn.warm_up else f"repeat {turn.repeat + 1}"
+        name = f"{title}, {turn.cell.id}" if turn.cell.id != "base" else title
+        rest = f", about {format_wait(left)} left" if left else ""
+        heading.append(lambda attempt: display.begin(f"{name}, {what}{rest}", number, count, attempt.plan))
+
+    def seed(number: int) -> None:
+        display.say(f"Seed of the order: {number}")
+
+    return Watcher(seed=seed, begin=begin, say=display.say)
+
+
+def print_done(console: Console, done: Done) -> None:
+    """The medians of all cells, what variants change, and what was not run."""
+    console.print()
+    console.print(Text(done.results.experiment.title, style="bold"))
+    if done.medians:
+        console.print(_table(done.medians))
+    for one in done.effects:
+        console.print(Text(effect_words(one)), soft_wrap=True)
+    for word, cells in (("not run", done.ended.refused), ("failed", done.ended.failed)):
+        for cell, why in cells.items():
+            console.print(Text(f"! {cell} {word}: {why}", style="yellow"), soft_wrap=True)
+    for note in done.ended.notes:
+        console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
+    group = done.ended.group
+    kept = f"Kept as {group}; `sonde show {group}` has every run."
+    if done.ended.exit_code == INTERRUPTED:
+        kept = f"Kept as {group}; `sonde run {done.results.experiment.id} --resume --group {group}` goes on with it."
+    console.print(Text(kept, style="dim"), soft_wrap=True)
+
+
+def _table(found: list[CellMedian]) -> Any:
+    axes = list(dict.fromkeys(name for one in found for name in one.at))
+    plans = any(one.plan for one in found)
+    table = plain_table()
+    for title in [*(["plan"] if plans else []), *axes, "phase"]:
+        table.add_column(title, no_wrap=True)
+    for title in ("median", "95 % interval", "±", "runs"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in found:
+        interval = one.interval
+        known = interval.low is not None and interval.high is not None
+        between = f"{_rate(interval.low or 0, one.unit)} … {_rate(interval.high or 0, one.unit)}" if known else "-"
+        half = f"{100 * interval.half:.1f} %" if interval.half is not None else "-"
+        table.add_row(
+            *([one.plan] if plans else []),
+            *(str(one.at.get(name, "")) for name in axes),
+            one.phase,
+            Text(_rate(interval.value, one.unit), style="bold"),
+            between,
+            half,
+            Text(str(interval.count), style="" if one.enough else "yellow"),
+        )
+    return table
+
+
+def _rate(value: float, unit: str) -> str:
+    return format_rate(value) if unit == BYTES else format_ops(value)
+
+
+def effect_words(one: Effect) -> str:
+    """One sentence about a variant against the first."""
+    where_ = ", ".join([*(f"{name}={value}" for name, value in one.at.items()), one.phase])
+    found = one.ratio
+    head = f"{where_}: {one.second} is {100 * (found.value - 1):+.1f} % against {one.first}"
+    if found.low is None or found.high is None:
+        return f"{head}; {found.why}."
+    between = f"95 % interval {100 * (found.low - 1):+.1f} … {100 * (found.high - 1):+.1f} %"
+    seen = f"; a drop of {100 * one.visible:.1f} % would have been seen" if one.visible is not None else ""
+    verdict = "" if found.differs else ", no difference was seen"
+    runs = f"{counted(found.before, 'run')} against {found.after}"
+    return f"{head} ({between}, {runs}){verdict}{seen}."
+
+
+def document(done: Done) -> dict[str, Any]:
+    """The machine form."""
+    found = done.results
+    return {
+        "schema": "sonde-results/1",
+        "experiment": found.experiment.id,
+        "group": found.group,
+        "folder": str(found.folder),
+        "profile": found.profile,
+        "simulated": found.simulated,
+        "exit_code": done.ended.exit_code,
+        "cells": [
+            {
+                "cell": one.cell,
+                "at": dict(one.at),
+                "plan": one.plan,
+                "phase": one.phase,
+                "unit": one.unit,
+                "median": one.interval.value,
+                "low": one.interval.low,
+                "high": one.interval.high,
+                "enough": one.enough,
+                "rates": list(one.rates),
+            }
+            for one in done.medians
+        ],
+        "effects": [
+            {
+                "at": dict(one.at),
+                "phase": one.phase,
+                "first": one.first,
+                "second": one.second,
+                "ratio": one.ratio.value,
+                "low": one.ratio.low,
+                "high": one.ratio.high,
+                "differs": one.ratio.differs,
+                "visible": one.visible,
+                "why": one.ratio.why,
+            }
+            for one in done.effects
+        ],
+        "refused": done.ended.refused,
+        "failed": done.ended.failed,
+        "notes": done.ended.notes,
+        "runs": [{"cell": one.cell, "repeat": one.repeat, "warm_up": one.warm_up, "run": one.folder.name}
+                 for one in found.runs],
+    }  # fmt: skip
+
+
+def complaint(done: Done) -> str:
+    """One sentence about how it ended, empty when all went well."""
+    ended = done.ended
+    if ended.exit_code == INTERRUPTED:
+        return "The experiment was interrupted; what is finished is kept."
+    if ended.failed:
+        cell, why = next(iter(ended.failed.items()))
+        more = f" ({len(ended.failed) - 1} more cells failed.)" if len(ended.failed) > 1 else ""
+        return f"{cell}: {why}{more}"
+    if ended.exit_code and ended.refused:
+        cell, why = next(iter(ended.refused.items()))
+        more = f" ({len(ended.refused) - 1} more cells were not run.)" if len(ended.refused) > 1 else ""
+        return f"Nothing was run. {cell}: {why}{more}"
+    return ""

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an experiment: every cell as often as it needs, in a random order, whatever happens meanwhile.
+
+The archive is the only memory. A run is there whole or not at all and says which turn it was, so the runner may be
+killed at any moment: whoever takes the experiment up again sees which turns are missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sonde.conduct.run import Result
+from sonde.experiments.cells import Prepared, prepare
+from sonde.experiments.executor import Attempt, Executor
+from sonde.experiments.medians import measured
+from sonde.experiments.order import Rates, Schedule, Turn
+from sonde.experiments.request import Request
+from sonde.experiments.results import FACTS, Place, hash_of
+from sonde.experiments.surroundings import Surroundings
+from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
+from sonde.model.experiment.description import Variant
+from sonde.store.archive import Archive
+from sonde.store.groups import folder_of_group, write_group
+from sonde.store.summary import Summary, read_summary
+from sonde.store.tags import change_tags
+
+
+@dataclass
+class Watcher:
+    """What the runner tells while it works; each member may be replaced."""
+
+    seed: Callable[[int], None] = lambda seed: None
+    begin: Callable[[Turn, int, int, float | None], None] = lambda turn, number, count, left: None
+    done: Callable[[Turn, Result], None] = lambda turn, result: None
+    say: Callable[[str], None] = lambda text: None
+
+
+@dataclass
+class Ended:
+    """How it ended. The results are in the archive."""
+
+    group: str
+    runs: int = 0  # that ended well, in this session
+    refused: dict[str, str] = field(default_factory=dict)  # cell id -> why
+    failed: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    exit_code: int = DONE
+
+
+@dataclass
+class _Known:
+    """What is known of the repeats of a cell."""
+
+    rates: dict[int, Rates] = field(default_factory=dict)  # by repeat
+    warm_ups: set[int] = field(default_factory=set)
+    seconds: list[float] = field(default_factory=list)
+
+    def has(self, turn: Turn) -> bool:
+        return turn.repeat in (self.warm_ups if turn.warm_up else self.rates)
+
+
+class Runner:
+    """Runs one request."""
+
+    def __init__(self, request: Request, archive: Archive, executor: Executor, watcher: Watcher) -> None:
+        self._request, self._archive = request, archive
+        self._executor, self._watcher = executor, watcher
+        self._hash = hash_of(request.experiment)
+        self._known: dict[str, _Known] = {}
+        self._number = 0
+        self._ended = Ended(request.group)
+        self._variants: Mapping[str, Variant] = {one.id: one for one in request.experiment.file.variants}
+
+    def run(self, refused: Mapping[str, str] | None = None) -> Ended:
+        """Blocks until all cells have enough, or somebody stops it. `refused`: cells that are not to be run, and why.
+
+        Raises UserError when nothing can be run at all.
+        """
+        experiment = self._request.experiment
+        prepared = prepare(experiment, self._request.where.directories(), self._request.group)
+        self._ended.refused |= {one.cell.id: one.refused for one in prepared if one.refused} | dict(refused or {})
+        ready = {one.cell.id: one for one in prepared if one.cell.id not in self._ended.refused}
+        self._read()
+        self._keep(prepared)
+        self._watcher.seed(self._request.seed)
+        schedule = Schedule(
+            [one.cell for one in ready.values()],
+            self._request.repeat,
+            self._request.seed,
+            lambda cell: self._of(cell).rates,
+            lambda cell: cell in self._ended.refused or cell in self._ended.failed,
+        )
+        folder = folder_of_group(self._archive.root, self._request.group)
+        around = Surroundings(experiment.file.treatments, folder, self._watcher.say)
+        try:
+            with around:
+                self._work(schedule, ready, around)
+        except (StoppedError, KeyboardInterrupt):
+            self._ended.exit_code = INTERRUPTED
+        finally:
+            self._keep(prepared)
+            for one in ready.values():
+                one.clean()
+        self._ended.notes += around.notes
+        self._judge_end(ready)
+        return self._ended
+
+    def _work(self, schedule: Schedule, ready: Mapping[str, Prepared], around: Surroundings) -> None:
+        cooldown = self._request.repeat.cooldown
+        for turn in schedule.turns():
+            if self._of(turn.cell.id).has(turn):
+                continue
+            if cooldown and self._ended.runs:
+                time.sleep(cooldown)
+            self._one(turn, ready[turn.cell.id], schedule, around)
+            if self._executor.stopped:
+                raise StoppedError("")
+
+    def _one(self, turn: Turn, prepared: Prepared, schedule: Schedule, around: Surroundings) -> None:
+        variant = self._variants.get(str(turn.cell.at.get("variant", "")))
+        number, count, left = self._progress(schedule)
+        self._watcher.begin(turn, number, count, left)
+        try:
+            around.before(turn.cell.id, variant, prepared.directory)
+            result = self._executor.execute(
+                Attempt(prepared.plan, self._request.experiment.id, self._facts(turn), prepared.clients, variant)
+            )
+        except StoppedError:
+            raise
+        except UserError as reason:
+            if self._executor.stopped:
+                raise StoppedError("") from None
+            # one cell that cannot be run here must not cost the others
+            self._ended.refused[turn.cell.id] = str(reason)
+            self._watcher.say(f"{turn.cell.id} is not run: {reason}")
+            return
+        finally:
+            around.after()
+        self._number += 1
+        if self._request.tags:
+            change_tags(result.folder, add=self._request.tags)
+        if result.exit_code == DONE:
+            self._ended.runs += 1
+            self._note(read_summary(result.folder))
+        elif not self._executor.stopped:
+            self._ended.failed[turn.cell.id] = result.text
+            self._watcher.say(f"{turn.cell.id} is not run again: {result.text}")
+            if result.exit_code == MISMATCH:
+                self._ended.exit_code = MISMATCH
+        self._watcher.done(turn, result)
+
+    def _facts(self, turn: Turn) -> dict[str, Any]:
+        cell, request = turn.cell, self._request
+        variant = str(cell.at.get("variant", ""))
+        place = Place(
+            request.experiment.id, self._hash, cell.id, cell.at, cell.plan, variant, turn.repeat, turn.warm_up,
+            request.profile, request.seed, self._number, self._executor.simulated,
+        )  # fmt: skip
+        note = {"note": request.note} if request.note else {}
+        role = "calibration" if turn.warm_up else "run"
+        return {"group": request.group, "role": role, **note, **place.facts()}
+
+    def _of(self, cell: str) -> _Known:
+        return self._known.setdefault(cell, _Known())
+
+    def _read(self) -> None:
+        """What an earlier session left in the archive."""
+        if not self._request.kept:
+            return
+        from sonde.store.names import folders_of_group  # pyarrow takes long to import
+
+        for folder in folders_of_group(self._archive.root, self._request.group):
+            self._note(read_summary(folder))
+
+    def _note(self, run: Summary) -> None:
+        place = run.document.get(FACTS)
+        if not isinstance(place, Mapping):
+            return
+        self._number = max(self._number, int(place["number"]) + 1)
+        if run.status != "done":
+            return
+        known = self._of(str(place["cell"]))
+        known.seconds.append(run.seconds or 0.0)
+        if place["warm_up"]:
+            known.warm_ups.add(int(place["repeat"]))
+        else:
+            known.rates[int(place["repeat"])] = {phase: rate for phase, _, rate in measured(run)}
+
+    def _progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
+        """Number of the run that begins, how many there will probably be, and seconds left by what runs took so far."""
+        every = [second for known in self._known.values() for second in known.seconds]
+        usual = sum(every) / len(every) if every else None
+        done = count = 0
+        left: float | None = 0.0
+        for cell in schedule.cells:
+            known = self._of(cell.id)
+            has = len(known.rates) + len(known.warm_ups)
+            done += has
+            if cell.id in self._ended.refused or cell.id in self._ended.failed:
+                count += has
+                continue
+            wanted = max(has, schedule.expected(cell) + self._request.repeat.warmup)
+            count += wanted
+            each = sum(known.seconds) / len(known.seconds) if known.seconds else usual
+            left = None if left is None or each is None else left + (wanted - has) * each
+        return done + 1, max(count, done + 1), left
+
+    def _keep(self, prepared: list[Prepared]) -> None:
+        """What was asked, and what is not run: at the start, so that it is there whatever happens, and at the end."""
+        write_group(
+            self._archive.root,
+            self._request.group,
+            {
+                **self._request.as_kept(),
+                "simulated": self._executor.simulated,
+                "directories": {one.cell.id: one.directory for one in prepared if one.directory},
+                "refused": self._ended.refused,
+            },
+        )
+
+    def _judge_end(self, ready: Mapping[str, Prepared]) -> None:
+        ended = self._ended
+        if ended.exit_code != DONE:
+            return
+        if ended.failed:
+            ended.exit_code = FAILED
+        elif not any(self._of(cell).rates for cell in ready):
+            ended.exit_code = BAD_INPUT

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which directory a cell is measured in, and what is said where nothing says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.cli.options import where
+from sonde.experiments.cells import prepare
+from sonde.experiments.directories import Directories
+from sonde.model.errors import UserError
+from sonde.model.experiment import Experiment, experiment_from_document
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system, system_from_document
+
+
+def experiment(**more: Any) -> Experiment:
+    document = {"schema": "sonde-experiment/1", "id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}}
+    return experiment_from_document({**document, **more}, "x.toml")
+
+
+TWO = {"storage": {"file_systems": ["fs1", "fs2"]}}
+POOLS = {
+    "storage": {"pool": "FS1"},
+    "clients": {"per_target": 2, "tasks_per_node": 3},
+    "sweep": [{"name": "pool", "paths": "storage.pool", "values": ["FS1", "FS2", "FS3"]}],
+}
+
+
+def found(one: Experiment, directories: Directories) -> list[str]:
+    return [directories.of(one, cell) for cell in one.cells]
+
+
+def test_a_file_system_is_measured_where_it_was_said_and_others_at_the_default() -> None:
+    assert found(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
+
+
+def test_the_mount_of_a_variant_comes_before_the_file_system() -> None:
+    variants = [{"id": "native"}, {"id": "dvs", "mount": "forwarded"}]
+    one = experiment(**TWO, variants=variants)
+    assert found(one, Directories("", {"fs1": "/1", "fs2": "/2", "forwarded": "/f"})) == ["/1", "/2", "/f", "/f"]
+
+
+def test_a_pool_has_its_own_directory_and_as_many_clients_as_its_targets_want() -> None:
+    system = read_system(system_source("hpcs-demo"))
+    directories = Directories("", pools={"FS1": "/1", "FS2": "/2", "FS3": "/3"}, system=system)
+    ready = prepare(experiment(**POOLS), directories, "g")
+    assert [one.directory for one in ready] == ["/1", "/2", "/3"]
+    targets = [len(system.targets_of(name)) for name in ("FS1", "FS2", "FS3")]
+    assert targets[2] == 2 * targets[1] == 4 * targets[0]
+    assert [one.plan.processes for one in ready] == [6 * count for count in targets]
+    assert [one.clients.nodes for one in ready] == [2 * count for count in targets]
+
+
+def test_the_mount_of_the_system_file_is_used_where_it_is_there(tmp_path: Path) -> None:
+    here = tmp_path / "fs1"
+    here.mkdir()
+    document = {
+        "schema": "sonde-system/1",
+        "nodes": [{"id": "n"}],
+        "file_systems": [{"id": "fs1", "kind": "lustre"}, {"id": "fs2", "kind": "lustre"}],
+        "mounts": [{"id": "m1", "file_system": "fs1", "path": str(here), "on": "n"},
+                   {"id": "m2", "file_system": "fs2", "path": "/nowhere", "on": "n"}],
+    }  # fmt: skip
+    ready = prepare(experiment(**TWO), Directories(system=system_from_document(document, "s.toml")), "g")
+    assert [one.directory for one in ready] == [str(here), ""]
+    assert ready[1].refused == "Nothing says where this is to be measured; give --on fs2=DIR."
+
+
+def test_the_directory_of_the_plan_itself_is_used_when_nothing_is_said(tmp_path: Path) -> None:
+    plan = {"target": {"path": str(tmp_path)}, "phases": [{"id": "w", "op": "write"}]}
+    assert found(experiment(plan=plan), Directories()) == [str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("members", "directories", "said"),
+    [
+        (TWO, Directories("/d", {"fs3": "/3"}), 'names no file system or mount "fs3"; it names fs1, fs2. Did you mean'),
+        (POOLS, Directories("/d", pools={"FS4": "/4"}), 'names no pool "FS4"; it names FS1, FS2, FS3. Did you mean'),
+        (POOLS, Directories("/d", {"FS2": "/2"}), "Say --pool FS2=/2."),
+        (TWO, Directories("/d", pools={"fs1": "/1"}), "Say --on fs1=/1."),
+        (TWO, Directories(), "give --on DIR, or --on fs1=DIR for each of fs1, fs2."),
+        (POOLS, Directories(), "give --on DIR, or --pool FS1=DIR for each of FS1, FS2, FS3."),
+        ({}, Directories(), "Nothing says where e is to be measured; give --on DIR."),
+        ({}, Directories("/d", {"fs1": "/1"}), 'names no file system or mount "fs1"; it names none.'),
+    ],
+)
+def test_a_name_that_means_nothing_is_told(members: dict[str, Any], directories: Directories, said: str) -> None:
+    with pytest.raises(UserError) as told:
+        prepare(experiment(**members), directories, "g")
+    assert said in str(told.value)
+
+
+def test_words_of_the_command_line_become_directories(tmp_path: Path) -> None:
+    for name in ("a", "b", "c=d"):
+        (tmp_path / name).mkdir()
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    read = where([a, f"fs1={b}"], [f"P1={a},P2={b}", f"P3={a}"], None, "", "")
+    assert (read.default, read.named, read.pools) == (a, {"fs1": b}, {"P1": a, "P2": b, "P3": a})
+    assert where([str(tmp_path / "c=d")], [], None, "", "").default == str(tmp_path / "c=d")
+
+
+@pytest.mark.parametrize(
+    ("on", "pools", "said"),
+    [
+        (["/", "/tmp"], [], "--on is given twice, with / and /tmp; for several write --on NAME=DIR."),
+        (["fs1=/", "fs1=/tmp"], [], "--on fs1 is given twice"),
+        (["fs1=/no/such"], [], "--on fs1: There is no directory /no/such"),
+        (["/no/such"], [], "There is no directory /no/such"),
+        ([], ["/tmp"], '--pool "/tmp" does not say which directory a pool is; write --pool NAME=DIR.'),
+        ([], ["P=/no/such"], "--pool P: There is no directory /no/such"),
+    ],
+)
+def test_words_that_are_no_directories_are_told(on: list[str], pools: list[str], said: str) -> None:
+    with pytest.raises(UserError) as told:
+        where(on, pools, None, "", "")
+    assert said in str(told.value)

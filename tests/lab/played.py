@@ -11,8 +11,9 @@ from typing import Any
 
 from sonde.conduct.run import Result
 from sonde.experiments.executor import Attempt
-from sonde.experiments.request import Request, Where, new_request
+from sonde.experiments.request import Request, new_request
 from sonde.experiments.runner import Ended, Runner, Watcher
+from sonde.experiments.where import Where
 from sonde.model.errors import DONE
 from sonde.model.experiment import experiment_from_document
 from sonde.model.record import read_record

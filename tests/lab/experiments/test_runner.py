@@ -11,8 +11,9 @@ from played import play, request
 
 from sonde.experiments.executor import Attempt
 from sonde.experiments.medians import effects, medians
-from sonde.experiments.request import Where, kept_request, taken_up
+from sonde.experiments.request import kept_request, taken_up
 from sonde.experiments.results import FACTS, read_results
+from sonde.experiments.where import Where
 from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, UserError
 from sonde.store.archive import Archive
 

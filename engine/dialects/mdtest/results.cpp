@@ -10,6 +10,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Seconds of the phase before the first task began, which are none of the tool's. A table comes in parts, and a test
+/// may be several phases: with -c files are made by the first and opened by all.
+void take_begin(Measured& test, const std::string& phase, double begin) {
+    if (test.phase == phase) {
+        test.begin += std::min(0.0, begin - test.phase_begin);
+        test.phase_begin = std::min(test.phase_begin, begin);
+        return;
+    }
+    test.phase = phase;
+    test.phase_begin = begin;
+    test.begin += begin;
+}
+
 void take_rows(Measured& test, const ordered_json& table, int tasks) {
     const auto& columns = table.at("columns");
     const auto column = [&columns](const char* name) {
@@ -17,20 +30,28 @@ void take_rows(Measured& test, const ordered_json& table, int tasks) {
     };
     const std::size_t task = column("task");
     const std::size_t ops = column("ops");
+    const std::size_t start = column("start_s");
     const std::size_t end = column("end_s");
     test.items.resize(static_cast<std::size_t>(tasks), 0);
     test.ends.resize(static_cast<std::size_t>(tasks), 0);
     const std::size_t deadline = column("stonewall_ops");
     test.at_deadline.resize(test.stonewalled && deadline < columns.size() ? test.items.size() : 0, 0);
+    std::optional<double> begin;
     for (const auto& row : table.at("rows")) {
         const auto number = row.at(task).get<std::size_t>();
         if (number < test.items.size()) {
             test.items[number] += row.at(ops).get<double>();
             test.ends[number] += row.at(end).get<double>();
+            if (row.at(ops).get<double>() > 0) {
+                begin = std::min(begin.value_or(row.at(start)), row.at(start).get<double>());
+            }
             if (!test.at_deadline.empty()) {
                 test.at_deadline[number] += row.at(deadline).get<double>();
             }
         }
+    }
+    if (begin) {
+        take_begin(test, table.at("phase"), *begin);
     }
 }
 
@@ -77,7 +98,7 @@ void Results::line(std::string_view type, const ordered_json& content, int tasks
     } else if (type == "tasks") {
         take_rows(test, content, tasks);
         const auto last = std::max_element(test.ends.begin(), test.ends.end());
-        test.time = last == test.ends.end() ? 0 : *last;
+        test.time = last == test.ends.end() ? 0 : std::max(0.0, *last - test.begin);
         if (name->test == file_create && !test.items.empty()) {
             most_created = static_cast<std::uint64_t>(*std::max_element(test.items.begin(), test.items.end()));
         }
@@ -97,7 +118,7 @@ void Results::share_out(int tasks, const Settings& settings) {
             const double times = settings.by_first && i == file_create ? 2.0 : 1.0;
             const double each = settings.shared_file ? sum : sum / tasks / times;
             std::fill(test.items.begin(), test.items.end(), each);
-            std::fill(test.ends.begin(), test.ends.end(), test.time);
+            std::fill(test.ends.begin(), test.ends.end(), test.begin + test.time);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include "dialects/mdtest/translate.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -17,12 +18,18 @@ struct Measured {
     bool stonewalled = false;   ///< the deadline ended it
     std::vector<double> items;  ///< by task
     std::vector<double> ends;   ///< by task: seconds from the common start to the end of its own work
-    double time = 0;            ///< seconds from the common start to the end of the last task
+    double begin = 0;           ///< seconds from the common start to the first operation of any task
+    double time = 0;            ///< seconds from the first operation to the end of the last task
     double operations = 0;      ///< really done by all
     double ops_per_s = 0;       ///< ours: operations / (first start to last end)
     double median_ns = 0, p99_ns = 0;
     double entries = 0;
     std::vector<double> at_deadline;  ///< by task: items done when the stonewall ended this test; else empty
+    std::string phase = {};           ///< of the last table that was read
+    double phase_begin = 0;           ///< `begin` of that phase alone
+
+    /// Seconds from the first operation of any task to the end of this one's work.
+    double time_of(std::size_t task) const { return std::max(0.0, ends[task] - begin); }
 };
 
 struct Results {

@@ -62,7 +62,7 @@ Row of_tasks(const Results& results, Test test, bool times) {
     for (const auto& all : results.iteration) {
         const Measured& m = all[static_cast<std::size_t>(test)];
         for (std::size_t k = 0; k < m.items.size(); ++k) {
-            values.push_back(times ? m.ends[k] : quotient(m.items[k], m.ends[k]));
+            values.push_back(times ? m.time_of(k) : quotient(m.items[k], m.time_of(k)));
         }
     }
     return row_of(values);
@@ -81,8 +81,8 @@ void print_processes(std::ostream& out, const Results& results, const Settings& 
                 const bool known = k < m.items.size() && test < tree_create;
                 out << (k == 0 ? ' ' : ',')
                     << worded("%e", !known  ? 0.0
-                                    : times ? m.ends[k]
-                                            : quotient(m.items[k], m.ends[k]));
+                                    : times ? m.time_of(k)
+                                            : quotient(m.items[k], m.time_of(k)));
             }
             out << "\n";
         }
@@ -207,7 +207,7 @@ bool append_details(const std::string& path, const Results& results, const Shape
             for (int i = 0; i < tree_create; ++i) {
                 const Measured& m = all[static_cast<std::size_t>(i)];
                 const auto task = static_cast<std::size_t>(k);
-                file << (m.done && task < m.items.size() ? cell(m.items[task], m.ends[task]) : ",,")
+                file << (m.done && task < m.items.size() ? cell(m.items[task], m.time_of(task)) : ",,")
                      << (i == dir_stat ? ",," : "");
             }
             file << "\n";

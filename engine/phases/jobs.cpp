@@ -136,6 +136,7 @@ workloads::StreamJob job_of(const Context& context, std::size_t index, StreamPla
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
     if (place.task == nobody) {
         job.reads = true;  // the least of buffers
+        job.mpi = context.team.mpi();
         if (phase.meta) {
             job.tree = std::make_shared<workloads::TreeJob>(phase.meta->tree);
         }

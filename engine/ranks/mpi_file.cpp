@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <memory>
 
 /// The layout of the view has a name of its own because MPI keeps using it while the file is open.
@@ -75,9 +76,9 @@ int mode_of(const SondeMpiFileRequest& request) {
 
 // With a handle of its own: in Open MPI 4.1, collective writes on the one that preallocated may crash or hang. And it
 // needs the right to read, because ROMIO claims space by writing back what it has read.
-int preallocate(MPI_Comm group, const SondeMpiFileRequest& request) {
+int preallocate(MPI_Comm group, const std::string& path, const SondeMpiFileRequest& request) {
     MPI_File file = MPI_FILE_NULL;
-    if (const int code = MPI_File_open(group, request.path, MPI_MODE_RDWR, MPI_INFO_NULL, &file); code != MPI_SUCCESS) {
+    if (const int code = MPI_File_open(group, path.c_str(), MPI_MODE_RDWR, MPI_INFO_NULL, &file); code != MPI_SUCCESS) {
         return code;
     }
     MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
@@ -96,7 +97,7 @@ int prepare(SondeMpiFile& file, MPI_Comm group, const SondeMpiFileRequest& reque
         code = MPI_File_set_size(file.handle, static_cast<MPI_Offset>(request.size));
     }
     if (code == MPI_SUCCESS && request.preallocate > 0) {
-        code = preallocate(group, request);
+        code = preallocate(group, file.path, request);
     }
     if (code == MPI_SUCCESS && request.view != 0) {
         code = set_view(file, request);
@@ -135,7 +136,8 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
     }
     auto file = std::make_unique<SondeMpiFile>();
     file->collective = request->collective != 0;
-    file->path = request->path;
+    // Open MPI 4.1 opens no name without a folder.
+    file->path = std::strchr(request->path, '/') != nullptr ? request->path : std::string("./") + request->path;
     MPI_Info hints = MPI_INFO_NULL;
     if (request->hints > 0) {
         MPI_Info_create(&hints);
@@ -143,8 +145,8 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
             MPI_Info_set(hints, request->hint_names[i], request->hint_values[i]);
         }
     }
-    MPI_Comm group = request->shared != 0 ? MPI_COMM_WORLD : MPI_COMM_SELF;
-    int code = MPI_File_open(group, request->path, mode_of(*request), hints, &file->handle);
+    MPI_Comm group = request->shared != 0 ? member_group() : MPI_COMM_SELF;
+    int code = MPI_File_open(group, file->path.c_str(), mode_of(*request), hints, &file->handle);
     if (hints != MPI_INFO_NULL) {
         MPI_Info_free(&hints);
     }

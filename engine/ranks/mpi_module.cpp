@@ -15,7 +15,9 @@ namespace sonde::ranks::mpi {
 namespace {
 
 MPI_Comm leaders = MPI_COMM_NULL;  // stays null while there is only one leader: nothing to say to oneself
+MPI_Comm members = MPI_COMM_NULL;  // null while all ranks are
 constexpr int tag = 7;
+constexpr int member_tag = 8;
 constexpr std::size_t longest_message = 1U << 30U;  // counts are ints
 
 // "MPICH Version:      5.0.2\nMPICH Release date: …" and "Open MPI v4.1.4, package: …" both become name and version.
@@ -59,6 +61,9 @@ int stop() {
     if (leaders != MPI_COMM_NULL) {
         MPI_Comm_free(&leaders);
     }
+    if (members != MPI_COMM_NULL) {
+        MPI_Comm_free(&members);
+    }
     return failed(MPI_Finalize(), "MPI_Finalize");
 }
 
@@ -89,9 +94,37 @@ int broadcast(void* data, std::size_t bytes, int root) {
 int any(int mine) {
     MPI_Request request = MPI_REQUEST_NULL;
     int result = 0;
-    const int code = MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD, &request);
+    const int code = MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_LOR, member_group(), &request);
     const int error = wait_for(code, request, "voting among all processes");
     return error != 0 ? error : static_cast<int>(result != 0);
+}
+
+int set_members(int count) {
+    int size = 0;
+    int rank = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (members != MPI_COMM_NULL) {
+        MPI_Comm_free(&members);
+    }
+    if (count >= size || rank >= count) {
+        return 0;
+    }
+    MPI_Group world = MPI_GROUP_NULL;
+    MPI_Group chosen = MPI_GROUP_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    int first[1][3] = {{0, count - 1, 1}};
+    int error = failed(MPI_Group_range_incl(world, 1, first, &chosen), "choosing the tasks that take part");
+    if (error == 0) {
+        error =
+            failed(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, member_tag, &members), "joining those who take part");
+        MPI_Group_free(&chosen);
+    }
+    MPI_Group_free(&world);
+    if (error == 0) {
+        MPI_Comm_set_errhandler(members, MPI_ERRORS_RETURN);
+    }
+    return error;
 }
 
 int set_leaders(const int* ranks, int count) {
@@ -155,6 +188,11 @@ int receive(int leader, void* data, std::size_t bytes) {
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 }  // namespace
+
+MPI_Comm member_group() {
+    return members != MPI_COMM_NULL ? members : MPI_COMM_WORLD;
+}
+
 }  // namespace sonde::ranks::mpi
 
 extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mpi_module(void) {
@@ -167,6 +205,7 @@ extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mp
         .set_watch = set_watch,
         .allgather = allgather,
         .broadcast = broadcast,
+        .set_members = set_members,
         .any = any,
         .set_leaders = set_leaders,
         .leaders_maximum = leaders_maximum,

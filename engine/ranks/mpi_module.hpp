@@ -20,14 +20,14 @@ std::string why_no_mpi();
 
 extern "C" {
 
-#define SONDE_MPI_MODULE_VERSION 2u
+#define SONDE_MPI_MODULE_VERSION 3u
 
 struct SondeMpiFile;  // an open MPI_File with its datatypes
 
 struct SondeMpiFileRequest {
     const char* path;
     int write, read, create, exclusive, truncate;
-    int shared;      // 1: opened by all ranks together (MPI_COMM_WORLD), 0: by this rank alone (MPI_COMM_SELF)
+    int shared;      // 1: opened by all members together, 0: by this rank alone (MPI_COMM_SELF)
     int collective;  // use the _all calls
     int view;        // 1: a file view addresses the data
     const char* const* hint_names;
@@ -50,7 +50,10 @@ struct SondeMpiModule {
     // Over all ranks.
     int (*allgather)(const void* mine, size_t bytes, void* all);
     int (*broadcast)(void* data, size_t bytes, int root);
-    int (*any)(int mine);  // logical or: 0, 1 or a negative errno
+    // The first `count` ranks open shared files together and vote: all do, until set_members() says otherwise. It is
+    // called by all ranks alike.
+    int (*set_members)(int count);
+    int (*any)(int mine);  // logical or over the members: 0, 1 or a negative errno
     // Over node leaders only. set_leaders() is called by leaders only, with ascending ranks; a leader's number is its
     // place in that list.
     int (*set_leaders)(const int* ranks, int count);

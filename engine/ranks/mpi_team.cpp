@@ -48,6 +48,12 @@ class MpiTeam final : public NodeTeam {
     void align_clocks() override;
     bool meet(int stream) override;
     const void* mpi() const override { return module_; }
+    void take_part(int processes) override {
+        if (processes != partakers_) {
+            check(module_->set_members(processes));
+            partakers_ = processes;
+        }
+    }
     Remote remote_progress() const override {
         return {head().remote_bytes.load(), head().remote_operations.load(), head().remote_nodes.load()};
     }
@@ -72,6 +78,7 @@ class MpiTeam final : public NodeTeam {
     const SondeMpiModule* module_;
     std::vector<int> leaders_;
     std::unique_ptr<Wire> wire_;             // leaders of runs of several nodes, where one could be made
+    int partakers_ = place_.processes;       // as take_part() said last
     bool departed_ = false;                  // the farewell vote is cast
     std::atomic<std::int64_t> deadline_{0};  // of the farewell, ns; 0 = none
 };

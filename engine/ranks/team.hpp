@@ -98,6 +98,8 @@ class Team {
     virtual std::byte* shared(std::size_t bytes) = 0;
     /// How many streams of each process take part in meet() from now on.
     virtual void arrange(int streams_per_process) = 0;
+    /// Only the first so many processes do the work of the runs to come: MPI-IO opens shared files with these.
+    virtual void take_part(int /*processes*/) {}
     /// Measures the offset between this node's clock and the root's again (see clock_offset_ns).
     virtual void align_clocks() = 0;
 

@@ -292,6 +292,8 @@ int execute(const plan::Plan& plan, const phases::RunOptions& options, ranks::Te
                             .tasks = {plan.tasks.threads, team.place().node_of, plan.tasks.used},
                             .node_memory = team.maximum(records::node_memory_bytes())};
     arm_time_limit(plan);
+    const int used = context.tasks.tasks();
+    team.take_part((used + plan.tasks.threads - 1) / plan.tasks.threads);
 
     std::unique_ptr<records::Writer> writer;
     const json facts = find_out(context, writer, epoch);

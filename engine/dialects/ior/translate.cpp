@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -25,12 +26,15 @@ std::int64_t smallest_file(const Settings& s, const Crowd& crowd) {
     return least / s.transfer * s.transfer;
 }
 
-std::vector<std::string> paths_of(const std::string& file) {
+/// The paths that -o names, without ROMIO's words for its drivers.
+std::vector<std::string> paths_of(const Settings& s) {
+    const std::string& file = s.file;
     std::vector<std::string> paths;
     for (std::size_t from = 0; from <= file.size();) {
         const std::size_t at = std::min(file.find('@', from), file.size());
         if (at > from) {
-            paths.push_back(file.substr(from, at - from));
+            const std::string path = file.substr(from, at - from);
+            paths.push_back(s.api == "MPIIO" ? path.substr(driver_of(path).size()) : path);
         }
         from = at + 1;
     }
@@ -85,7 +89,7 @@ ordered_json io_of(const Settings& s) {
         io["queue_depth"] = s.aio_pending;
     }
     if (s.api == "MPIIO") {
-        if (s.collective) {
+        if (s.collective && !s.file_per_process) {
             io["collective"] = true;
         }
         if (s.mpi_view) {
@@ -303,8 +307,33 @@ class Steps {
 
 }  // namespace
 
+std::string driver_of(const std::string& path) {
+    // Those of MPICH's ROMIO and of MPIs that were made from it.
+    constexpr std::array drivers{"ufs:",  "nfs:",    "xfs:",     "panfs:", "pvfs2:", "lustre:", "gpfs:",
+                                 "daos:", "testfs:", "quobyte:", "ime:",   "dfs:",   "pvfs:",   "piofs:"};
+    const auto found =
+        std::find_if(drivers.begin(), drivers.end(), [&path](const char* driver) { return path.starts_with(driver); });
+    return found == drivers.end() ? std::string() : *found;
+}
+
+std::string romio_driver(const Settings& s) {
+    std::string one;
+    bool first = true;
+    for (std::size_t from = 0; s.api == "MPIIO" && from <= s.file.size(); first = false) {
+        const std::size_t at = std::min(s.file.find('@', from), s.file.size());
+        const std::string driver = driver_of(s.file.substr(from, at - from));
+        if (!first && driver != one) {
+            refuse("-o " + s.file +
+                   " names several drivers of ROMIO, which takes one for all files here: name the same before each");
+        }
+        one = driver;
+        from = at + 1;
+    }
+    return one;
+}
+
 std::string file_of_task(const Settings& s, int task) {
-    const std::vector<std::string> paths = paths_of(s.file);
+    const std::vector<std::string> paths = paths_of(s);
     if (!s.file_per_process) {
         return paths.front();
     }
@@ -348,12 +377,8 @@ std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repe
 
 Translation translate(const Settings& s, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status) {
-    const std::vector<std::string> paths = paths_of(s.file);
+    const std::vector<std::string> paths = paths_of(s);
     const int used = crowd.used(s);
-    if (used < crowd.tasks && s.api == "MPIIO") {
-        throw plan::PlanError("-N " + std::to_string(used) + " is fewer than the " + std::to_string(crowd.tasks) +
-                              " tasks there are, and MPI-IO opens files with all of them: start as many as take part");
-    }
     Translation translation = Steps(s, crowd, status).make();
     ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "ior-" + std::to_string(number)}};
     plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};

@@ -43,6 +43,11 @@ struct Translation {
 Translation translate(const Settings& settings, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status);
 
+/// The word of a driver before a path, with its colon ("ufs:/scratch/f"), as ROMIO takes it; empty when there is none.
+std::string driver_of(const std::string& path);
+/// The one that a test names for MPI-IO. Throws plan::PlanError when it names several.
+std::string romio_driver(const Settings& settings);
+
 /// The name of the file that a task uses, without the number of the repetition (-m).
 std::string file_of_task(const Settings& settings, int task = 0);
 

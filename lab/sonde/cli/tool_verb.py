@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -14,6 +17,7 @@ from sonde.conduct.run import Setup
 from sonde.conduct.tool_line import ToolLine, ToolResult, conduct_line, plans_of
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
+from sonde.launch.started import started_by
 from sonde.model.errors import DONE, UserError
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
@@ -45,6 +49,9 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         words: tuple[str, ...],
     ) -> int:
         line = ToolLine(name, words, tasks)
+        started = started_by()
+        if started is not None and started.rank > 0 and launcher == LOCAL:
+            _join(line, mpi_module)
         display = make_display(messages(), quiet)
         chosen = make_launcher(launcher, tasks, launcher_args)
         setup = Setup(find_engine(), archive, chosen, mpi_module, display.stopping)
@@ -69,6 +76,15 @@ def tool_verb(name: str, help_text: str) -> click.Command:
         return DONE
 
     return command
+
+
+def _join(line: ToolLine, mpi_module: Path | None) -> NoReturn:
+    """One of several that a launcher started, and not the first: its engine takes part, and the first one keeps what
+    comes of it. The engine takes this process's place, so that signals and the exit code are its own."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
+    module = ["--sonde-mpi-module", str(mpi_module)] if mpi_module is not None else []
+    engine = find_engine().path
+    os.execv(engine, [str(engine), line.tool, *line.words, *module])
 
 
 def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mpiexec -n 2 sonde ior …`: a launcher starts the lab itself, several times over."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHERS = {
+    "mpich": [str(Path(sys.prefix) / "bin" / "mpiexec")],
+    "openmpi": ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe"],
+}
+
+
+@pytest.fixture(params=sorted(LAUNCHERS))
+def launcher(request: pytest.FixtureRequest) -> list[str]:
+    words = LAUNCHERS[request.param]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"no {words[0]} here")
+    return words
+
+
+def start(launcher: list[str], engine: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*launcher, "-n", "2", sys.executable, "-m", "sonde", *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
+    )
+
+
+@pytest.mark.parametrize("words", ["ior -t 4k -b 64k -o f", "mdtest -n 4 -d m"])
+def test_one_run_is_kept_and_all_is_well(launcher: list[str], words: str, engine: Path, tmp_path: Path) -> None:
+    result = start(launcher, engine, tmp_path, *words.split())
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("\ntasks               : 2\n") + result.stdout.count(" with 2 total task(s)") == 1
+    (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
+    assert json.loads(kept.read_text())["status"] == "done"
+    assert result.stderr.count("sonde: kept in ") == 1
+    assert "ended without" not in result.stderr
+
+
+def test_a_run_that_fails_fails(launcher: list[str], engine: Path, tmp_path: Path) -> None:
+    result = start(launcher, engine, tmp_path, *"ior -r -o missing".split())
+    assert result.returncode != 0
+    assert "missing" in result.stderr
+    assert "No such file or directory" in result.stderr

@@ -51,8 +51,9 @@ std::string sentence_of(const json& error, const plan::Phase& phase) {
     }
     const std::string reason =
         code == ENODATA ? "the file ends before the data that was expected" : std::strerror(code);
-    return where + ": " + text("what") + " of " + text("path") + (phase.meta ? std::string() : offset) +
-           " failed: " + reason + " (" + records::errno_name(code) + ")" + advice(code, phase.data.io);
+    return where + ": " + text("what") + " of " + text("path") +
+           (phase.meta || text("what") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
+           records::errno_name(code) + ")" + advice(code, phase.data.io);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class Csv final : public Layout {
         out_.flush();
     }
     void end_test(const Test&) override {}
-    void end(const std::vector<const Test*>&) override { out_.flush(); }
+    void end(const std::vector<const Test*>&, bool) override { out_.flush(); }
 
  private:
     std::ostream& out_;

@@ -87,7 +87,13 @@ class Human final : public Layout {
         out_.flush();
     }
 
-    void end(const std::vector<const Test*>& tests) override {
+    void error(const std::string& reason) override { out_ << "ERROR: " << reason << "\n" << std::flush; }
+
+    void end(const std::vector<const Test*>& tests, bool complete) override {
+        if (!complete) {
+            out_.flush();
+            return;
+        }
         out_ << "\nSummary of all tests:";
         heading();
         for (const Test* test : tests) {

@@ -245,7 +245,7 @@ class Json final : public Layout {
         }
     }
 
-    void end(const std::vector<const Test*>& tests) override {
+    void end(const std::vector<const Test*>& tests, bool complete) override {
         for (const Test* test : tests) {
             for (const bool writes : {true, false}) {
                 if (!test->of(writes).empty()) {
@@ -253,7 +253,9 @@ class Json final : public Layout {
                 }
             }
         }
-        document_["Finished"] = date_now();
+        if (complete) {
+            document_["Finished"] = date_now();
+        }
         out_ << document_.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
         out_.flush();
     }

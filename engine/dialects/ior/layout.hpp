@@ -34,7 +34,10 @@ class Layout {
     virtual void begin_test(const Test& test) = 0;
     virtual void point(const Test& test, const Point& point) = 0;  ///< also of removals
     virtual void end_test(const Test& test) = 0;
-    virtual void end(const std::vector<const Test*>& tests) = 0;
+    /// Why the program ends before its time, as IOR says it.
+    virtual void error(const std::string& /*reason*/) {}
+    /// `complete`: all tests came to their end. IOR that fails says no more.
+    virtual void end(const std::vector<const Test*>& tests, bool complete) = 0;
 };
 
 std::unique_ptr<Layout> make_human(std::ostream& out, int verbose);

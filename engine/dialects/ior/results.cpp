@@ -58,6 +58,7 @@ void Results::take_end(const ordered_json& content) {
     rows_ = 0;
     point_.step = *step_of(content);
     tasks_ = content.value("tasks", std::size_t{1});
+    point_.failed = content.value("stopped_by", std::string()) == "error";
     point_.bytes = content.at("bytes").value("moved", 0.0);
     point_.operations = content.at("ops").value("done", std::int64_t{0});
     point_.compare = seconds(content, "verify");
@@ -106,6 +107,9 @@ bool Results::take_tasks(const ordered_json& content) {
         point_.latency = 0;
     }
     std::sort(point_.tasks.begin(), point_.tasks.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
+    if (point_.failed) {
+        return false;  // IOR ends where it fails, without a row
+    }
     points_.push_back(point_);
     return true;
 }

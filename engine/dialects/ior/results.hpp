@@ -27,6 +27,7 @@ struct TaskTimes {
 // NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
 struct Point {
     Step step;
+    bool failed = false;  ///< ended by an error
     double bytes = 0;
     std::int64_t operations = 0;
     double open = 0, transfer = 0, close = 0, total = 0;  ///< seconds; comparing (-R) is in transfer and total

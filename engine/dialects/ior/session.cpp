@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <set>
 
 namespace sonde::dialects::ior {
 namespace {
@@ -57,6 +58,7 @@ std::optional<std::int64_t> read_status(const std::string& path) {
 class IorSession final : public Session {
  public:
     explicit IorSession(std::vector<Settings> tests) : settings_(std::move(tests)) {
+        choose_driver();
         for (Settings& s : settings_) {
             for (const std::string& doubt : check(s, settings_.size() > 1)) {
                 s.tell_note(doubt);
@@ -92,6 +94,9 @@ class IorSession final : public Session {
             if (s.mpi_preallocate && s.api == "MPIIO" && !s.collective && !s.file_per_process) {
                 s.tell_note(
                     "--mpiio.preallocate reserves blocks with -c or -F only; here it sets the size of the file");
+            }
+            if (s.collective && s.file_per_process) {
+                s.tell_note("-c with -F: a file of one task is opened by this one alone, so its calls are independent");
             }
             if (s.direct && s.api != "POSIX" && s.api != "AIO") {
                 s.tell_note("O_DIRECT is for POSIX and AIO; with " + s.api + " it has no effect, as in IOR");
@@ -133,6 +138,10 @@ class IorSession final : public Session {
 
     void line(std::string_view type, const nlohmann::ordered_json& content) override {
         show_test();
+        if (type == "error" && content.value("errno", 0) != 0) {
+            layout_->error(content.value("what", std::string()) + "(\"" + content.value("path", std::string()) +
+                           "\") failed: " + std::strerror(content.value("errno", 0)));
+        }
         if (results_->line(type, content)) {
             Test& test = *tests_.back();
             test.points = results_->points();
@@ -165,7 +174,7 @@ class IorSession final : public Session {
             all.push_back(test.get());
         }
         show_heading();
-        layout_->end(all);
+        layout_->end(all, code == 0 || code == exit_mismatch);
         tell_own(all);
         const bool good = settings_.back().summary_file.empty() ? std::cout.flush().good() : file_.flush().good();
         if (!good) {
@@ -179,6 +188,26 @@ class IorSession final : public Session {
 
  private:
     static constexpr int exit_environment = 3, exit_mismatch = 4;
+
+    /// A driver of ROMIO before a path: here files keep their names, and ROMIO hears of it by its own variable, which
+    /// holds for all files of the program. Other MPI-IOs have no such words, and none of these drivers.
+    void choose_driver() const {
+        std::set<std::string> drivers;
+        for (const Settings& s : settings_) {
+            if (s.api == "MPIIO") {
+                drivers.insert(romio_driver(s));
+            }
+        }
+        if (drivers.size() > 1) {
+            refuse(
+                "the tests name several drivers of ROMIO before their files, and ROMIO takes one for a whole program "
+                "here: start each alone");
+        }
+        const std::string driver = drivers.empty() ? std::string() : *drivers.begin();
+        if (!driver.empty()) {
+            setenv("ROMIO_FSTYPE_FORCE", driver.c_str(), 1);
+        }
+    }
 
     /// Only when there is something to show: printing the plans begins a session too.
     void show_heading() {

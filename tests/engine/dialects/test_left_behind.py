@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -76,3 +77,28 @@ def test_a_file_that_is_replaced_needs_no_further_space(engine_path: Path, small
     assert "free, but the plan needs 5 MiB" in other.stderr
     (small_disk / "kept").hardlink_to(small_disk / "f")  # then replacing it frees nothing
     assert run(engine_path, words, small_disk).returncode != DONE
+
+
+@pytest.mark.parametrize("words", ["-r -o missing", "-r -F -i 2 -o missing"])
+def test_ior_names_what_is_missing_and_prints_no_row_of_it(words: str, engine_path: Path, tmp_path: Path) -> None:
+    """The real one ends in an abort, without a row, a summary or a time at which it finished."""
+    result = run(engine_path, f"ior {words}", tmp_path)
+    assert result.returncode == FAILED
+    assert 'ERROR: open("missing' in result.stdout
+    assert "failed: No such file or directory" in result.stdout
+    assert "open of missing" in result.stderr
+    assert "offset" not in result.stderr
+    for word in ("\nread ", "Finished", "Max(MiB)"):
+        assert word not in result.stdout
+    assert "sonde: " not in result.stderr
+
+
+def test_ior_keeps_the_rows_from_before_it_failed(engine_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("IOR START\nwriteFile=1\nRUN\nwriteFile=0\nreadFile=1\nRUN\nIOR STOP\n")
+    result = run(engine_path, "ior -t 4k -b 64k -f script -o f", tmp_path)
+    assert result.returncode == FAILED
+    assert result.stdout.count("\nwrite ") == 1
+    assert "\nread " not in result.stdout
+    result = run(engine_path, "ior -t 4k -b 64k -f script -o f -O summaryFormat=JSON", tmp_path)
+    tests = json.loads(result.stdout)["tests"]
+    assert [[row["access"] for row in test["Results"]] for test in tests] == [["write"], []]

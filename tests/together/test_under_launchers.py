@@ -52,7 +52,7 @@ def test_one_run_is_kept_and_all_is_well(launcher: list[str], words: str, engine
 
 
 def test_a_run_that_fails_fails(launcher: list[str], engine: Path, tmp_path: Path) -> None:
-    result = start(launcher, engine, tmp_path, *"ior -r -o missing".split())
+    result = start(launcher, engine, tmp_path, "ior", "-r", "-o", "missing")
     assert result.returncode != 0
     assert "missing" in result.stderr
     assert "No such file or directory" in result.stderr

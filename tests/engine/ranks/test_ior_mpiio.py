@@ -71,6 +71,7 @@ def test_a_name_without_a_folder_is_in_the_working_directory(
 ) -> None:
     """Open MPI 4.1 itself opens none."""
     monkeypatch.chdir(tmp_path)
-    result = mpi_launcher.run(mpi_launcher.command(2, engine, *"ior -a MPIIO -w -k -t 4k -b 8k -o f".split()))
+    line = "ior -a MPIIO -w -k -t 4k -b 8k -o f"
+    result = mpi_launcher.run(mpi_launcher.command(2, engine, *line.split()))
     assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / "f").stat().st_size == 2 << 13

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,8 @@ from sonde.model.units import (
     format_wait,
     parse_bytes,
     parse_duration,
+    parse_link_rate,
+    parse_op_rate,
     parse_rate,
     significant,
 )
@@ -68,6 +71,21 @@ def test_the_shortest_text_of_a_size_means_that_size(size: int) -> None:
 def test_whole_numbers_with_a_unit(number: int, unit: str, gap: str) -> None:
     if number * BYTE_UNITS[unit] < 2**63:
         assert parse_bytes(f"{number}{gap}{unit}") == number * BYTE_UNITS[unit]
+
+
+def test_units_are_those_of_the_standards() -> None:
+    """SI prefixes are powers of 1000, those of IEC 80000-13 powers of 1024; a byte has 8 bits, an hour 3600 seconds."""
+    assert BYTE_UNITS == {
+        "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
+        "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
+    }  # fmt: skip
+    seconds = {"ns": "0.000000001", "us": "0.000001", "ms": "0.001", "s": "1", "min": "60", "h": "3600"}
+    assert {unit: Decimal(text) for unit, text in seconds.items()} == DURATION_UNITS
+    bits = {"bit": 1, "kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9, "Tbit": 10**12}
+    assert {unit: parse_link_rate(f"8 {unit}/s") for unit in bits} == bits
+    assert {unit: parse_op_rate(f"3 {unit}/s") for unit in ("op", "kop", "Mop")} == {
+        "op": 3, "kop": 3000, "Mop": 3 * 10**6,
+    }  # fmt: skip
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(DURATION_UNITS)))

@@ -44,3 +44,14 @@ def test_the_mean_time_to_a_false_alarm_is_the_stated_one_whatever_the_noise(dra
         watched += window.filled.size if window.filled[0] >= START else 0
         window.keep_series(~over)
     assert watched / alarms == pytest.approx(100, rel=0.1)
+
+
+def test_each_row_is_smooth_and_the_window_ends_it() -> None:
+    """Thresholds of neighboring counts are alike but for the last, that of a full window: a digit that was typed wrong
+    stands out."""
+    assert [*THRESHOLDS] == [factor * 10**power for power in (2, 3, 4) for factor in (1, 2, 5)][:-1]
+    for row in THRESHOLDS.values():
+        steps = np.diff(row[:-1])
+        assert np.all(np.abs(steps) < 0.02)
+        assert np.all(np.abs(np.diff(steps)) < 0.003)
+        assert 0 < row[-1] - row[-2] < 0.15

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.imbalance import attribute, stragglers, unevenness
+from sonde.stats.imbalance import Attribution, Blame, attribute, blame_words, slow_factor, stragglers, unevenness
 
 
 def test_one_slow_node_is_named_with_what_it_cost() -> None:
@@ -69,3 +69,81 @@ def test_unevenness_of_known_times() -> None:
     assert uneven.gini == pytest.approx(0.45)
     with pytest.raises(ValueError, match="above 0"):
         unevenness([1.0, 0.0])
+
+
+def test_a_tenth_of_the_members_can_be_stragglers_and_no_more() -> None:
+    times = np.full(20, 10.0)
+    times[:2] = 20.0
+    assert stragglers(times) is not None
+    times[2] = 20.0
+    assert stragglers(times) is None
+
+
+def test_who_hardly_makes_the_run_longer_is_not_named() -> None:
+    """30 s, 29.5 s and 15 s beside 10 s: without the first alone nothing changes; the last costs as much again."""
+    times = np.full(40, 10.0)
+    times[[1, 2, 3]] = 30.0, 29.5, 15.0
+    found = stragglers(times)
+    assert found is not None
+    assert found.members == (1, 2, 3)
+    assert (found.faster, found.slower) == pytest.approx((2.0, 3.0))
+    times[[1, 2, 3, 4]] = 30.0, 14.0, 11.8, 11.45  # the last is not slow, and ends the run soon after the third
+    found = stragglers(times)
+    assert found is not None
+    assert found.members == (1, 2)
+    assert (found.faster, found.slower) == pytest.approx((30.0 / 11.8 - 1, 3.0))
+    times[[1, 2, 3, 4]] = 30.0, 11.8, 11.7, 11.45
+    found = stragglers(times)
+    assert found is not None
+    assert found.members == (1,)
+    assert found.faster == pytest.approx(30.0 / 11.8 - 1)
+
+
+def test_slow_is_a_factor_that_scatter_widens() -> None:
+    """Least 1.15; with logarithms that scatter by a robust standard deviation of 0.1 it is exp(0.45)."""
+    assert slow_factor([10.0] * 9) == 1.15
+    logs = 0.1 / 1.4826 * np.array([-3, -2, -1, -1, 0, 1, 1, 2, 3])
+    assert slow_factor(np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
+    assert slow_factor(1 / np.exp(logs)) == pytest.approx(np.exp(4.5 * 0.1))
+
+
+def test_three_nodes_are_enough_to_blame_one_and_two_are_not() -> None:
+    three = attribute([10.0] * 8 + [20.0] * 4, [0] * 4 + [1] * 4 + [2] * 4)
+    assert three is not None
+    assert three.of_nodes
+    assert three.blame.members == (2,)
+    assert (three.blame.faster, three.blame.slower) == pytest.approx((1.0, 2.0))
+    assert attribute([10.0] * 4 + [20.0] * 4, [0] * 4 + [1] * 4) is None
+    with pytest.raises(ValueError, match="node"):
+        attribute([1.0, 2.0], [0])
+
+
+def test_a_slow_node_is_not_blamed_when_one_task_elsewhere_is_as_slow() -> None:
+    times = np.full(40, 10.0)
+    nodes = np.repeat(np.arange(10), 4)
+    times[nodes == 3] = 20.0
+    times[0] = 60.0
+    found = attribute(times, nodes.tolist())
+    assert found is None or not found.of_nodes
+
+
+def test_the_words_name_five_and_count_the_rest() -> None:
+    blame = Blame(tuple(range(7)), 0.384, 2.0)
+    names = [f"n{at}" for at in range(7)]
+    assert blame_words(Attribution(True, blame), names) == (
+        "Without nodes n0, n1, n2, n3, n4 and 2 more the run would have been 38 % faster."
+    )
+    assert blame_words(Attribution(False, blame), names[:5]) == (
+        "Without tasks n0, n1, n2, n3, n4 the run would have been 38 % faster."
+    )
+    assert blame_words(Attribution(False, blame), ["9"]) == "Without task 9 the run would have been 38 % faster."
+
+
+def test_every_member_of_unevenness_by_hand() -> None:
+    found = unevenness([4.0, 1.0, 2.0, 1.0])
+    assert found.wasted == pytest.approx(1.0)
+    assert found.gini == pytest.approx(2 * (1 + 2 + 6 + 16) / (4 * 8) - 5 / 4)
+    assert found.variation == pytest.approx(np.sqrt(2) / 2)
+    assert found.spread == pytest.approx(3.7 / 1.5)
+    assert found.tail == pytest.approx(1 - 3.7 / 4)
+    assert unevenness([3.0]).variation == 0.0

@@ -90,3 +90,7 @@ def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
         assert parts[0].first == 0
         assert parts[-1].end == len(values)
         assert all(a.end == b.first for a, b in itertools.pairwise(parts))
+
+
+def test_twelve_values_are_enough_to_say_something() -> None:
+    assert [(part.first, part.end, part.median) for part in levels([3.0] * 12)] == [(0, 12, 3.0)]

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.stats.ranks import rank_sum_cut
-from sonde.stats.ratio import planned_visible, ratio, simulated_visible, smallest_visible
+from sonde.stats.ratio import (
+    Ratio,
+    _choices,
+    _differences,
+    _few,
+    planned_visible,
+    ratio,
+    simulated_visible,
+    smallest_visible,
+)
 
 rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
 
@@ -137,3 +146,32 @@ def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
     assert sharp is not None
     assert blunt is not None
     assert blunt > 1.5 * sharp
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "differs"),
+    [(0.5, 0.9, True), (1.5, 3.0, True), (0.5, 1.0, False), (1.0, 2.0, False), (0.5, 2, False)],
+)
+def test_a_ratio_differs_when_its_interval_leaves_out_one(low: float, high: float, differs: bool) -> None:
+    assert Ratio(1.2, low, high, 0.5, 9, 9, 0.95).differs == differs
+
+
+def test_sides_that_are_thinned_keep_their_extremes() -> None:
+    old, new = np.arange(5000.0), np.array([1.0, 2.0])
+    found = _differences(old, new)
+    assert (found[0], found[-1]) == (1.0 - 4999.0, 2.0)
+    assert found.size < old.size * new.size
+    assert np.all(np.diff(found) >= 0)
+
+
+def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
+    assert _few(10) == pytest.approx(1 + 0.16 + 0.09)
+    assert _choices(5, 5) == 252
+    assert _choices(3, 7) == _choices(7, 3) == 120
+
+
+def test_a_plan_sees_less_with_more_noise_and_fewer_runs_as_the_normal_law_says() -> None:
+    """The level is 0.01, the power 0.8; the rank test shows 0.98 of the shift that a t test shows."""
+    units = 2.3263 + 0.8416
+    drop = planned_visible(0.1, 10, 15)
+    assert -np.log(1 - drop) == pytest.approx(units * 0.1 * (1 / 10 + 1 / 15) ** 0.5 / 0.98, rel=1e-3)

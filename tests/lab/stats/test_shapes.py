@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sonde.stats.profiles import area, band, likeness, progress
-from sonde.stats.shapes import shape_of
+from sonde.stats.shapes import _decline, _fall, _hinges, _slow_start, _stall, _steps, shape_of
 
 TRIALS = 100
 
@@ -97,3 +97,56 @@ def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
             progress(wrong)
     with pytest.raises(ValueError, match="reference"):
         band([])
+
+
+def test_a_shape_pays_for_each_of_its_freedoms() -> None:
+    logs = np.log(np.linspace(1.0, 0.3, 60))
+    assert [fit(logs).freedoms for fit in (_decline, _slow_start, _fall, _stall)] == [1, 2, 2, 3]
+
+
+def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
+    n = 60
+    u = (np.arange(n) + 0.5) / n
+    line = _decline(np.log(1 - 0.6 * u))
+    assert line.cost == pytest.approx(0, abs=1e-9)
+    assert line.shape is not None
+    assert (line.shape.start, line.shape.end, line.shape.depth) == pytest.approx((0, 1, 0.6))
+    step = np.where(np.arange(n) < 20, 0.0, -0.5)
+    assert _steps(step, down=True) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
+    assert _steps(-step, down=False) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
+    for at in (2, 58):  # the first and the last cut there may be
+        assert _steps(np.where(np.arange(n) < at, 0.0, -1.0), down=True)[:2] == pytest.approx((0.0, at), abs=1e-9)
+    block = _stall(np.where((np.arange(n) >= 2) & (np.arange(n) < 32), -1.0, 0.0))
+    assert block.cost == pytest.approx(0, abs=1e-9)
+    assert block.shape is not None
+    assert (block.shape.start, block.shape.end) == pytest.approx((2 / n, 32 / n))
+    assert block.shape.depth == pytest.approx(1 - np.exp(-1))
+
+
+@pytest.mark.parametrize(("late", "at"), [(True, 20), (False, 20), (True, 57), (False, 2)])
+def test_a_bend_is_found_where_it_is(late: bool, at: int) -> None:
+    n = 60
+    u = (np.arange(n) + 0.5) / n
+    ramp = np.maximum(0, u - u[at]) if late else np.maximum(0, u[at] - u)
+    cost, bend, slope = _hinges(-2 * ramp, late)
+    assert (cost, slope) == pytest.approx((0, -2), abs=1e-9)
+    assert bend == at
+
+
+def test_one_sided_noise_about_a_level_has_no_name() -> None:
+    """Its mean is far from its usual value, which must not count as something that a shape explains."""
+    random = np.random.default_rng(47)
+    named = [shape_of(np.exp(-random.gamma(0.5, 0.8, 100))) for _ in range(TRIALS)]
+    assert sum(one is not None for one in named) <= 5
+
+
+def test_a_fall_little_by_little_is_a_tail_while_little_moves_and_a_decline_otherwise() -> None:
+    def fall(begin: float) -> str:
+        found = shape_of(np.where(u < begin, 1.0, np.exp(-3 * (u - begin) / (1 - begin))))
+        assert found is not None
+        assert found.start == pytest.approx(begin, abs=0.02)
+        return found.name
+
+    u = (np.arange(120) + 0.5) / 120
+    assert fall(0.5) == "long tail"  # moves 24 % of the bytes
+    assert fall(0.3) == "steady decline"  # 42 %

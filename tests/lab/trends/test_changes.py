@@ -65,3 +65,32 @@ def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
     assert found[0].over
     assert found[0].size.value < 0.4
     assert found[0].runs_to_notice == 3
+
+
+def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
+    """One series fell; of the others one is as noisy as the change is large, one began later, one stood."""
+    random = np.random.default_rng(6)
+    days = DAY * np.arange(100.0)
+    fell = np.exp(random.normal(0, 0.02, 100)) * np.where(np.arange(100) < 60, 1.0, 0.7)
+    noisy, quiet = np.exp(random.normal(0, 1.0, 100)), np.exp(random.normal(0, 0.02, 100))
+    gap = np.r_[0:2, 98:100]  # measured before and after, but hardly
+    series = [
+        Series({"name": "fell"}, days, fell),
+        Series({"name": "noisy"}, days, noisy),
+        Series({"name": "young"}, days[70:], quiet[70:]),
+        Series({"name": "rare"}, days[gap], quiet[gap]),
+        Series({"name": "quiet"}, days, quiet),
+    ]
+    found = changes(series, [one for one in watch(series) if one.series == 0])
+    (joint,) = joint_changes(series, found)
+    (part,) = joint.parts
+    assert (part.explanation.stood, part.explanation.untold) == (1, 2)
+
+
+def test_a_change_names_the_runs_around_it() -> None:
+    values = np.where(np.arange(100) < 60, 1.0, 0.2) * np.exp(np.random.default_rng(7).normal(0, 0.02, 100))
+    series = [Series({"name": "one"}, DAY * np.arange(100.0), values)]
+    (one,) = changes(series, watch(series))
+    assert (one.last_before, one.first_after, one.noticed) == (59 * DAY, 60 * DAY, 62 * DAY)
+    assert (one.runs_to_notice, one.size.before, one.size.after) == (3, 30, 3)
+    assert (one.since.before, one.since.after) == (30, 30)

@@ -100,7 +100,7 @@ def settings_complaint(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return f'is {shown(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
     empty = next((name for name in value if not all(name.split("."))), None)
-    return f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.' if empty else None
+    return f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.' if empty is not None else None
 
 
 def texts_complaint(value: object) -> str | None:
@@ -108,7 +108,7 @@ def texts_complaint(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return f"is {shown(value)}; it must be a table of names and texts."
     wrong = next((name for name, one in value.items() if not isinstance(one, str | int | float | bool)), None)
-    return f"has {shown(value[wrong])} for {wrong}; it must be a text or a number." if wrong else None
+    return f"has {shown(value[wrong])} for {wrong}; it must be a text or a number." if wrong is not None else None
 
 
 def profiles_complaint(value: object) -> str | None:

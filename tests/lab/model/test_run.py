@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run folder, whole and with parts missing or damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import ReportError
+from sonde.model.run import read_run, run_of
+
+PLAN = {"id": "p", "data": {"io": {"direct": True, "fsync": "end"}}, "phases": [{"id": "w", "io": {"fsync": "none"}}]}
+HEAD: dict[str, Any] = {"type": "run", "t": 0.0, "schema": "sonde-record/1", "tasks": 6}
+NODE: dict[str, Any] = {"type": "node", "t": 0.0, "node": 0, "host": "a", "color": "red"}
+BEGIN: dict[str, Any] = {"type": "phase_begin", "t": 1.0, "phase": "w", "index": 0, "op": "write", "tasks": 6}
+END: dict[str, Any] = {"type": "end", "t": 9.0, "status": "done"}
+
+
+def finding(phase: str | None) -> dict[str, Any]:
+    line = {"type": "finding", "t": 2.0, "id": "x", "claim": "c", "text": "t", "level": "note"}
+    return line if phase is None else {**line, "phase": phase}
+
+
+def error(phase: str) -> dict[str, Any]:
+    return {"type": "error", "t": 2.0, "phase": phase, "text": "no space"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def record(folder: Path, *lines: Any) -> Path:
+    text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+    (folder / "record.ndjson").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_whole_run_says_what_it_is(folder: Path) -> None:
+    (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
+    (folder / "run.json").write_text('{"note": 1}', encoding="utf-8")
+    twice = {**NODE, "color": "blue"}
+    run = read_run(record(folder, HEAD, NODE, twice, BEGIN, finding("w"), finding(None), END))
+    assert (run.status, run.tasks, run.title, run.end.status) == ("done", 6, "p", "done")
+    assert [one.host for one in run.nodes] == ["a"]
+    assert [dict(one)["color"] for one in run.machines] == ["red"]
+    assert [one.id for one in run.phases] == ["w"]
+    assert run.notes == {"note": 1}
+    assert run.damage == ()
+    assert len(run.phases[0].findings) == 1
+    assert len(run.record.findings) == 1
+    assert len(run.record.all_findings) == 2
+
+
+def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> None:
+    run = read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN))
+    assert run.setting("w", "io", "fsync") == "none"
+    assert run.setting("w", "io", "direct") is True
+    assert run.setting("other", "io", "fsync") == "end"
+    assert run.setting("w", "io", "never") is None
+    assert run.plan_of("other") == {}
+
+
+def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
+    run = read_run(record(folder, HEAD, BEGIN, error("w"), error("gone")))
+    assert [one.phase for one in run.own_errors] == ["gone"]
+    assert [one.phase for one in run.phases[0].errors] == ["w"]
+
+
+def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: Path) -> None:
+    run = read_run(record(folder, BEGIN))
+    assert (run.status, run.tasks, run.title) == ("lost", 1, folder.name)
+    assert run.damage == ("The record has no first line: what was run, and when, is not known.",)
+    assert run.head.tasks is None
+    assert run.end.status is None or run.end.status == ""
+
+
+def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
+    run = read_run(record(folder, {**HEAD, "schema": "sonde-record/9"}, *(["{\n"] * 7), END))
+    assert run.damage[0].startswith("The record says it is sonde-record/9; this report knows sonde-record/1")
+    assert len(run.damage) == 1 + 5 + 1
+    assert run.damage[-1] == "2 more lines of the record were skipped."
+    five = read_run(record(folder, HEAD, *(["{\n"] * 5), END))
+    assert len(five.damage) == 5
+
+
+def test_what_is_no_run_is_refused_in_one_sentence(folder: Path) -> None:
+    with pytest.raises(ReportError, match=r"holds no record\.ndjson"):
+        read_run(folder)
+    (folder / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ReportError, match="numbers of another tool"):
+        read_run(folder)
+    with pytest.raises(ReportError, match="no line that can be read"):
+        read_run(record(folder, "{\n"))
+
+
+def test_broken_files_beside_a_record_are_as_none(folder: Path) -> None:
+    for text in ("[1]", "{", "[" * 100_000):
+        (folder / "run.json").write_text(text, encoding="utf-8")
+        (folder / "plan.json").write_text(text, encoding="utf-8")
+        run = read_run(record(folder, HEAD, BEGIN, '{"type": "node"\n'))
+        assert (run.notes, run.plan, run.machines) == ({}, {}, ())
+
+
+def test_the_run_of_a_record_alone(folder: Path) -> None:
+    run = run_of(read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
+    assert (run.title, run.tasks, run.machines, run.notes) == ("p", 6, (), {})

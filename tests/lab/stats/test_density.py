@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The density of values is a density, as wide as its rule says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.stats.density import log_density
+
+
+def test_it_adds_up_to_one_on_the_axis_of_logarithms() -> None:
+    values = np.exp(np.random.default_rng(1).normal(3, 0.4, 50))
+    axis = np.linspace(0, 6, 4001)
+    found = log_density(values, np.exp(axis))
+    assert np.sum(found) * (axis[1] - axis[0]) == pytest.approx(1, abs=1e-3)
+
+
+def test_its_width_is_that_of_the_rule() -> None:
+    """Two values e apart by sd 0.5: the quartiles are 0.5 apart, 0.5 / 1.349 is the smaller spread."""
+    width = 0.9 * 0.5 / 1.349 * 2**-0.2
+    at = np.array([1.0, np.e])
+    height = 1 / (width * np.sqrt(2 * np.pi)) / 2
+    found = log_density(at, at)
+    assert found == pytest.approx(height * (1 + np.exp(-0.5 / width**2)), rel=1e-9)
+
+
+def test_equal_values_have_the_narrowest_kernel() -> None:
+    assert log_density(np.full(9, 5.0), np.array([5.0])) == pytest.approx(1 / (0.002 * np.sqrt(2 * np.pi)))
+
+
+@pytest.mark.parametrize(("values", "places"), [([], [1.0]), ([0.0], [1.0]), ([1.0], [0.0]), ([-1.0], [1.0])])
+def test_what_has_no_logarithm_is_refused(values: list[float], places: list[float]) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        log_density(np.array(values), np.array(places))

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histories, changes and comparisons in words, each sentence of numbers that are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.model.series import SeriesKey
+from sonde.stats.ratio import Ratio
+from sonde.stats.segments import Segment
+from sonde.stats.shapes import Shape
+from sonde.trends.budget import Budget, Calibration
+from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.comparison_words import change_words, common_members, number_name, percent, value_text
+from sonde.trends.curves import shape_words
+from sonde.trends.history_page import history_study
+from sonde.trends.lanes import Settings
+from sonde.trends.scope import Cause, Explanation, Scope
+from sonde.trends.series import Series
+from sonde.trends.survey import Standing, Survey
+from sonde.trends.words import change_size, joint_sentences, name_of, promise, verdict
+
+DAY = 86400.0
+START = 1767225600.0  # 2026-01-01
+
+
+def size(value: float) -> Ratio:
+    return Ratio(value, value * 0.9, value * 1.1, 0.001, 9, 9, 0.95)
+
+
+def change(series: int, value: float, *, since: float | None = None, at: int = 50, noticed: int = 52) -> Change:
+    times = START + DAY * np.array([at - 1, at, noticed])
+    return Change(
+        series, "gate", *times.tolist(), noticed - at + 1, size(value), size(value if since is None else since)
+    )
+
+
+def history(**labels: str) -> Series:
+    return Series(labels, START + DAY * np.arange(60.0), np.full(60, 2e9))
+
+
+def standing(one: Series, *own: Change, visible: float | None = 0.2) -> Standing:
+    stretches = (Segment(0, 50, 2e9), Segment(50, 60, 1e9)) if own else (Segment(0, 60, 2e9),)
+    return Standing(one, stretches, 1e9, 0.05, visible, own)
+
+
+def survey(*standings: Standing, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
+    known = Calibration(Settings(), 0.2, 120, True)
+    return Survey(standings, joint, Budget(1.0, 365.0), known, short)
+
+
+READ = history(experiment="io", phase="read", operation="read", system="a", file_system="fs1")
+WRITE = history(experiment="io", phase="write", operation="write", system="a", file_system="fs2")
+
+
+def why(cause: Cause = "storage", spared: int = 0, uncovered: int = 0, untold: int = 0) -> Explanation:
+    scope = Scope({"operation": "read", "made_with": "x"}, 2, spared, {"file_system": (2, 3), "system": (2, 2)})
+    return Explanation((scope,), uncovered, 7, untold, cause, "likely")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(-0.714, "−71 %"), (0.042, "+4.2 %"), (2.1, "+210 %"), (-0.0996, "−10 %"), (0.0994, "+9.9 %")]
+)
+def test_percentages(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_a_change_has_its_interval_where_there_is_one() -> None:
+    assert change_words(Ratio(0.29, 0.24, 0.352, 0.01, 9, 9, 0.95)) == "−71 % [−76, −65]"
+    assert change_words(Ratio(0.29, None, None, None, 2, 2, 0.95, "few")) == "−71 %"
+
+
+def test_a_value_is_in_the_unit_of_its_series() -> None:
+    assert value_text(2e9, "bytes_per_s") == "2.00 GB/s"
+    assert "op/s" in value_text(2000.0, "ops_per_s") == value_text(2000.0, "op/s")
+
+
+def test_what_all_numbers_share_is_said_once_and_the_rest_names_them() -> None:
+    one = SeriesKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+    other = SeriesKey("a", "fs2", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+    assert common_members([one, other]) == [("system", "a")]
+    assert common_members([one]) == [("system", "a"), ("file system", "fs1"), ("node class", "24 cpus")]
+    assert number_name(one, "probe", [one, other]) == "probe · p1 · fs1"
+    assert number_name(one, "", [one]) == "hash · p1"
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (Shape("periodic dips", 0, 1, 0.6, 0.042, 9), "periodic dips: 9, every 4.2 s, by 60 %"),
+        (Shape("stall", 0.5, 0.62, 0.9), "a stall of 12 s at 50 s, by 90 %"),
+        (Shape("slow start", 0.0, 0.2, 0.8), "a slow start of 20 s, 80 % lower at first"),
+        (Shape("steady decline", 0.0, 1.0, 0.4), "a steady decline by 40 %"),
+        (Shape("cliff", 0.3, 1.0, 0.5), "a cliff at 30 s, by 50 %"),
+    ],
+)
+def test_shapes_in_words(shape: Shape, words: str) -> None:
+    assert shape_words(shape, 100.0) == words
+
+
+def test_a_name_is_what_tells_a_series_from_the_others() -> None:
+    assert name_of(READ, [READ, WRITE]) == "io · read · fs1"
+    assert name_of(READ, [READ]) == "io · read"
+    for label in ("system", "file_system", "cache", "node_class", "epoch"):
+        ours, theirs = history(phase="p", **{label: "x"}), history(phase="p", **{label: "y"})
+        assert name_of(ours, [ours, theirs]) == "p · x"
+
+
+def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
+    fell = standing(READ, change(0, 0.4))
+    assert verdict(survey(fell, standing(WRITE), short=2)) == (
+        "Slower now: io · read · fs1 −60 % since 2026-02-20. 1 other series did not become slower."
+        " 2 more series with fewer than 5 runs cannot be judged."
+    )
+    assert verdict(survey(standing(READ, visible=None), standing(WRITE))) == (
+        "None of 2 series became slower within its last ten runs."
+        " Of 1 it is not known what drop would show: too few runs."
+    )
+    assert verdict(survey()) == "Nothing can be said: no series has 5 runs yet."
+    many = [standing(history(phase=f"p{at}"), change(at, 0.5)) for at in range(8)]
+    assert "p5 −50 % since 2026-02-20; and 2 more. 0 other series" in verdict(survey(*many))
+
+
+def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:
+    assert standing(READ, change(0, 0.4)).slower
+    assert standing(READ, change(0, 0.4, at=47, noticed=50)).slower  # nine runs ago
+    assert not standing(READ, change(0, 0.4, at=47, noticed=49)).slower
+    assert not standing(READ, change(0, 1.5)).slower
+    assert not standing(READ, change(0, 0.4, since=0.9)).slower
+    assert not standing(READ).slower
+
+
+def test_a_change_is_over_when_less_than_half_of_it_is_left() -> None:
+    assert not change(0, 0.25, since=0.5).over
+    assert change(0, 0.25, since=0.51).over
+    assert change_size(change(0, 0.25, since=0.9)) == "−75 % (passed)"
+
+
+def joint(*sizes: float, of: Explanation, since: float | None = None) -> JointChange:
+    return JointChange((Part(tuple(change(at, one, since=since) for at, one in enumerate(sizes)), of),))
+
+
+def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
+    (words,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(0.4, 0.3, of=why(untold=3)))
+    assert words == (
+        "Read made with x on 2 of 3 file systems on all 2 systems fell by 60 to 70 %"
+        " (2 series; 7 stood or moved otherwise, 3 cannot be judged)."
+        " It points to that storage: its servers, disks, network or filling (likely, not certain)."
+    )
+    (words,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(1.4, 1.4, of=why(spared=2, uncovered=1)))
+    assert "rose by 40 % (2 series; 7 stood or moved otherwise). 2 other series with the same labels stood." in words
+    assert "1 series of these changes fit no short description. It points" in words
+    (alone,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(0.4, of=why()))
+    assert alone == "io · read · fs1 fell by 60 %."
+
+
+def test_what_came_back_is_counted() -> None:
+    one = joint(0.4, 0.4, of=why(), since=1.0)
+    (words,) = joint_sentences(survey(standing(READ), standing(WRITE)), one)
+    assert "fell by 60 %, and came back (2 series" in words
+    mixed = JointChange((Part((change(0, 0.4, since=1.0), change(1, 0.4)), why()),))
+    (words,) = joint_sentences(survey(standing(READ), standing(WRITE)), mixed)
+    assert "fell by 60 %, 1 of them came back" in words
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("clients", "It points to what all file systems share"),
+        ("machine", "It points to that machine:"),
+        ("machine or storage", "It points to that machine or its storage"),
+        ("test", "It points to this kind of access;"),
+        ("everything", "It points to what all of it shares"),
+        ("unknown", "It does not point to one place"),
+    ],
+)
+def test_each_cause_says_where_to_look(cause: Cause, words: str) -> None:
+    (said,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(0.4, 0.4, of=why(cause)))
+    assert words in said
+
+
+def test_the_promise_is_that_of_the_calibration() -> None:
+    known = survey(standing(READ))
+    assert promise(known) == (
+        "False alarms: 0.73 a year and series expected (budget 1 a year and series), learned from 120 runs."
+    )
+
+
+def texts(one: Survey) -> list[str]:
+    """The page, section by section."""
+    study = history_study(one, "rates")
+    return ["".join(map(str, section.parts)) for section in study.sections]
+
+
+def test_the_page_has_the_latest_joint_change_first_and_the_old_ones_apart() -> None:
+    def at(day: int) -> JointChange:
+        return JointChange((Part((change(0, 0.4, at=day, noticed=day + 2),), why()),))
+
+    table = texts(survey(standing(READ), joint=tuple(at(day) for day in range(10, 24))))[0]
+    days = [table.index(f"2026-01-{1 + day}") for day in range(10, 24)]
+    assert days == sorted(days, reverse=True)
+    older = table.index("Older joint changes")
+    assert sum(place > older for place in days) == 2
+    assert "3 runs" in table
+
+
+def test_the_page_says_where_each_series_stands() -> None:
+    fell = standing(READ, change(0, 0.4))
+    pages = texts(survey(fell, standing(WRITE, visible=None)))
+    table = pages[-1]
+    for words in ("60", "1.00 GB/s", "5.0 %", "20 %", "2026-02-20", "−60 %", ">-<"):
+        assert words in table, words
+    pictures = pages[1]
+    assert (
+        "1.00 GB/s in the last three runs; noise 5.0 %. Latest change 2026-02-20: −60 %, noticed with run 3."
+        in pictures
+    )
+    assert "No change; too few runs to say what would show." in pictures
+    quiet = texts(survey(standing(WRITE)))[1]
+    assert "No change; a drop of 20 % would show in ten runs, four times of five." in quiet
+
+
+@pytest.mark.parametrize(("moved", "marked"), [(2, False), (3, True)])
+def test_a_joint_change_of_three_series_is_marked_in_the_pictures_of_the_others(moved: int, marked: bool) -> None:
+    own = [standing(history(phase=f"p{at}"), change(at, 0.5)) for at in range(moved)]
+    other = standing(history(phase="other"))
+    together = JointChange((Part(tuple(one.changes[0] for one in own), why()),))
+    pictures = texts(survey(*own, other, joint=(together,)))[1]
+    assert ('class="elsewhere' in pictures) == marked
+
+
+def test_labels_are_said_in_the_order_of_people_and_others_by_their_name() -> None:
+    where = {"cache": "cold", "file_system": "fs1", "node_class": "fat", "system": "a", "operation": "read",
+             "phase": "p", "experiment": "io", "made_with": ""}  # fmt: skip
+    spans = {"cache": (1, 2), "node_class": (2, 2), "file_system": (1, 2), "system": (1, 3)}
+    part = Part(
+        (change(0, 0.4), change(1, 0.4)), Explanation((Scope(where, 2, 0, spans),), 0, 7, 0, "storage", "clear")
+    )
+    (words,) = joint_sentences(survey(standing(READ), standing(WRITE)), JointChange((part,)))
+    assert words.startswith(
+        "Io p read cold a fat fs1 made with none on all 2 kinds of node on 1 of 2 file systems on 1 of 3 systems fell"
+    )

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes the sources in small ways and looks whether the tests notice: the test of the tests.
+
+Usage: .venv/bin/python tools/mutants.py [--module M]… [--sample N] [--seed S] [--jobs J] [--again] [--fresh]
+A fair sample of the changes of each module (tools/mutation/modules.py) is tried, one after the other, each against the
+module's own tests. Outcomes go to build/mutants/results.ndjson as they come, so an interrupted run goes on where it
+was; --again tries those once more that survived, --fresh all. Changes that mean the same are in
+tests/mutants/equivalent.toml, each with its reason. Exit code 0 when of each module at least 90 % are noticed, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from mutation import cpp_changes, cpp_trial, lab_trial, python_changes, results
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
+from mutation.modules import MODULES, ROOT, Module
+from mutation.results import Outcome
+
+PLACE = ROOT / "build" / "mutants"
+GOAL = 0.9
+WORDS = {0: SURVIVED, 1: KILLED, 2: TIMEOUT, 3: BROKEN}
+
+
+def changes_of(module: Module) -> list[Change]:
+    """All changes of a module."""
+    make = cpp_changes.changes if module.program else python_changes.changes
+    files = [(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in module.files()]
+    return [change for name, text in files for change in make(name, text)]
+
+
+def drawn(changes: list[Change], seed: int) -> list[Change]:
+    """All of them in the order in which they are tried: of each line one before of any a second one, so that a table of
+    numbers does not outweigh the code beside it."""
+    of = random.Random(seed)
+    by_line: dict[tuple[str, int], list[Change]] = {}
+    for change in changes:
+        by_line.setdefault((change.file, change.line), []).append(change)
+    for one in by_line.values():
+        of.shuffle(one)
+    rounds: list[Change] = []
+    for turn in range(max(map(len, by_line.values()), default=0)):
+        now = [one[turn] for one in by_line.values() if len(one) > turn]
+        of.shuffle(now)
+        rounds += now
+    return rounds
+
+
+@dataclass
+class Running:
+    """A forked process that tries a change."""
+
+    change: Change
+    pid: int
+    watch: int
+    began: float
+    wall_s: float
+
+
+def forked(work: Callable[[], str], cpu_s: float) -> int:
+    """Starts a process of a group of its own that does the work and says by its exit code what came out."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 2))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        became = work()
+        code = next(number for number, word in WORDS.items() if word == became)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class Runner:
+    """Tries changes of one module, some at a time, and hands out outcomes as they come."""
+
+    def __init__(self, module: Module, jobs: int) -> None:
+        self.module, self.jobs = module, jobs
+        self.running: list[Running] = []
+        self.free = [*range(jobs)]
+        self.slots: dict[int, int] = {}
+        if module.program:
+            print(f"{module.name}: building the tests as they are", flush=True)
+            self.build = cpp_trial.build(module.program)
+            for folder in (PLACE / "clean",):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                if cpp_trial.run(cpp_trial.program(self.build), module, folder) != SURVIVED:
+                    sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
+        else:
+            file = PLACE / f"baseline-{module.name}.json"
+            self.baseline = lab_trial.baseline_from(file) if file.is_file() else None
+            if self.baseline is None or not self.baseline.good or self.baseline.stamp != lab_trial.stamp(module):
+                print(f"{module.name}: running its tests as they are", flush=True)
+                file.unlink(missing_ok=True)
+                pid = forked(lambda: lab_trial.measure(module, file), 3600)
+                os.waitpid(pid, 0)
+                self.baseline = lab_trial.baseline_from(file) if file.is_file() else None
+            if self.baseline is None or not self.baseline.good:
+                sys.exit(f"{module.name}: its tests fail without any change: {file.with_suffix('.log')}")
+
+    def start(self, change: Change) -> Outcome | None:
+        """Starts to try a change; the outcome when none needs to be tried."""
+        slot = self.free.pop()
+        if self.module.program:
+            folder = PLACE / f"work-{slot}"
+            pid = forked(lambda: cpp_trial.attempt(change, self.module, self.build, folder), 300)
+            wall = 900.0
+        else:
+            assert self.baseline is not None
+            source = (ROOT / change.file).read_text(encoding="utf-8")
+            tests = self.baseline.tests_of(change, source)
+            if not tests:
+                self.free.append(slot)
+                return Outcome(self.module.name, change, SURVIVED, 0.0)
+            cpu = 20 + 5 * sum(map(self.baseline.cost, tests))
+            pid = forked(lambda: lab_trial.attempt(change, tests, PLACE / f"tests-{slot}.log"), cpu)
+            wall = 20 * cpu
+        self.slots[pid] = slot
+        self.running.append(Running(change, pid, os.pidfd_open(pid), time.monotonic(), wall))
+        return None
+
+    def ended(self) -> list[Outcome]:
+        """Waits for at least one to end, or for a second."""
+        poll = select.poll()
+        for one in self.running:
+            poll.register(one.watch, select.POLLIN)
+        ready = {watch for watch, _ in poll.poll(1000)}
+        outcomes = []
+        for one in [*self.running]:
+            late = time.monotonic() - one.began > one.wall_s
+            if one.watch not in ready and not late:
+                continue
+            became = self.end(one)
+            seconds = round(time.monotonic() - one.began, 2)
+            outcomes.append(Outcome(self.module.name, one.change, TIMEOUT if late else became, seconds))
+        return outcomes
+
+    def end(self, one: Running) -> str:
+        """Ends a process and all that it started; what it said."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(one.pid, signal.SIGKILL)
+        _, status = os.waitpid(one.pid, 0)
+        os.close(one.watch)
+        self.running.remove(one)
+        self.free.append(self.slots.pop(one.pid))
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return TIMEOUT if number in (signal.SIGXCPU, signal.SIGKILL) else KILLED
+        return WORDS[os.WEXITSTATUS(status)]
+
+    def outcomes(self, wanted: Iterator[Change], number: int) -> Iterator[Outcome]:
+        """Outcomes of the first `number` that compile."""
+        counted = 0
+        more = True
+        while (more and counted < number) or self.running:
+            while more and self.free and counted + len(self.running) < number:
+                change = next(wanted, None)
+                more = change is not None
+                outcome = self.start(change) if change is not None else None
+                if outcome is not None:
+                    counted += 1
+                    yield outcome
+            for outcome in self.ended() if self.running else []:
+                counted += outcome.became != BROKEN
+                yield outcome
+
+    def stop(self) -> None:
+        for one in [*self.running]:
+            self.end(one)
+
+
+def try_module(module: Module, arguments: argparse.Namespace, known: dict[results.Key, Outcome]) -> None:
+    """Tries the sample of a module; adds to what is known."""
+    order = drawn(changes_of(module), arguments.seed)
+    number = arguments.sample or module.least
+    same = results.equivalents()
+    chosen: list[Change] = []
+    for change in order:
+        if len(chosen) == number:
+            break
+        before = known.get(change.key)
+        if before is None or before.became != BROKEN:
+            chosen.append(change)
+    left = []
+    for change in chosen:
+        before = known.get(change.key)
+        if change.key in same:
+            known[change.key] = Outcome(module.name, change, EQUIVALENT, 0.0)
+        elif before is None or (arguments.again and before.became == SURVIVED):
+            left.append(change)
+        else:
+            known[change.key] = replace(before, change=change, module=module.name)
+    if not left:
+        return
+    beyond = [one for one in order if one not in chosen and one.key not in known and one.key not in same]
+    runner = Runner(module, arguments.jobs)
+    began, done, worth = time.monotonic(), 0, len(left)
+    try:
+        with (PLACE / "results.ndjson").open("a", encoding="utf-8") as file:
+            for outcome in runner.outcomes(iter([*left, *beyond]), worth):
+                known[outcome.change.key] = outcome
+                file.write(outcome.line() + "\n")
+                file.flush()
+                done += outcome.became != BROKEN
+                rest = (time.monotonic() - began) / max(1, done) * (worth - done)
+                print(f"{module.name}: {done} of {worth}, {rest:.0f} s to go; {outcome.became}: "
+                      f"{outcome.change.file}:{outcome.change.line}", flush=True)  # fmt: skip
+    finally:
+        runner.stop()
+
+
+def main() -> int:
+    """Tries, then says what survived and how many were noticed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--module", action="append", choices=[one.name for one in MODULES])
+    parser.add_argument(
+        "--sample", type=int, default=0, help="how many changes of each module; 60 of the lab's, 40 of C++"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--again", action="store_true", help="tries once more what survived")
+    parser.add_argument("--fresh", action="store_true", help="forgets earlier outcomes")
+    arguments = parser.parse_args()
+    PLACE.mkdir(parents=True, exist_ok=True)
+    if arguments.fresh:
+        (PLACE / "results.ndjson").unlink(missing_ok=True)
+    lab_trial.prepare()
+    known = results.read(PLACE / "results.ndjson")
+    modules = [one for one in MODULES if not arguments.module or one.name in arguments.module]
+    every: dict[str, int] = {}
+    kept: list[Outcome] = []
+    try:
+        for module in modules:
+            try_module(module, arguments, known)
+            there = changes_of(module)
+            every[module.name] = len(there)
+            keys = {change.key: change for change in drawn(there, arguments.seed)}
+            tried = [known[key] for key in keys if key in known and known[key].became != BROKEN]
+            kept += tried[: arguments.sample or module.least]
+    except KeyboardInterrupt:
+        print("interrupted; what was tried is kept, and the next run goes on from here")
+        return 1
+    for one in kept:
+        if one.became == SURVIVED:
+            print(f"survived: {one.change.file}:{one.change.line}: {one.change.before}\n       → {one.change.after}")
+    print("\n".join(results.table(every, kept)))
+    shares = [results.score([one for one in kept if one.module == module.name])[1] for module in modules]
+    return 0 if all(share >= GOAL for share in shares) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes of a C++ source, found in its tokens.
+
+There is no parser here: clang-format has laid the sources out, so binary operators have a space on both sides and
+brackets of templates have none. Comments, text for people, preprocessor lines, `static_assert` and `using` are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mutation.change import Change, change
+
+_OPERATORS = {
+    " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ",
+    " && ": " || ", " || ": " && ", " + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " % ": " * ",
+    " += ": " -= ", " -= ": " += ", " << ": " >> ", " >> ": " << ", " & ": " | ", " | ": " & ",
+}  # fmt: skip
+_OPERATOR = re.compile(r"(?<=[\w)\]}'\"])(" + "|".join(re.escape(one) for one in _OPERATORS) + r")(?=[\w(!\-~*&+'\"{])")
+_NUMBER = re.compile(r"(?<![\w.\"])(0x[0-9a-fA-F']+|[0-9][0-9']*)(\.[0-9]+)?(e-?[0-9]+)?([uUlLf]*)(?![\w.])")
+_WORD = re.compile(r"(?<![\w.])(true|false)(?!\w)")
+_NOT = re.compile(r"(?<=[(\s])!(?=[\w(])")
+_STEP = re.compile(r"(\+\+|--)(?=\w)")
+_CALL = re.compile(r"^ +((?:[\w:]+(?:\.|->))*(?!return)[a-z_]\w*\([^{};]*\));$", re.MULTILINE)
+_RETURN = re.compile(r"(?<=return )(?!true;|false;)([^;{}\n]+)(?=;)")
+_IF = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
+_BOOL_FUNCTION = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
+_LEFT = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
+_NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
+
+
+def masked(source: str) -> str:
+    """The source with spaces in place of comments and of what stands in quotes, at the same places."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+    return pattern.sub(lambda hit: _blank(hit[0]), source)
+
+
+def _blank(text: str) -> str:
+    if text[0] in "\"'" or text[0] == "R":  # quotes stay, so that an operator beside them is still one
+        inner = re.sub(r"[^\n]", "\x00", text)
+        return text[0] + inner[1:-1] + text[-1]
+    return re.sub(r"[^\n]", " ", text)
+
+
+def changes(file: str, source: str) -> list[Change]:
+    """All changes of a file, in the order of its text."""
+    return sorted(set(_found(file, source)))
+
+
+def _number(text: str, fraction: str | None, power: str | None, suffix: str) -> Iterator[str]:
+    if fraction or power:
+        number = float(text.replace("'", "") + (fraction or "") + (power or ""))
+        yield (repr(number * 2) if number else "1.0") + suffix
+        return
+    number = int(text.replace("'", ""), 16 if text.startswith("0x") else 10)
+    yield f"{number + 1}{suffix}"
+    if number > 1:
+        yield f"{number - 1}{suffix}"
+
+
+def _found(file: str, source: str) -> Iterator[Change]:
+    plain = masked(source)
+    booleans = [(one.end(), _end_of_block(plain, one.end())) for one in _BOOL_FUNCTION.finditer(plain)]
+    skipped = [
+        (at, at + len(line))
+        for at, line in _lines(plain)
+        if _LEFT.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
+    ]
+
+    def put(begin: int, end: int, text: str, operator: str) -> Iterator[Change]:
+        if not any(first <= begin < last for first, last in skipped):
+            yield change(file, source, begin, end, text, operator)
+
+    for hit in _OPERATOR.finditer(plain):
+        if hit[1] in (" + ", " += ", " << ") and '"' in plain[hit.start() - 1] + plain[hit.end()]:
+            continue  # of text
+        yield from put(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")
+    for hit in _NUMBER.finditer(plain):
+        for text in _number(hit[1], hit[2], hit[3], hit[4]):
+            yield from put(hit.start(), hit.end(), text, "constant")
+    for hit in _WORD.finditer(plain):
+        yield from put(hit.start(), hit.end(), "false" if hit[1] == "true" else "true", "constant")
+    for hit in _NOT.finditer(plain):
+        yield from put(hit.start(), hit.end(), "", "sign or not")
+    for hit in _STEP.finditer(plain):
+        yield from put(hit.start(), hit.end(), "--" if hit[1] == "++" else "++", "operator")
+    for hit in _CALL.finditer(plain):
+        yield from put(hit.start(1), hit.end(1), "", "statement removed")
+    for hit in _IF.finditer(plain):
+        yield from put(hit.start(1), hit.end(1), f"!({source[hit.start(1) : hit.end(1)]})", "condition")
+    for hit in _RETURN.finditer(plain):
+        if any(first <= hit.start() < last for first, last in booleans):
+            for text in ("true", "false"):
+                yield from put(hit.start(), hit.end(), text, "returned constant")
+        elif hit[1] not in ("{}", "nullptr", "std::nullopt", "*this", "0"):
+            yield from put(hit.start(), hit.end(), "{}", "returned constant")
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    for line in text.splitlines(keepends=True):
+        yield at, line
+        at += len(line)
+
+
+def _end_of_block(text: str, begin: int) -> int:
+    """Behind the bracket that closes the block that was opened before `begin`."""
+    depth = 1
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return len(text)

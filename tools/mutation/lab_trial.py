@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the lab, run against one change of it: in a forked process with the libraries already there.
+
+Nothing is written into the tree: the process that tests takes the changed text when it imports the module. A program
+that a test starts does not see the change, so a change that only such a test would notice counts as survived.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mutation.change import KILLED, SURVIVED, Change
+from mutation.modules import ROOT, Module
+
+LAB = ROOT / "lab"
+# What tests of the lab import besides the lab; the server has them before it forks.
+_BEFOREHAND = ("click", "coverage", "duckdb", "hypothesis", "jinja2", "jsonschema", "numpy", "pyarrow.parquet", "rich",
+               "yaml", "hypothesis.extra.numpy", "rich.console", "rich.table")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the tests do with the sources as they are."""
+
+    seconds: Mapping[str, float]
+    """Each test and how long it took."""
+    reached: Mapping[str, Mapping[int, Sequence[str]]]
+    """File -> line -> the tests that ran it; "" stands for what runs when the lab is imported."""
+    good: bool
+    stamp: str
+
+    def tests_of(self, change: Change, source: str) -> list[str]:
+        """The tests that can notice a change: first those that run its lines, then those that share a file with them.
+        What is made once for many tests is counted for the first of them, so the others of its file come along."""
+        lines = self.reached.get(change.file, {})
+        last = change.line + change.before.count("\n") + source[change.begin : change.end].count("\n")
+        first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
+        if "" in first or (not first and not _in_a_function(source, change)):
+            first = {test for tests in lines.values() for test in tests if test}
+            return sorted(self.seconds, key=lambda test: (test not in first, self.cost(test)))
+        files = {test.split("::")[0] for test in first}
+        rest = {test for test in self.seconds if test.split("::")[0] in files} - first
+        return [*sorted(first, key=self.cost), *sorted(rest, key=self.cost)]
+
+    def cost(self, test: str) -> float:
+        return self.seconds.get(test, 0.0)
+
+
+def _in_a_function(source: str, change: Change) -> bool:
+    inside = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= change.line <= (node.end_lineno or 0)
+    ]
+    return bool(inside)
+
+
+def stamp(module: Module) -> str:
+    """What a baseline was made from: all of the lab and of its tests."""
+    files = sorted([*LAB.rglob("*.py"), *(ROOT / "tests" / "lab").rglob("*.py"), *module.test_files()])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def prepare() -> None:
+    """Imports what no change touches. Call before forking."""
+    for name in _BEFOREHAND:
+        importlib.import_module(name)
+
+
+def _pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -> int:
+    """Runs pytest here, in a process of its own; what it says goes to a file."""
+    where = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(where, 1)
+    os.dup2(where, 2)
+    import hypothesis.configuration
+
+    hypothesis.configuration.set_hypothesis_home_dir(output.with_suffix(".hypothesis"))
+    sys.path.insert(0, str(LAB))
+    os.chdir(ROOT)
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--hypothesis-seed=0", "--tb=short",
+             "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
+    return int(pytest.main([*words, *arguments], plugins=[*plugins]))
+
+
+class _Measuring:
+    """Says to the coverage which test runs, and to us how long it took."""
+
+    def __init__(self, coverage: Any) -> None:
+        self.coverage = coverage
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterable[None]:
+        self.coverage.switch_context(item.nodeid)
+        began = time.process_time()
+        yield
+        self.seconds[item.nodeid] = time.process_time() - began
+
+
+def measure(module: Module, output: Path) -> str:
+    """Runs all tests of a module with its sources as they are; writes what the baseline holds. In a forked process."""
+    from coverage import Coverage
+
+    coverage = Coverage(data_file=None, include=[f"{ROOT / module.sources}/*"], messages=False)
+    coverage.start()
+    plugin = _Measuring(coverage)
+    arguments = [*(str(file.relative_to(ROOT)) for file in module.test_files()), "-m", "not serial and not browser"]
+    code = _pytest(arguments, [plugin], output.with_suffix(".log"))
+    coverage.stop()
+    data = coverage.get_data()
+    reached: dict[str, dict[int, list[str]]] = {}
+    for file in data.measured_files():
+        lines = data.contexts_by_lineno(file)
+        name = Path(file).relative_to(ROOT).as_posix()
+        reached[name] = {line: list(tests) for line, tests in lines.items()}
+    text = json.dumps({"seconds": plugin.seconds, "reached": reached, "good": code == 0, "stamp": stamp(module)})
+    output.write_text(text, encoding="utf-8")
+    return SURVIVED
+
+
+def baseline_from(file: Path) -> Baseline:
+    document = json.loads(file.read_text(encoding="utf-8"))
+    reached = {name: {int(line): tests for line, tests in lines.items()} for name, lines in document["reached"].items()}
+    return Baseline(document["seconds"], reached, document["good"], document["stamp"])
+
+
+class _Changed(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):  # type: ignore[misc]
+    """Imports one file with other text than it has."""
+
+    def __init__(self, change: Change) -> None:
+        parts = Path(change.file).relative_to("lab").with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        super().__init__(name, str(ROOT / change.file))
+        self.text = change.applied((ROOT / change.file).read_text(encoding="utf-8"))
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        if fullname != self.name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+
+    def get_code(self, fullname: str) -> Any:
+        return compile(self.text, self.path, "exec", dont_inherit=True)
+
+
+class _InOrder:
+    """Keeps the tests that were asked for, in that order."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.place = {test: at for at, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if item.nodeid in self.place]
+        items[:] = sorted(chosen, key=lambda item: self.place[item.nodeid])
+
+
+def attempt(change: Change, tests: Sequence[str], output: Path) -> str:
+    """What the tests make of a change. In a forked process."""
+    sys.meta_path.insert(0, _Changed(change))
+    files = dict.fromkeys(test.split("::")[0] for test in tests)
+    code = _pytest(["-x", *files], [_InOrder(tests)], output)
+    return SURVIVED if code == 0 else KILLED

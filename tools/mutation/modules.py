@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sources are changed, and whose tests must notice: a module's tests are those in the folder of its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A folder of sources, and the tests that belong to it."""
+
+    name: str
+    sources: str
+    tests: tuple[str, ...]
+    """Folders or files of tests: pytest's for the lab, doctest's sources for C++."""
+    program: str = ""
+    """The C++ test program; empty for the lab."""
+    least: int = 60
+    """How many changes a fair sample has."""
+
+    def files(self) -> list[Path]:
+        endings = ("*.cpp", "*.hpp") if self.program else ("*.py",)
+        return sorted(path for ending in endings for path in (ROOT / self.sources).rglob(ending))
+
+    def test_files(self) -> list[Path]:
+        ending = "*.cpp" if self.program else "test_*.py"
+        found = [ROOT / place for place in self.tests]
+        return sorted({file for place in found for file in (place.rglob(ending) if place.is_dir() else [place])})
+
+
+MODULES = (
+    Module("stats", "lab/sonde/stats", ("tests/lab/stats",)),
+    Module("trends", "lab/sonde/trends", ("tests/lab/trends",)),
+    Module("model", "lab/sonde/model", ("tests/lab/model", "tests/schema")),
+    Module("findings", "lab/sonde/findings", ("tests/lab/findings",)),
+    Module("patterns", "engine/patterns", ("tests/engine/patterns",), "sonde-engine-tests", 40),
+    Module("meters", "engine/meters", ("tests/engine/meters",), "sonde-engine-tests", 40),
+    Module("plan", "engine/plan", ("tests/engine/plan",), "sonde-engine-tests", 40),
+    Module("results", "engine/results", ("tests/engine/results",), "sonde-engine-tests", 40),
+    Module("buffer", "preload/buffer", ("tests/preload/core",), "sonde-preload-tests", 40),
+)

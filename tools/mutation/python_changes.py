@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes of a Python source, found in its syntax tree and made in its text.
+
+Not changed, because no behavior hangs on it: annotations, docstrings, sentences for people (tests hold their numbers,
+not every word), arguments of `dataclass`, `strict` of `zip`, encodings.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mutation.change import Change, change
+
+_COMPARED = {
+    ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
+    ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"),
+}  # fmt: skip
+_COMPUTED = {
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"), ast.Pow: ("**", "*"), ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
+    ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"),
+}  # fmt: skip
+_LEFT_ALONE = frozenset({"strict", "encoding", "errors", "newline", "dtype", "kw_only", "repr"})
+
+
+def changes(file: str, source: str) -> list[Change]:
+    """All changes of a file, in the order of its text."""
+    return sorted(set(_Finder(file, source).found(ast.parse(source))))
+
+
+class _Finder:
+    def __init__(self, file: str, source: str) -> None:
+        self.file, self.source = file, source
+        self.starts = [0]
+        for line in source.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+        self.lines = source.splitlines(keepends=True)
+
+    def place(self, line: int, column: int) -> int:
+        """The parser counts bytes of UTF-8; we count characters."""
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self.place(node.lineno, node.col_offset), self.place(node.end_lineno, node.end_col_offset)
+
+    def put(self, node: ast.expr | ast.stmt, text: str, operator: str) -> Change:
+        return change(self.file, self.source, *self.span(node), text, operator)
+
+    def between(self, left: ast.expr, right: ast.expr, old: str, new: str, operator: str) -> Iterator[Change]:
+        begin, end = self.span(left)[1], self.span(right)[0]
+        at = self.source.find(old, begin, end)
+        if at >= 0:
+            yield change(self.file, self.source, at, at + len(old), new, operator)
+
+    def found(self, node: ast.AST) -> Iterator[Change]:
+        yield from self.of(node)
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "type_params"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and not self.leave(node, name, child):
+                    yield from self.found(child)
+
+    def leave(self, node: ast.AST, name: str, child: ast.AST) -> bool:
+        if name == "decorator_list" and "dataclass" in ast.unparse(child):
+            return True
+        if isinstance(child, ast.keyword) and child.arg in _LEFT_ALONE:
+            return True
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            return True
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            return True  # a docstring, or what stands below a member
+        if isinstance(child, ast.Subscript) and ast.unparse(child.value) == "Literal":
+            return True
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "TypeVar"):
+            return True
+        return isinstance(child, ast.JoinedStr | ast.Assert)
+
+    def of(self, node: ast.AST) -> Iterator[Change]:
+        if isinstance(node, ast.Compare):
+            for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+                old, new = _COMPARED[type(op)]
+                yield from self.between(left, right, old, new, "comparison")
+        elif isinstance(node, ast.BoolOp):
+            old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+            for left, right in zip(node.values, node.values[1:], strict=False):
+                yield from self.between(left, right, f" {old} ", f" {new} ", "and/or")
+                yield from self.between(left, right, f"\n{old} ", f"\n{new} ", "and/or")
+        elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED:
+            if not isinstance(node.op, ast.BitOr) or not self.of_types(node):
+                old, new = _COMPUTED[type(node.op)]
+                yield from self.between(node.left, node.right, old, new, "arithmetic")
+        elif isinstance(node, ast.AugAssign):
+            yield self.put(node, "pass", "statement removed")
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            yield self.put(node, self.source[slice(*self.span(node.operand))], "sign or not")
+        elif isinstance(node, ast.Constant):
+            yield from self.constant(node)
+        elif isinstance(node, ast.If | ast.IfExp | ast.While):
+            if not isinstance(node, ast.While):
+                yield self.put(node.test, f"not ({self.source[slice(*self.span(node.test))]})", "condition")
+        elif isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            yield self.put(node, "pass", "statement removed")
+        elif isinstance(node, ast.Continue):
+            yield self.put(node, "break", "statement changed")
+        elif isinstance(node, ast.Break):
+            yield self.put(node, "continue", "statement changed")
+        elif isinstance(node, ast.FunctionDef):
+            yield from self.returned(node)
+
+    @staticmethod
+    def of_types(node: ast.BinOp) -> bool:
+        """`str | None`, in an alias or `isinstance`."""
+        text = ast.unparse(node)
+        return all(part.strip("[]., ")[:1].isupper() or part.split("[")[0] in
+                   ("str", "int", "float", "bool", "None", "list", "dict", "tuple", "set", "frozenset", "date")
+                   for part in text.split(" | "))  # fmt: skip
+
+    def constant(self, node: ast.Constant) -> Iterator[Change]:
+        value = node.value
+        if value is True or value is False:
+            yield self.put(node, str(not value), "constant")
+        elif isinstance(value, int):
+            yield self.put(node, str(value + 1), "constant")
+            if value > 1:
+                yield self.put(node, str(value - 1), "constant")
+        elif isinstance(value, float):
+            yield self.put(node, repr(value * 2 if value else 1.0), "constant")
+        elif isinstance(value, str) and value and " " not in value and len(value) < 30:
+            try:
+                number = float(value)
+            except ValueError:
+                yield self.put(node, repr("XX" + value), "constant")
+            else:
+                yield self.put(node, repr(str(number * 2 if number else 1)), "constant")
+
+    def returned(self, node: ast.FunctionDef) -> Iterator[Change]:
+        boolean = node.returns is not None and ast.unparse(node.returns) == "bool"
+        for one in _own_statements(node):
+            if isinstance(one, ast.Return) and one.value is not None:
+                now = ast.unparse(one.value)
+                for text in ("True", "False") if boolean else ("None",):
+                    if text != now:
+                        yield self.put(one.value, text, "returned constant")
+
+
+def _own_statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
+    """The statements of a function without those of functions in it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each change: a file with a line for each, as it happens; changes that mean the same; the table."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
+from mutation.modules import ROOT
+
+EQUIVALENTS = ROOT / "tests" / "mutants" / "equivalent.toml"
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One change of a module and what its tests made of it."""
+
+    module: str
+    change: Change
+    became: str
+    seconds: float
+
+    def line(self) -> str:
+        return json.dumps(
+            {"module": self.module, **asdict(self.change), "became": self.became, "seconds": self.seconds}
+        )
+
+
+def read(file: Path) -> dict[Key, Outcome]:
+    """The newest outcome of each change in a results file; {} when there is none."""
+    if not file.is_file():
+        return {}
+    found = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        document = json.loads(line)
+        module, became, seconds = (document.pop(name) for name in ("module", "became", "seconds"))
+        outcome = Outcome(module, Change(**document), became, seconds)
+        found[outcome.change.key] = outcome
+    return found
+
+
+def equivalents() -> dict[Key, str]:
+    """Changes that no test can notice, with the reason. Kept by the text of the line, so they survive its moves."""
+    document = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+    return {(one["file"], one["before"], one["after"]): one["reason"] for one in document["equivalent"]}
+
+
+def score(outcomes: Iterable[Outcome]) -> tuple[Counter[str], float]:
+    """How many of each kind, and the share that tests noticed of those that they could notice."""
+    counts = Counter(one.became for one in outcomes)
+    noticed = counts[KILLED] + counts[TIMEOUT]
+    return counts, noticed / max(1, noticed + counts[SURVIVED])
+
+
+def table(of_all: Mapping[str, int], outcomes: Iterable[Outcome]) -> list[str]:
+    """A line for each module that has outcomes."""
+    kept = [one for one in outcomes if one.became != BROKEN]
+    lines = ["| module | changes there are | tried | killed | time limit | survived | equivalent | killed |",
+             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for module, every in of_all.items():
+        own = [one for one in kept if one.module == module]
+        if own:
+            counts, share = score(own)
+            numbers = [len(own), *(counts[kind] for kind in (KILLED, TIMEOUT, SURVIVED, EQUIVALENT))]
+            lines.append(f"| {module} | {every} | {' | '.join(map(str, numbers))} | {100 * share:.0f} % |")
+    return lines

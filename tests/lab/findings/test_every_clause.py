@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names, details, standings, movements and members in words, each from a record of which all is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sonde.findings.judgement import doubt_words, judgement_of, movement_words, operations_first
+from sonde.findings.members import lagging, nodes_of, slow_below, tasks_of
+from sonde.findings.movement import Movement, movement
+from sonde.findings.nodes import node_rates, slow_words
+from sonde.findings.profile import profile_of
+from sonde.findings.standing import Standing, error_words, flush_words, standing_of, unfinished_words
+from sonde.findings.verdicts import exact_words, judge, phase_detail, phase_name, transfer_bytes
+from sonde.model.lines import (
+    End,
+    ErrorLine,
+    FileSystem,
+    Finding,
+    Intervals,
+    Latency,
+    Moved,
+    NodeLine,
+    Operations,
+    PhaseBegin,
+    PhaseEnd,
+    Progress,
+    Rate,
+    Rates,
+    RunLine,
+    SeriesLine,
+    TableLine,
+    TreeShape,
+)
+from sonde.model.quantities import plain
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run
+
+MIB = 1 << 20
+
+
+def run_with(phase: PhaseRecord, system: FileSystem | None = None, status: str = "done", **plan: Any) -> Run:
+    record = RecordReader()
+    record.machines.append(
+        NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystem("ext4"))
+    )
+    record.phases[phase.id] = phase
+    record.end = End(status=status)
+    return Run(Path("r"), record, (), {}, plan, ())
+
+
+def made(op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any) -> PhaseRecord:
+    rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
+    end = PhaseEnd(phase="p", bytes=Moved(moved, moved, moved, 0), ops=Operations(done, done), rates=Rates(total=rate))
+    return PhaseRecord(PhaseBegin(phase="p", op=op, **begin), end)
+
+
+def planned(**data: Any) -> dict[str, Any]:
+    return {"data": data, "phases": [{"id": "p"}]}
+
+
+TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
+
+
+@pytest.mark.parametrize(
+    ("phase", "plan", "name"),
+    [
+        (made("read"), {}, "Sequential read"),
+        (made("read", direct=True), {}, "Sequential read, direct"),
+        (made("reread"), planned(access={"order": "reverse"}), "Backward reread"),
+        (made("write"), planned(access={"order": "stride"}), "Strided write"),
+        (made("rewrite"), planned(access={"order": "random_permute"}), "Random rewrite"),
+        (made("mixed"), planned(access={"order": "random_replace"}), "Random mixed read and write"),
+        (made("read_only"), planned(access={"order": "zigzag"}), "Read"),
+        (made("duplex"), {}, "Simultaneous read and write"),
+        (made("sing"), {}, "Sequential sing"),
+        (made(""), {}, "Sequential unknown operation"),
+        (made("write", tree=TREE), {}, "Create files"),
+        (made("rewrite", tree=TREE), {}, "Rewrite files"),
+        (made("read", tree=TREE), {}, "Open and read files"),
+        (made("reread", tree=TREE), {}, "Reread files"),
+        (made("stat"), {}, "Stat files"),
+        (made("stat", tree=FOLDERS), {}, "Stat directories"),
+        (made("remove"), {}, "Remove files"),
+        (made("mktree"), {}, "Make directories"),
+        (made("create"), {}, "Create files"),
+        (made("open_close"), {}, "Open and close files"),
+        (made("readdir"), {}, "List directories"),
+        (made("walk"), {}, "Walk trees"),
+        (made("rename"), {}, "Rename files"),
+        (made("cycle"), {}, "Stat, read, remove and create files"),
+        (made("rmtree"), {}, "Remove directories"),
+        (made("read", files=100, done=100), planned(files={"mapping": "many"}), "Open and read files"),
+        (made("read", files=99, done=100), planned(files={"mapping": "many"}), "Sequential read"),
+    ],
+)
+def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:
+    assert phase_name(run_with(phase, **plan), phase) == name
+
+
+@pytest.mark.parametrize(
+    ("phase", "plan", "detail"),
+    [
+        (made(), {}, "buffered"),
+        (made("stat"), {}, "operations on names"),
+        (made(direct=True, backend="posix"), planned(access={"transfer": "1MiB"}), "1 MiB transfers · direct"),
+        (made(backend="mpiio"), planned(access={"transfer": 4096}), "4 KiB transfers · mpiio · buffered"),
+        (made(backend="null"), planned(access={"transfer": "4k"}), "null"),
+        (made(backend="x" * 50), {}, "x" * 40 + "… · buffered"),
+        (made(), planned(io={"queue_depth": 1}), "buffered"),
+        (made(), planned(io={"queue_depth": 2}), "buffered · queue depth 2"),
+        (made("write"), planned(io={"fsync": "end"}), "buffered · fsync at the end"),
+    ],
+)
+def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], detail: str) -> None:
+    assert plain(phase_detail(run_with(phase, **plan), phase)) == detail
+
+
+def test_a_transfer_that_is_no_size_is_none() -> None:
+    phase = made()
+    for asked, size in ((4096, 4096.0), ("1MiB", 1048576.0), ("4k", None), (1.5, None), (None, None)):
+        assert transfer_bytes(run_with(phase, **planned(access={"transfer": asked})), phase) == size
+
+
+def test_the_headline_is_in_the_unit_of_the_phase() -> None:
+    def headline(phase: PhaseRecord) -> tuple[str, str, str]:
+        verdict = judge(run_with(phase), phase).verdict
+        return plain(str(verdict.rate)), plain(verdict.second), plain(verdict.exact)
+
+    large = made(moved=3 * 10**9, done=300)
+    assert headline(large) == (
+        "1.00 GB/s",
+        "954 MiB/s for 3.00 s",
+        "3,000,000,000 B / 3.0000 s, first open to last close",
+    )
+    small = made(moved=300 * 4096, done=300)
+    assert headline(small) == ("100 op/s", "410 kB/s for 3.00 s", "300 operations / 3.0000 s, first open to last close")
+    names = made("stat", moved=0, done=300)
+    assert headline(names)[:2] == ("100 files/s", "300 in 3.00 s")
+    for op in ("mktree", "rmtree"):
+        assert headline(made(op, moved=0, done=300))[0] == "100 dirs/s"
+    none = made()
+    none.end = replace(none.end, rates=Rates()) if none.end else None
+    verdict = judge(run_with(none), none).verdict
+    assert (verdict.rate, verdict.second, verdict.exact) == (None, "", "")
+    assert plain(exact_words(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
+
+
+@pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
+def test_operations_below_64_kib_are_counted_as_operations(size: int, operations: bool) -> None:
+    assert operations_first(made(moved=size * 10, done=10)) == operations
+    assert not operations_first(made(moved=0, done=0))
+    assert not operations_first(PhaseRecord(PhaseBegin(phase="p")))
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        (op, "not made durable: not a storage number")
+        for op in ("remove", "mktree", "create", "rename", "cycle", "rmtree")
+    ]
+    + [
+        (op, "names in the memory of this node: not a storage number")
+        for op in ("stat", "open_close", "readdir", "walk")
+    ],
+)
+def test_names_of_a_local_file_system_are_in_memory(op: str, words: str) -> None:
+    phase = made(op, moved=0)
+    assert standing_of(run_with(phase), phase) == (Standing.CACHE, words)
+    standing, because = standing_of(run_with(phase, FileSystem("nfs", network=True)), phase)
+    assert standing is Standing.BURST
+    assert plain(because) == "from the servers: names are not kept by this node; a burst of 3.00 s"
+
+
+def test_standings_have_the_names_that_archives_hold() -> None:
+    names = ("storage", "burst", "short", "cache", "memory", "synthetic", "unknown", "invalid", "failed")
+    assert tuple(one.value for one in Standing) == names
+    assert len({one.heading for one in Standing}) == len(names)
+
+
+def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
+    nothing = made(moved=0, done=0)
+    assert standing_of(run_with(nothing), nothing) == (Standing.UNKNOWN, "nothing was moved")
+    for backend in ("null", "paced"):
+        phase = made(backend=backend)
+        standing, because = standing_of(run_with(phase), phase)
+        assert (standing, because) == (
+            Standing.SYNTHETIC, f"the backend “{backend}” moves no data: not a storage number",
+        )  # fmt: skip
+    wrong = made()
+    wrong.findings.append(Finding(id="x", severity="invalid", phase="p", text="clocks differ."))
+    assert standing_of(run_with(wrong), wrong) == (Standing.INVALID, "clocks differ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "many", "standing"),
+    [
+        (0.49, False, Standing.SHORT),
+        (0.5, False, Standing.BURST),
+        (49.9, False, Standing.BURST),
+        (50.0, False, Standing.STORAGE),
+        (0.09, True, Standing.SHORT),
+        (0.1, True, Standing.BURST),
+    ],
+)
+def test_how_long_it_lasted_decides(seconds: float, many: bool, standing: Standing) -> None:
+    phase = made(seconds=seconds, direct=True, tree=TREE if many else None)
+    assert standing_of(run_with(phase), phase)[0] is standing
+
+
+def test_why_a_phase_has_no_result() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="read"))
+    assert standing_of(run_with(phase), phase) == (Standing.FAILED, "it did not end")
+    phase.progress = Progress(phase="p", bytes=5 * 10**9, phase_s=3.0)
+    assert plain(unfinished_words(run_with(phase), phase)) == "it did not end; last heard of after 5.00 GB in 3.00 s"
+    assert (
+        plain(unfinished_words(run_with(phase, status="interrupted"), phase)) == "interrupted after 5.00 GB in 3.00 s"
+    )
+    phase.errors.append(ErrorLine(phase="p", text="no space left."))
+    assert plain(unfinished_words(run_with(phase), phase)) == (
+        "stopped by an error after 5.00 GB in 3.00 s: no space left"
+    )
+    for stopped in ("error", "interrupt"):
+        ended = made(moved=10**9)
+        assert ended.end is not None
+        ended.end = replace(ended.end, stopped_by=stopped)
+        assert standing_of(run_with(ended, status="interrupted"), ended)[0] is Standing.FAILED
+        assert plain(unfinished_words(run_with(ended, status="interrupted"), ended)) == "interrupted after 1.00 GB"
+
+
+def test_an_error_without_a_sentence_is_put_together() -> None:
+    full = ErrorLine(what="write", path="/a/b", host="nid7", name="ENOSPC", errno=28)
+    assert error_words(full) == "write of /a/b failed on nid7: ENOSPC"
+    assert error_words(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
+    assert error_words(ErrorLine()) == "operation failed: no reason recorded"
+    assert error_words(replace(full, text="its own words")) == "its own words"
+
+
+@pytest.mark.parametrize(
+    ("op", "io", "words"),
+    [
+        ("write", {"sync": "dsync", "fsync": "end"}, "O_DSYNC"),
+        ("rewrite", {"sync": "sync"}, "O_SYNC"),
+        ("mixed", {"fsync": "per_op"}, "fsync after every write"),
+        ("duplex", {"fsync": "end"}, "fsync at the end"),
+        ("write", {"fsync": "end_timed_separately"}, "fsync at the end"),
+        ("write", {"fsync": "none"}, ""),
+        ("read", {"fsync": "end"}, ""),
+    ],
+)
+def test_how_data_was_made_durable(op: str, io: dict[str, str], words: str) -> None:
+    phase = made(op)
+    assert flush_words(run_with(phase, **planned(io=io)), phase) == words
+
+
+def test_an_fsync_that_was_timed_was_done_though_no_plan_says_so() -> None:
+    phase = made("write")
+    assert phase.end is not None
+    phase.end = replace(phase.end, latency={"fsync": Latency(count=1)})
+    assert flush_words(run_with(phase), phase) == "fsync at the end"
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        (Movement("steady", 1e9, 1e9, 0.98e9, 1.02e9), "steady, ±2 % around 1.00 GB/s"),
+        (Movement("steady", 1e9, 1e9, 1e9, 1e9), "steady, ±1 % around 1.00 GB/s"),
+        (Movement("uneven", 1e9, 1e9, 5e8, 2e9), "uneven, between 500 MB/s and 2.00 GB/s for nine tenths of the time"),
+        (Movement("drift", 1e9, 1e9, before=5e8, after=1e9), "rose gradually from 500 MB/s to 1.00 GB/s"),
+        (Movement("stalls", 1e9, stalled_s=2.0, moving=1e9), "stood still for 2.00 s of 12.0 s; otherwise 1.00 GB/s"),
+        (Movement("steps", parts=((0.0, 1e9), (4.0, 5e8))), "fell from 1.00 GB/s to 500 MB/s after 4.00 s"),
+        (Movement("steps", parts=((0.0, 1e9), (4.0, 5e8), (6.0, 2e9))),
+         "fell from 1.00 GB/s to 500 MB/s after 4.00 s, then rose to 2.00 GB/s after 6.00 s"),
+        (Movement("short"), ""),
+    ],
+)  # fmt: skip
+def test_each_movement_in_words(moved: Movement, words: str) -> None:
+    assert plain(movement_words(moved, False, 12.0)) == words
+
+
+def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
+    assert Movement("steady", median=10.0, low=8.0, high=14.0).spread == 0.3
+    assert Movement("short").spread == 0.0
+    ramp = movement([float(rate) for rate in range(100, 200)] * 1, [1] * 100, 1.0)
+    assert ramp.kind == "drift"
+    swing = movement([100.0, 200.0] * 50, [1] * 100, 0.5)
+    assert swing.kind in ("steady", "uneven")
+    assert movement([1.0] * 7, [1] * 7, 1.0).kind == "short"
+    assert movement([1.0] * 8, [1] * 8, 1.0).kind == "steady"
+
+
+def test_nine_tenths_lie_between_low_and_high() -> None:
+    """Sixty rates from 1 to 60 in a mixed order: the 5th and 95th percentile by linear interpolation."""
+    rates = np.random.default_rng(3).permutation(np.arange(1.0, 61.0))
+    found = movement(rates.tolist(), [1] * 60, 1.0)
+    assert (found.low, found.high) == pytest.approx((np.quantile(rates, 0.05), np.quantile(rates, 0.95)))
+    assert (found.median, found.mean) == pytest.approx((30.5, 30.5))
+
+
+def test_steps_begin_at_the_time_of_the_phase() -> None:
+    """Two slices before all tasks are at work, then twenty at one rate and twenty at another, 0.5 s each."""
+    found = movement([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
+    assert found.kind == "steps"
+    assert found.parts == (pytest.approx((1.0, 80.0)), pytest.approx((11.0, 20.0)))
+
+
+def table(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> TableLine:
+    return TableLine(phase="p", columns=columns, rows=rows)
+
+
+def test_a_task_has_its_recorded_rate_or_what_it_moved_in_its_own_time() -> None:
+    phase = made()
+    phase.tasks.append(table(("task", "node", "start_s", "end_s", "bytes", "ops"), (0, 0, 1.0, 3.0, 800, 8),
+                             (1, 7, 2.0, 2.0, 800, 8)))  # fmt: skip
+    first, second = tasks_of(run_with(phase), phase, False)
+    assert (first.name, first.value, first.host) == ("task 0", 400.0, "nid1")
+    assert (second.name, second.value, second.host) == ("task 1", 0.0, "node 7")
+    assert [one.value for one in tasks_of(run_with(phase), phase, True)] == [4.0, 0.0]
+    recorded = made()
+    recorded.tasks.append(table(("bytes_per_s", "bytes", "seconds"), (5.0, 100, 2.0)))
+    assert [(one.name, one.value, one.host) for one in tasks_of(run_with(recorded), recorded, False)] == [
+        ("task 0", 5.0, "")
+    ]
+    assert tasks_of(run_with(recorded), recorded, True) == []  # no operations
+    lacking = made()
+    lacking.tasks.append(table(("task", "bytes", "start_s"), (0, 100, 2.0)))
+    assert tasks_of(run_with(lacking), lacking, False) == []
+    assert tasks_of(run_with(made()), made(), False) == []
+
+
+def test_nodes_have_their_names_and_rates() -> None:
+    phase = made()
+    phase.nodes.append(table(("node", "bytes", "ops", "seconds"), (0, 100, 10, 2.0), (3, 50, 5, 1.0)))
+    assert [(one.name, one.value) for one in nodes_of(run_with(phase), phase, False)] == [
+        ("nid1", 50.0),
+        ("node 3", 50.0),
+    ]
+    assert nodes_of(run_with(made()), made(), False) == []
+
+
+def test_who_is_slow_is_below_the_middle_by_the_factor() -> None:
+    assert slow_below([10.0, 10.0, 10.0]) == pytest.approx(10.0 / 1.15)
+    assert slow_below([10.0, 1.0]) == 0.0
+    assert slow_below([0.0, 0.0, 10.0]) == 0.0
+    assert slow_below([]) == 0.0
+    assert lagging([]) is None
+
+
+def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
+    def slow(*rates: float) -> str:
+        phase = made(moved=10**9, done=10)
+        rows = [(at, 0, rate) for at, rate in enumerate(rates)]
+        phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
+        return plain(judgement_of(run_with(phase), phase).slow)
+
+    even = [1e9] * 20
+    assert slow(*even) == ""
+    assert slow(*even, 5e8) == "Task 20 on nid1 reached 500 MB/s, the median task 1.00 GB/s."
+    assert slow(*even, 5e8, 4e8) == (
+        "Task 21 on nid1 reached 400 MB/s, the median task 1.00 GB/s; 1 other task was slow too."
+    )
+    assert slow(*even, 5e8, 4e8, 5e8).endswith("; 2 other tasks were slow too.")
+
+
+def test_what_the_page_cache_took_is_said_apart() -> None:
+    def taken(total_s: float, fsync: float | None = 1.0, **begin: Any) -> str:
+        phase = made("write", **begin)
+        total, transfer = Rate(10**9, 10, total_s, 10**9 / total_s), Rate(10**9, 10, 1.0, 1e9)
+        assert phase.end is not None
+        phase.end = replace(
+            phase.end,
+            bytes=Moved(10**9, 10**9, 0, 10**9),
+            rates=Rates(total=total, transfer=transfer),
+            seconds=Intervals(fsync=fsync),
+        )
+        return plain(judgement_of(run_with(phase), phase).taken)
+
+    assert taken(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
+    assert taken(1.25) != ""
+    assert taken(1.24) == ""
+    assert taken(4.0, fsync=None) == ""
+    assert taken(4.0, direct=True) == ""
+
+
+def test_a_doubt_is_its_text_or_its_id_and_not_longer_than_a_paragraph() -> None:
+    assert doubt_words(Finding(id="noisy", text=" others were busy. ")) == "others were busy"
+    assert doubt_words(Finding(id="noisy")) == "noisy"
+    assert doubt_words(Finding(text="x" * 600)) == "x" * 600
+    assert doubt_words(Finding(text="x" * 601)) == "x" * 600 + "…"
+
+
+def node(number: int, host: str) -> NodeLine:
+    return NodeLine(node=number, host=host)
+
+
+def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
+    reader = RecordReader()
+    reader.run = RunLine(id=run)
+    reader.machines += [node(at, host) for at, host in enumerate(rates) if not host.startswith("node ")]
+    phase = made()
+    phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rates.values())))
+    return reader, phase
+
+
+def test_a_node_that_is_slow_three_times_is_named_by_its_host_or_number() -> None:
+    even = {f"n{at}": 100.0 for at in range(6)}
+    runs = [a_run_of_nodes(f"r{at}", even | {"node 6": 50.0} | ({"n0": 50.0} if at < 2 else {})) for at in range(3)]
+    found = node_rates([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
+    assert found is not None
+    assert (found.hosts, found.runs) == (("n0", "n1", "n2", "n3", "n4", "n5", "node 6"), ("r0", "r1", "r2"))
+    assert found.slow == ((6, 3),)
+    assert slow_words(found) == "Slower than the middle node again and again: node 6 (50 %, in 3 of 3 runs)."
+    assert found.shares[1].tolist() == [1.0, 1.0, 1.0]
+    calm = node_rates(runs[:2])
+    assert calm is not None
+    assert slow_words(calm) == ""
+    assert node_rates([a_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
+    many = node_rates([a_run_of_nodes(f"r{at}", {f"n{one:02}": 50.0 if one < 7 else 100.0 for one in range(40)})
+                       for at in range(3)])  # fmt: skip
+    assert many is not None
+    assert slow_words(many).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")
+
+
+def test_the_profile_of_known_slices() -> None:
+    phase = made()
+    assert phase.end is not None
+    phase.end = replace(phase.end, seconds=Intervals(elapsed=2.25))
+    phase.series.append(
+        SeriesLine(phase="p", slice_s=0.5, bytes=(0, 10, 10, 10, 5, 0, 0), ops=(0, 1), active=(1, 2, 2, 2, 1))
+    )
+    found = profile_of(phase)
+    assert found is not None
+    assert found.edges == (0.0, 0.5, 1.0, 1.5, 2.0, 2.25)
+    assert found.bytes_per_s == (0.0, 20.0, 20.0, 20.0, 20.0)
+    assert found.ops_per_s == (0.0, 2.0, 0.0, 0.0, 0.0)
+    assert found.active == (1, 2, 2, 2, 1)
+    assert found.steady == (0.5, 2.0)
+    assert (found.tasks, found.joined, found.slice_s) == (2, 1, 0.5)
+    for elapsed, last in ((2.0, 2.5), (2.5, 2.5), (None, 2.5), (9.0, 2.5)):
+        phase.end = replace(phase.end, seconds=Intervals(elapsed=elapsed))
+        profile = profile_of(phase)
+        assert profile is not None
+        assert profile.edges[-1] == last
+    for none in (
+        (),
+        (SeriesLine(phase="p", slice_s=0.0, bytes=(1,)),),
+        (SeriesLine(phase="p", slice_s=1.0, bytes=(0,)),),
+    ):
+        phase.series[:] = none
+        assert profile_of(phase) is None
+
+
+@pytest.mark.parametrize(("slices", "joined", "drawn"), [(240, 1, 240), (241, 2, 121), (480, 2, 240)])
+def test_many_slices_are_joined_whole(slices: int, joined: int, drawn: int) -> None:
+    phase = made()
+    phase.series.append(
+        SeriesLine(phase="p", slice_s=1.0, bytes=(4,) * slices, ops=(1,) * slices, active=(1,) * slices)
+    )
+    found = profile_of(phase)
+    assert found is not None
+    assert (found.joined, len(found.bytes_per_s)) == (joined, drawn)
+    assert set(found.bytes_per_s) == {4.0}
+    assert found.edges[-1] == slices

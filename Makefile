@@ -77,7 +77,7 @@ clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy types asan tsan nightly fuzz
+.PHONY: check format lint tidy types asan tsan mutants nightly fuzz
 check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
@@ -108,7 +108,11 @@ asan: $(DONE)/asan  ## C++ tests under the address and undefined-behavior saniti
 tsan: $(DONE)/tsan  ## C++ tests under the thread sanitizer
 	ctest --preset tsan
 
-nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing
+MUTANTS ?=
+mutants: $(VENV)/.done-dev  ## changes the sources in small ways: do the tests notice? MUTANTS="--module stats"
+	@$(BIN)/python tools/mutants.py $(MUTANTS)
+
+nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing, mutants
 	@tools/system-packages tidy fuzz
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
@@ -116,6 +120,7 @@ nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, 
 	@$(MAKE) --no-print-directory tsan
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory mutants
 
 FUZZ_SECONDS ?= 60
 fuzz:  ## feeds the plan parser garbage for FUZZ_SECONDS each (60); needs clang

@@ -100,7 +100,11 @@ def settings_complaint(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return f'is {shown(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
     empty = next((name for name in value if not all(name.split("."))), None)
-    return f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.' if empty is not None else None
+    return (
+        f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.'
+        if empty is not None
+        else None
+    )
 
 
 def texts_complaint(value: object) -> str | None:

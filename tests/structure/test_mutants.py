@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that changes the sources: what it changes, what it leaves, and what is said to mean the same."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from mutation import cpp_changes, python_changes, results  # noqa: E402
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change  # noqa: E402
+from mutation.modules import MODULES  # noqa: E402
+
+PYTHON = '''"""A docstring with 1 < 2."""
+UNITS = {"min": Decimal(60)}
+
+
+def near(a: int | None, b: int = 3) -> bool:
+    """Whether."""
+    if a is None or not b:
+        return False
+    log("a sentence with spaces")
+    return a < b
+'''
+CPP = """#include <array>
+static_assert(sizeof(int) < 8);
+/// Whether 1 < 2.
+bool near(int a, int b) {
+    if (a == 3 && !b) {
+        note("1 < 2", a);
+    }
+    return sized<4>(a) < static_cast<std::size_t>(b);
+}
+"""
+
+
+def lines(found: list[Change]) -> set[str]:
+    return {one.after for one in found}
+
+
+def test_python_is_changed_where_it_behaves() -> None:
+    found = python_changes.changes("x.py", PYTHON)
+    assert {
+        'UNITS = {"min": Decimal(61)}',
+        'UNITS = {"min": Decimal(59)}',
+        "UNITS = {'XXmin': Decimal(60)}",
+        "def near(a: int | None, b: int = 4) -> bool:",
+        "if a is not None or not b:",
+        "if a is None and not b:",
+        "if a is None or b:",
+        "if not (a is None or not b):",
+        "return True",
+        "pass",
+        "return a <= b",
+    } <= lines(found)
+    assert not any("docstring" in one.before or '"""' in one.before for one in found)
+    for one in found:
+        ast.parse(one.applied(PYTHON))
+
+
+def test_cpp_is_changed_where_it_behaves() -> None:
+    found = cpp_changes.changes("x.cpp", CPP)
+    assert {
+        "if (a != 3 && !b) {",
+        "if (a == 4 && !b) {",
+        "if (a == 3 || !b) {",
+        "if (a == 3 && b) {",
+        "if (!(a == 3 && !b)) {",
+        "return true;",
+        "return sized<4>(a) <= static_cast<std::size_t>(b);",
+    } <= lines(found)
+    assert not any(word in one.before for one in found for word in ("static_assert", "Whether", "#include"))
+    assert ";" in lines(found), "a call may be left out"
+    assert not any('"1 <= 2"' in one.after for one in found)
+
+
+def test_a_change_is_known_by_its_text_and_not_by_its_place() -> None:
+    one = python_changes.changes("x.py", PYTHON)
+    other = python_changes.changes("x.py", "\n\n" + PYTHON)
+    assert [change.key for change in one] == [change.key for change in other]
+    assert [change.line + 2 for change in one] == [change.line for change in other]
+
+
+def test_the_share_counts_what_could_be_noticed() -> None:
+    change = python_changes.changes("x.py", PYTHON)[0]
+    kinds = [KILLED] * 7 + [TIMEOUT] + [SURVIVED] * 2 + [EQUIVALENT] * 5
+    counts, share = results.score([results.Outcome("m", change, kind, 0.0) for kind in kinds])
+    assert (counts[EQUIVALENT], share) == (5, 0.8)
+    table = results.table({"m": 99}, [results.Outcome("m", change, kind, 0.0) for kind in [*kinds, BROKEN]])
+    assert table[-1] == "| m | 99 | 15 | 7 | 1 | 2 | 5 | 80 % |"
+
+
+def test_what_was_tried_is_read_again(tmp_path: Path) -> None:
+    change = python_changes.changes("x.py", PYTHON)[0]
+    file = tmp_path / "results.ndjson"
+    outcomes = [results.Outcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]
+    file.write_text("".join(one.line() + "\n" for one in outcomes), encoding="utf-8")
+    assert results.read(file) == {change.key: outcomes[1]}
+    assert results.read(tmp_path / "none") == {}
+
+
+def test_each_module_has_sources_and_tests() -> None:
+    for module in MODULES:
+        assert module.files(), module.name
+        assert module.test_files(), module.name
+
+
+@pytest.mark.parametrize("key", results.equivalents(), ids=lambda key: f"{Path(key[0]).name}: {key[2][:40]}")
+def test_a_change_that_means_the_same_is_one_that_can_be_made_and_has_a_reason(key: results.Key) -> None:
+    file, before, after = key
+    make = python_changes.changes if file.endswith(".py") else cpp_changes.changes
+    known = {one.key for one in make(file, (ROOT / file).read_text(encoding="utf-8"))}
+    assert (file, before, after) in known, "the line is another one now: take the entry out, or mend it"
+    assert len(results.equivalents()[key]) > 20

@@ -306,7 +306,7 @@ def test_steps_begin_at_the_time_of_the_phase() -> None:
     """Two slices before all tasks are at work, then twenty at one rate and twenty at another, 0.5 s each."""
     found = movement([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
     assert found.kind == "steps"
-    assert found.parts == (pytest.approx((1.0, 80.0)), pytest.approx((11.0, 20.0)))
+    assert [number for part in found.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
 
 
 def table(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> TableLine:

@@ -74,8 +74,7 @@ def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: P
     run = read_run(record(folder, BEGIN))
     assert (run.status, run.tasks, run.title) == ("lost", 1, folder.name)
     assert run.damage == ("The record has no first line: what was run, and when, is not known.",)
-    assert run.head.tasks is None
-    assert run.end.status is None or run.end.status == ""
+    assert (run.head.tasks, run.end.status) == (None, "")
 
 
 def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:

@@ -30,10 +30,9 @@ def size(value: float) -> Ratio:
 
 
 def change(series: int, value: float, *, since: float | None = None, at: int = 50, noticed: int = 52) -> Change:
-    times = START + DAY * np.array([at - 1, at, noticed])
-    return Change(
-        series, "gate", *times.tolist(), noticed - at + 1, size(value), size(value if since is None else since)
-    )
+    before, first, told = (START + DAY * day for day in (at - 1, at, noticed))
+    later = size(value if since is None else since)
+    return Change(series, "gate", before, first, told, noticed - at + 1, size(value), later)
 
 
 def history(**labels: str) -> Series:

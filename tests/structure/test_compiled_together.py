@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("engine", "tests/engine")
+PARTS = ("engine", "tests/engine", "simulate", "tests/simulate")
 APART = {"backends"}  # cmake/unity.cmake leaves these folders out
 
 _TYPE = re.compile(r"(?:enum class|class|struct|enum|union) (\w+)")

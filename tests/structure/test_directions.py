@@ -72,6 +72,17 @@ PRELOAD: dict[str, set[str]] = {
     "intercept": {"system", "settings", "buffer", "trace", "stretch"},
 }
 
+# The same for the simulator. Its model knows nothing of the engine; its virtual-time driver is the engine with another
+# backend, another team and another clock, so it stands on the engine's folders, as the engine's own tests do.
+SIMULATE: dict[str, set[str]] = {
+    "kernel": set(),
+    "system": {"kernel"},
+    "model": {"kernel", "system"},
+    "virtual": {"kernel", "system", "model"},
+    "main": {"kernel", "system", "model", "virtual"},
+}
+DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
+
 # Folder of the lab -> folders it may import, besides itself. The ground knows nothing else; findings (what a number is
 # worth) and charts (how numbers are drawn) stand on it; services keep, start and conduct; capabilities are what it is
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
@@ -159,7 +170,21 @@ def test_preload_includes_follow_the_directions() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("graph", [ENGINE, PRELOAD, LAB], ids=["engine", "preload", "lab"])
+def test_simulate_includes_follow_the_directions() -> None:
+    folders = {path.name for path in (ROOT / "simulate").iterdir() if path.is_dir()}
+    assert folders <= set(SIMULATE)
+    wrong, seen = [], 0
+    for file, folder, header in own_includes("simulate"):
+        target = header.split("/")[0]
+        seen += 1
+        allowed = SIMULATE[folder] | {folder} | (set(ENGINE) if folder in DRIVES else set())
+        if target not in allowed:
+            wrong.append(f'{file} includes "{header}"')
+    assert seen > 20
+    assert wrong == []
+
+
+@pytest.mark.parametrize("graph", [ENGINE, PRELOAD, SIMULATE, LAB], ids=["engine", "preload", "simulate", "lab"])
 def test_the_directions_have_no_circle(graph: dict[str, set[str]]) -> None:
     left = {name: set(known) for name, known in graph.items()}
     while left:
@@ -202,7 +227,11 @@ def test_lab_imports_follow_the_directions() -> None:
 def test_the_parts_share_only_the_schema() -> None:
     """No file of engine or preload names a header of the other; no Python file reads from their source folders."""
     wrong = []
-    for part, others in {"engine": ("preload", "lab"), "preload": ("engine", "lab")}.items():
+    for part, others in {
+        "engine": ("preload", "lab", "simulate"),
+        "preload": ("engine", "lab", "simulate"),
+        "simulate": ("preload", "lab"),
+    }.items():
         for path in (ROOT / part).rglob("*.[ch]pp"):
             text = path.read_text(encoding="utf-8")
             wrong += [f"{path} -> {one}" for one in others if re.search(rf'#\s*include\s*"(\.\./)*{one}/', text)]

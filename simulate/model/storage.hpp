@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links, drives and targets with what waits at them, and how long a request takes there.
+#pragma once
+
+#include "kernel/random.hpp"
+#include "kernel/stations.hpp"
+#include "model/extent_cache.hpp"
+#include "system/site.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace sonde::simulate {
+
+struct Link {
+    Link(const LinkSite& of, std::uint64_t seed, std::uint64_t part)
+        : site(of), weather(seed, part, of.noise), factor(of.slowdown) {}
+
+    LinkSite site;
+    Fifo way[2];  ///< to the client (reads), to storage (writes); half duplex uses the second one only
+    Weather weather;
+    double factor;
+    std::uint64_t bytes[2] = {0, 0};
+
+    /// A message of which the first byte is here at `head` and the last will be at `tail`: when its first and last bytes
+    /// are at the other end. What comes later waits until the link has carried it; what comes slowly does not hold it.
+    struct Passage {
+        Time head = 0, tail = 0;
+    };
+    Passage pass(Time head, Time tail, std::uint64_t length, bool writing) noexcept;
+};
+
+/// What is below a target: drives under one RAID group.
+struct Medium {
+    Medium(const MediumSite& of, std::uint64_t seed, std::uint64_t part)
+        : site(of), weather(seed, part, of.noise), factor(of.slowdown) {}
+
+    MediumSite site;
+    Fifo arm;
+    Weather weather;
+    double factor;
+    std::uint64_t last_object = ~0ULL, last_end = 0;
+    bool last_write = false;
+
+    /// Bytes that the busiest drive moves for a write of this range, divided by those of a whole stripe on it; with what
+    /// is read to make parity anew. 1 for each whole stripe. Absent geometry: length / stripe.
+    struct Load {
+        double stripes = 0;          ///< in times of a whole stripe on all drives
+        std::uint32_t partial = 0;   ///< stripes written in part
+    };
+    Load load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept;
+};
+
+struct Target {
+    Target(const TargetSite& of, std::uint64_t seed, std::uint64_t part)
+        : site(of), queue(of.queue_depth), weather(seed, part, of.noise), factor(of.slowdown) {}
+
+    TargetSite site;
+    Slots queue;   ///< commands that it takes at once
+    Fifo rate;     ///< its own rate, where it says one
+    Fifo locks;    ///< grants and revocations, one at a time
+    Weather weather;
+    double factor;
+    double retry_share = 0;       ///< failing drive
+    double rebuild_share = 0;     ///< of the rate that a rebuild takes; > 0: a drive is missing
+    std::uint64_t shift = 0;      ///< its space begins so far behind a stripe
+    std::uint32_t active_clients = 0;
+    std::uint64_t allocated = 0;  ///< bytes
+    std::uint32_t turn = 0;       ///< of alternative local ways
+};
+
+struct Server {
+    Server(const ServerSite& of, std::uint64_t seed, std::uint64_t part)
+        : site(of), threads(of.threads), cache(of.cache), weather(seed, part, of.noise), factor(of.slowdown) {}
+
+    ServerSite site;
+    Slots threads;
+    Fifo journal;
+    ExtentCache cache;
+    Weather weather;
+    double factor;
+    int rate_link = -1;  ///< its own limit, as a link
+};
+
+/// One request as its target sees it.
+struct MediaRequest {
+    std::uint64_t object = 0;    ///< file and target
+    std::uint64_t offset = 0;    ///< in the object
+    std::uint64_t length = 0;
+    bool writing = false;
+    double position = 0;         ///< of the object: 0 outer edge, 1 inner edge
+    std::uint32_t pieces = 1;    ///< in which it lies: fragmentation
+    std::uint32_t writers = 1;   ///< tasks that have the object open for writing
+};
+
+/// When the target and the medium below it have done a request that arrived at `now`.
+Time serve(Target& target, Medium* medium, const MediaRequest& request, Time now);
+
+}  // namespace sonde::simulate

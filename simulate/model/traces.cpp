@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/traces.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+namespace sonde::simulate {
+namespace {
+
+/// printf into a string; all that is written here is short.
+template <class... Args>
+std::string shaped(const char* form, Args... args) {
+    char text[512];
+    std::snprintf(text, sizeof text, form, args...);
+    return text;
+}
+
+using Long = unsigned long long;
+
+void add_line(std::string& text, const char* name, const Tally& tally, const char* unit) {
+    if (tally.samples > 0) {  // as Lustre: lines without samples vanish
+        text += shaped("%-25s %llu samples [%s] %llu %llu %llu %llu\n", name, Long{tally.samples}, unit,
+                       Long{tally.least}, Long{tally.most}, Long{tally.sum}, Long{tally.squares});
+    }
+}
+
+std::string snapshot(double at) {
+    const double whole = std::floor(at);
+    return shaped("%-25s %.0f.%06d secs.usecs\n", "snapshot_time", whole, static_cast<int>((at - whole) * 1e6));
+}
+
+}  // namespace
+
+std::string stats_text(const TargetTrace& target, double at) {
+    std::string text = snapshot(at);
+    add_line(text, "read_bytes", target.read_bytes, "bytes");
+    add_line(text, "write_bytes", target.write_bytes, "bytes");
+    add_line(text, "read", target.read_us, "usec");
+    add_line(text, "write", target.write_us, "usec");
+    if (target.cache_hits + target.cache_misses > 0) {
+        text += shaped("%-25s %llu samples [pages] 1 1 %llu\n", "cache_access",
+                       Long{target.cache_hits + target.cache_misses}, Long{target.cache_hits + target.cache_misses});
+        text += shaped("%-25s %llu samples [pages] 1 1 %llu\n", "cache_hit", Long{target.cache_hits},
+                       Long{target.cache_hits});
+        text += shaped("%-25s %llu samples [pages] 1 1 %llu\n", "cache_miss", Long{target.cache_misses},
+                       Long{target.cache_misses});
+    }
+    return text;
+}
+
+std::string brw_stats_text(const TargetTrace& target, double at) {
+    const double whole = std::floor(at);
+    std::string text = shaped("snapshot_time:         %.0f.%06d (secs.usecs)\n\n", whole,
+                              static_cast<int>((at - whole) * 1e6));
+    text += "                           read      |     write\n";
+    text += "pages per bulk r/w     rpcs  % cum % |  rpcs  % cum %\n";
+    Long reads = 0, writes = 0, reads_so_far = 0, writes_so_far = 0;
+    for (std::size_t i = 0; i < target.read_pages.size(); ++i) {
+        reads += target.read_pages[i];
+        writes += target.write_pages[i];
+    }
+    const auto percent = [](Long part, Long all) { return all == 0 ? 0 : static_cast<int>(part * 100 / all); };
+    for (std::size_t i = 0; i < target.read_pages.size(); ++i) {
+        const Long r = target.read_pages[i], w = target.write_pages[i];
+        if (r + w == 0) {
+            continue;
+        }
+        reads_so_far += r;
+        writes_so_far += w;
+        text += shaped("%llu:\t\t%9llu %3d %3d   | %5llu %3d %3d\n", 1ULL << i, r, percent(r, reads),
+                       percent(reads_so_far, reads), w, percent(w, writes), percent(writes_so_far, writes));
+    }
+    return text;
+}
+
+std::string md_stats_text(const ServerTrace& server, double at) {
+    constexpr const char* names[] = {"open",    "open",  "close",  nullptr, nullptr, nullptr,
+                                     "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
+    std::string text = snapshot(at);
+    for (std::size_t call = 0; call < server.calls.size(); ++call) {
+        if (names[call] != nullptr) {
+            // A create is an open that makes a file: md_stats counts it as mknod.
+            add_line(text, call == static_cast<std::size_t>(Call::create) ? "mknod" : names[call], server.calls[call],
+                     "usec");
+        }
+    }
+    return text;
+}
+
+std::string lmt_text(const Traces& traces, double epoch) {
+    std::string text = "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n";
+    for (const Sample& sample : traces.samples) {
+        for (std::size_t i = 0; i < traces.targets.size(); ++i) {
+            text += shaped("%.3f,%s,%llu,%llu\n", epoch + seconds(sample.at), traces.targets[i].name.c_str(),
+                           Long{sample.read[i]}, Long{sample.written[i]});
+        }
+    }
+    return text;
+}
+
+std::string log_text(const Traces& traces, double epoch) {
+    std::string text;
+    for (const Message& message : traces.messages) {
+        const auto when = static_cast<std::time_t>(epoch + seconds(message.at));
+        std::tm parts{};
+        gmtime_r(&when, &parts);
+        char stamp[32];
+        std::strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S+00:00", &parts);
+        text += std::string(stamp) + " " + message.host + " kernel: " + message.text + "\n";
+    }
+    return text;
+}
+
+}  // namespace sonde::simulate

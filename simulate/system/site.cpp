@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/site.hpp"
+
+#include "system/parts.hpp"
+#include "system/storage_sites.hpp"
+
+#include <algorithm>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::json;
+
+ClientSite client_of(const json& node, const FileSystemSite& fs, bool& guessed) {
+    ClientSite client;
+    client.id = text(node, "id");
+    client.cores = static_cast<std::uint32_t>(number(node, "cores", 1));
+    client.memory = static_cast<std::uint64_t>(number(node, "memory", 0));
+    const double calls = parameter(node, "call_rate", 0);
+    guessed = guessed || (calls <= 0 && !has_parameter(node, "call_cost"));
+    client.call_cost =
+        time_of(parameter(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s)));
+    client.copy_rate = parameter(node, "copy_rate", Defaults::copy_rate);
+    const auto memory = static_cast<double>(client.memory);
+    client.page_cache = static_cast<std::uint64_t>(parameter(node, "page_cache", memory * Defaults::page_cache_share));
+    client.dirty_limit = static_cast<std::uint64_t>(parameter(node, "dirty_limit", memory * Defaults::dirty_share));
+    client.dirty_per_target = static_cast<std::uint64_t>(parameter(
+        node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target)));
+    client.read_ahead = static_cast<std::uint64_t>(
+        parameter(node, "read_ahead",
+                  static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead)));
+    client.rpc_size = static_cast<std::uint64_t>(parameter(node, "rpc_size", static_cast<double>(Defaults::rpc_size)));
+    client.rpcs_in_flight = static_cast<std::uint32_t>(parameter(node, "rpcs_in_flight", Defaults::rpcs_in_flight));
+    client.write_behind = parameter(node, "write_behind", 0);
+    client.evict_cost = time_of(parameter(node, "evict_cost", 0));
+    client.slowdown = parameter(node, "slowdown", 1);
+    return client;
+}
+
+/// The mount that is asked for, or a file system without one, as a mount of all nodes.
+json mount_of(const Parts& system, const std::string& name) {
+    for (const json& mount : system.list("mounts")) {
+        if (text(mount, "id") == name || (text(mount, "file_system") == name && !name.empty())) {
+            return mount;
+        }
+    }
+    for (const json& fs : system.list("file_systems")) {
+        if (text(fs, "id") == name) {
+            json all = json::array();
+            for (const json& node : system.list("nodes")) {
+                all.push_back(text(node, "id"));
+            }
+            return {{"id", name}, {"file_system", name}, {"on", all}};
+        }
+    }
+    std::string known;
+    for (const json& mount : system.list("mounts")) {
+        known += (known.empty() ? "" : ", ") + text(mount, "id");
+    }
+    throw SiteError("system " + system.id() + " has no mount or file system \"" + name +
+                    "\": its mounts are " + (known.empty() ? "none" : known));
+}
+
+std::string first_mount(const Parts& system) {
+    for (const json& mount : system.list("mounts")) {
+        const std::string fs = text(mount, "file_system");
+        if (!text(system.named(fs), "device").empty()) {
+            return text(mount, "id");
+        }
+        for (const json& target : system.list("targets")) {
+            if (text(target, "file_system") == fs && holds_data(target)) {
+                return text(mount, "id");
+            }
+        }
+    }
+    if (!system.list("file_systems").empty()) {
+        return text(system.list("file_systems").front(), "id");
+    }
+    throw SiteError("system " + system.id() +
+                    " has no file system to simulate: describe one with [[file_systems]] and [[targets]]");
+}
+
+FileSystemSite file_system_of(const Parts& system, const std::string& id) {
+    const json fs = system.named(id);
+    FileSystemSite site;
+    site.id = id;
+    site.kind = text(fs, "kind");
+    site.local = !text(fs, "device").empty();
+    if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
+        site.stripe_size = static_cast<std::uint64_t>(number(*stripe, "size", 1U << 20U));
+        site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1));
+    } else if (site.kind != "lustre") {
+        site.stripe_count = -1;  // GPFS, BeeGFS and striped volumes deal a file to all
+    }
+    site.used = number(fs, "used", 0);
+    site.lock_cost = time_of(parameter(fs, "lock_cost", 0));
+    site.revoke_cost = time_of(parameter(fs, "revoke_cost", 0));
+    site.lock_unit = static_cast<std::uint64_t>(parameter(fs, "lock_unit", 0));
+    site.cached_page_cost_s = parameter(fs, "cached_page_cost", 0);
+    site.log_rate = parameter(fs, "log_rate", 0);
+    site.layout_cost = time_of(parameter(fs, "layout_cost", 0));
+    return site;
+}
+
+void add_clients(SiteModel& site, const Parts& system, const json& mount) {
+    std::vector<std::string> on = texts(mount, "on");
+    std::sort(on.begin(), on.end());
+    bool guessed = false;
+    for (const bool computes : {true, false}) {  // those that serve logins come last
+        for (const json& node : system.list("nodes")) {
+            if ((text(node, "role") == "compute") == computes &&
+                (on.empty() || std::binary_search(on.begin(), on.end(), text(node, "id")))) {
+                site.clients.push_back(client_of(node, site.fs, guessed));
+            }
+        }
+    }
+    if (site.clients.empty()) {
+        throw SiteError("mount " + site.mount + " of system " + site.system +
+                        " is on no node of the system: name nodes in `on`");
+    }
+    if (guessed) {
+        site.assumptions.push_back("nodes say neither call_rate nor call_cost: a call costs " +
+                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) + " us");
+    }
+}
+
+}  // namespace
+
+SiteModel read_site(std::string_view resolved_json, const std::string& wanted) {
+    const Parts system(resolved_json);
+    try {
+        const json mount = mount_of(system, wanted.empty() ? first_mount(system) : wanted);
+        SiteModel site;
+        site.system = system.id();
+        site.mount = text(mount, "id");
+        site.fs = file_system_of(system, text(mount, "file_system"));
+        add_storage(site, system);
+        add_clients(site, system, mount);
+        add_ways(site, system, mount);
+        return site;
+    } catch (const json::exception& error) {
+        throw SiteError(std::string("the resolved system cannot be read: ") + error.what() +
+                        "; make it again with `sonde simulate --system FILE`");
+    }
+}
+
+}  // namespace sonde::simulate

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers whose time can be worked out by hand, and what holds for all of them.
+#include "kernel/random.hpp"
+#include "small_site.hpp"
+
+#include <doctest/doctest.h>
+
+namespace sonde::simulate {
+namespace {
+
+constexpr std::uint64_t mib = 1U << 20U;
+
+Time one_call(SiteModel site, const Operation& asked, std::uint64_t size = 0) {
+    Heard heard;
+    Machine machine(std::move(site), {1, 0}, heard);
+    Operation operation = asked;
+    operation.stream = machine.stream(0);
+    operation.file = machine.file("f");
+    machine.resize(operation.file, size);
+    machine.submit(0, operation);
+    while (heard.at.empty()) {
+        REQUIRE(machine.step());
+    }
+    return heard.at.begin()->second;
+}
+
+Operation direct(Call call, std::uint64_t offset, std::uint64_t length) {
+    Operation operation;
+    operation.call = call;
+    operation.direct = true;
+    operation.offset = offset;
+    operation.length = length;
+    return operation;
+}
+
+TEST_CASE("a striped transfer takes the time of its share on one target") {
+    for (const std::size_t targets : {1U, 2U, 4U, 8U}) {
+        const Time time = one_call(small_site(1, targets, 100e6), direct(Call::write, 0, 8 * mib));
+        CHECK(seconds(time) == doctest::Approx(8.0 * mib / 100e6 / static_cast<double>(targets)).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("a call costs its processor time and the latency of the way there and back") {
+    SiteModel site = small_site(1, 1, 100e6);
+    site.clients[0].call_cost = 5'000;
+    site.clients[0].link = add_link(site, "adapter", 0, 20'000);
+    const Time time = one_call(site, direct(Call::write, 0, mib));
+    CHECK(time == 5'000 + 2 * 20'000 + time_for(mib, 100e6));
+    CHECK(one_call(site, direct(Call::read, 0, mib), mib) == time);
+}
+
+TEST_CASE("a slow link on the way sets the rate, and a fast one behind it adds nothing but the drives") {
+    SiteModel site = small_site(1, 1, 1e9);
+    site.clients[0].link = add_link(site, "adapter", 50e6);
+    ServerSite server;
+    server.id = "oss";
+    server.link = add_link(site, "server", 200e6);
+    site.servers.push_back(server);
+    site.targets[0].server = 1;
+    const Time time = one_call(site, direct(Call::write, 0, mib));
+    CHECK(time == time_for(mib, 50e6) + time_for(mib, 1e9));
+}
+
+/// Rate of `streams` writers in a closed loop, bytes/s.
+double rate_of(SiteModel site, std::size_t streams, Call call, std::uint64_t transfer = mib) {
+    ClosedLoop loop;
+    const std::size_t clients = site.clients.size();
+    Machine machine(std::move(site), {1, 0}, loop);
+    loop.machine = &machine;
+    constexpr std::uint64_t calls = 200;
+    for (std::size_t i = 0; i < streams; ++i) {
+        Operation operation = direct(call, 0, transfer);
+        operation.stream = machine.stream(static_cast<std::uint32_t>(i % clients));
+        operation.file = machine.file("f" + std::to_string(i));
+        machine.resize(operation.file, calls * transfer);
+        loop.next.push_back(operation);
+        loop.left.push_back(calls);
+    }
+    loop.start();
+    return static_cast<double>(streams * calls * transfer) / seconds(loop.last);
+}
+
+TEST_CASE("many streams get the rate of the narrowest part, whatever that is") {
+    SiteModel site = small_site(4, 8, 100e6);
+    CHECK(rate_of(site, 16, Call::write) == doctest::Approx(800e6).epsilon(0.01));
+    for (ClientSite& client : site.clients) {
+        client.link = add_link(site, client.id, 150e6);
+    }
+    CHECK(rate_of(site, 16, Call::write) == doctest::Approx(600e6).epsilon(0.01));
+    CHECK(rate_of(site, 16, Call::read) == doctest::Approx(600e6).epsilon(0.01));
+}
+
+/// Writers and readers at once over one link, bytes/s of both together.
+double duplex_rate(bool half) {
+    SiteModel site = small_site(2, 8, 1e9);
+    const int link = add_link(site, "shared", 100e6);
+    site.links[static_cast<std::size_t>(link)].half_duplex = half;
+    site.clients[0].link = site.clients[1].link = link;
+    ClosedLoop loop;
+    Machine machine(site, {1, 0}, loop);
+    loop.machine = &machine;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+        Operation operation = direct(i % 2 == 0 ? Call::write : Call::read, 0, mib);
+        operation.stream = machine.stream(i % 2);
+        operation.file = machine.file("f" + std::to_string(i));
+        machine.resize(operation.file, 200 * mib);
+        loop.next.push_back(operation);
+        loop.left.push_back(200);
+    }
+    loop.start();
+    return 8.0 * 200 * mib / seconds(loop.last);
+}
+
+TEST_CASE("both directions at once get twice a full-duplex link and once a half-duplex one") {
+    CHECK(duplex_rate(false) == doctest::Approx(200e6).epsilon(0.02));
+    CHECK(duplex_rate(true) == doctest::Approx(100e6).epsilon(0.02));
+}
+
+/// A RAID 5 of eight data drives with a segment of 256 KiB.
+SiteModel raid_site() {
+    SiteModel site = small_site(1, 1, 0);
+    site.fs.local = true;
+    site.fs.stripe_size = 64 * mib;
+    site.targets[0].rate = {};
+    MediumSite medium;
+    medium.id = "8+1";
+    medium.data = 8;
+    medium.segment = 256U << 10U;
+    medium.parity = true;
+    medium.rate = {272e6, 272e6};
+    site.media.push_back(medium);
+    site.targets[0].medium = 0;
+    return site;
+}
+
+TEST_CASE("a write that begins inside a stripe takes twice as long as an aligned one") {
+    const Time aligned = one_call(raid_site(), direct(Call::write, 0, 2 * mib));
+    CHECK(aligned == time_for(2 * mib, 272e6));
+    // Each data drive reads and writes the same bytes again; parity is read and written once more, over nine drives.
+    const Time shifted = one_call(raid_site(), direct(Call::write, 256U << 10U, 2 * mib));
+    const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
+    CHECK(ratio == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
+    SUBCASE("but not where there is no parity") {
+        SiteModel mirror = raid_site();
+        mirror.media[0].parity = false;
+        CHECK(one_call(mirror, direct(Call::write, 256U << 10U, 2 * mib)) == aligned);
+    }
+    SUBCASE("and not when it reads") {
+        CHECK(one_call(raid_site(), direct(Call::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
+    }
+}
+
+TEST_CASE("a stripe takes every offset that is a multiple of it alike") {
+    for (const std::uint64_t stripes : {1U, 3U, 17U}) {
+        CHECK(one_call(raid_site(), direct(Call::write, stripes * 2 * mib, 2 * mib)) == time_for(2 * mib, 272e6));
+    }
+}
+
+TEST_CASE("all bytes that are asked for pass every part once, on any machine") {
+    Random chance(11);
+    for (int round = 0; round < 60; ++round) {
+        SiteModel site = small_site(1 + chance.below(4), 1 + chance.below(9), 20e6 + 200e6 * chance.uniform());
+        site.fs.stripe_size = (1 + chance.below(64)) * 65536;
+        site.fs.stripe_count = static_cast<std::int64_t>(chance.below(site.targets.size() + 1));
+        const int server_link = add_link(site, "server", 1e9 * chance.uniform() + 1e7, 3'000);
+        ServerSite server;
+        server.id = "oss";
+        server.link = server_link;
+        site.servers.push_back(server);
+        for (TargetSite& target : site.targets) {
+            target.server = 1;
+            target.queue_depth = static_cast<std::uint32_t>(chance.below(5));
+            target.request_cost = static_cast<Time>(chance.below(200'000));
+            target.noise = 0.3 * chance.uniform();
+        }
+        for (ClientSite& client : site.clients) {
+            client.page_cache = chance.below(2) * (64 * mib);
+            client.dirty_limit = chance.below(3) * (8 * mib);
+            client.dirty_per_target = chance.below(3) * (2 * mib);
+            client.rpc_size = (1 + chance.below(16)) * 65536;
+        }
+        Heard heard;
+        const std::size_t clients = site.clients.size();
+        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, heard);
+        std::uint64_t written = 0, tag = 0;
+        for (std::uint32_t i = 0; i < 24; ++i) {
+            Operation operation = direct(Call::write, chance.below(1000) * 4096, 1 + chance.below(6 * mib));
+            operation.direct = chance.below(2) == 0;
+            operation.stream = machine.stream(static_cast<std::uint32_t>(i % clients));
+            operation.file = machine.file("f" + std::to_string(chance.below(5)));
+            operation.tag = ++tag;
+            written += operation.length;
+            machine.submit(static_cast<Time>(chance.below(1'000'000)), operation);
+            Operation sync = operation;
+            sync.call = Call::fsync;
+            sync.tag = ++tag;
+            machine.submit(machine.now() + 60'000'000'000, sync);
+        }
+        while (heard.at.size() < tag) {
+            REQUIRE(machine.step());
+        }
+        std::uint64_t at_targets = 0, at_server = 0;
+        for (const Machine::Flow& flow : machine.flows()) {
+            at_targets += flow.part[0] == 't' ? flow.written : 0;
+            at_server += flow.part == "server" ? flow.written : 0;
+        }
+        REQUIRE(at_targets == written);
+        REQUIRE(at_server == written);
+    }
+}
+
+TEST_CASE("a buffered stream is as fast as its copies until the limit, then as fast as its target") {
+    SiteModel site = small_site(1, 1, 100e6);
+    site.clients[0].copy_rate = 1e9;
+    site.clients[0].dirty_limit = 64 * mib;
+    ClosedLoop loop;
+    Machine machine(site, {1, 0}, loop);
+    loop.machine = &machine;
+    Operation operation = direct(Call::write, 0, mib);
+    operation.direct = false;
+    operation.stream = machine.stream(0);
+    operation.file = machine.file("f");
+    loop.next = {operation};
+    loop.left = {32};
+    loop.start();
+    CHECK(seconds(loop.last) == doctest::Approx(32.0 * mib / 1e9).epsilon(0.01));
+    loop.next[0].offset = 32 * mib;
+    loop.left = {1000};
+    const Time before = loop.last;
+    loop.next[0].tag = 0;
+    machine.submit(before, loop.next[0]);
+    while (loop.active()) {
+        machine.step();
+    }
+    CHECK(1000.0 * mib / seconds(loop.last - before) == doctest::Approx(100e6).epsilon(0.05));
+}
+
+TEST_CASE("reading ahead hides the latency of the way from a stream, but not from random reads") {
+    SiteModel site = small_site(1, 4, 100e6);
+    site.clients[0].link = add_link(site, "adapter", 0, 5'000'000);
+    site.clients[0].read_ahead = 32 * mib;
+    site.clients[0].page_cache = 1024 * mib;
+    const auto rate = [&site](bool sequential) {
+        ClosedLoop loop;
+        Machine machine(site, {1, 0}, loop);
+        loop.machine = &machine;
+        Operation operation = direct(Call::read, 0, 65536);
+        operation.direct = false;
+        operation.stream = machine.stream(0);
+        operation.file = machine.file("f");
+        machine.resize(operation.file, 512 * mib);
+        Random chance(1);
+        std::uint64_t bytes = 0;
+        for (std::uint64_t i = 0; i < 400; ++i) {
+            operation.offset = sequential ? i * 65536 : chance.below(8192) * 65536;
+            operation.tag = 0;
+            loop.next = {operation};
+            loop.left = {1};
+            machine.submit(loop.last, operation);
+            while (loop.active()) {
+                machine.step();
+            }
+            bytes += operation.length;
+        }
+        return static_cast<double>(bytes) / seconds(loop.last);
+    };
+    CHECK(rate(true) > 10 * rate(false));
+}
+
+TEST_CASE("the same seed gives the same times, another seed others") {
+    SiteModel site = small_site(3, 5, 100e6);
+    for (TargetSite& target : site.targets) {
+        target.noise = 0.2;
+    }
+    const auto last = [&site](std::uint64_t seed) {
+        ClosedLoop loop;
+        Machine machine(site, {seed, 0}, loop);
+        loop.machine = &machine;
+        for (std::uint32_t i = 0; i < 6; ++i) {
+            Operation operation = direct(Call::write, 0, 3 * mib);
+            operation.stream = machine.stream(i % 3);
+            operation.file = machine.file("f" + std::to_string(i));
+            loop.next.push_back(operation);
+            loop.left.push_back(100);
+        }
+        loop.start();
+        return loop.last;
+    };
+    CHECK(last(1) == last(1));
+    CHECK(last(1) != last(2));
+}
+
+}  // namespace
+}  // namespace sonde::simulate

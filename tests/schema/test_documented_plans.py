@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.json").read_text(encoding="utf-8"))
+SYSTEM = 'schema = "sonde-system/1"'
 VALIDATOR = Draft202012Validator(FORMAT)
 HEAD = 'schema = "sonde-plan/1"\nid = "x"\ntarget = { path = "/tmp" }\n'
 PHASE = '[[phases]]\nid = "write"\nop = "write"\n'
@@ -35,6 +36,8 @@ def pieces() -> Iterator[tuple[str, str]]:
         yield path.name, text if "target" in tomllib.loads(text) else 'target = { path = "/tmp" }\n' + text
     for page in pages():
         for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
+            if SYSTEM in text:
+                continue
             whole = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)
             yield f"{page.stem}-{number}", whole if "[[phases]]" in whole else whole + PHASE
 
@@ -49,6 +52,19 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("place", EXAMPLES)
 def test_a_documented_plan_is_a_plan(place: str) -> None:
     VALIDATOR.validate(tomllib.loads(EXAMPLES[place]))
+
+
+def test_a_documented_system_is_a_system() -> None:
+    form = json.loads((ROOT / "schema" / "system" / "system.schema.json").read_text(encoding="utf-8"))
+    shown = [
+        text
+        for page in pages()
+        for text in re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    ]
+    systems = [text for text in shown if SYSTEM in text]
+    assert systems
+    for text in systems:
+        Draft202012Validator(form).validate(tomllib.loads(text))
 
 
 def test_every_member_named_in_the_recipes_for_ior_exists() -> None:

@@ -30,7 +30,7 @@ _FIRST = (
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),
-    *("route",),
+    *("layout", "route"),
     *("report", "clean", "doctor"),
 )
 

@@ -22,8 +22,8 @@ from sonde.model.tables.quantity import Rates
 from sonde.model.units import format_rate
 
 # In the order of the way from the drives up.
-STAGES = ("drives", "boxes", "controllers", "controller ports", "links", "cabinets", "servers", "nodes", "journal",
-          "units (stated)")  # fmt: skip
+STAGES = ("drives", "boxes", "controllers", "controller ports", "links", "cabinets", "targets", "servers", "nodes",
+          "journal", "units (stated)")  # fmt: skip
 WAYS = ("read", "write")
 # Share of the drives' rate that a rebuild takes where the system file does not say: controllers come with 20 to 40 %.
 REBUILD_SHARE = 0.3
@@ -254,23 +254,24 @@ class _Roll:
 
 
 def roll_up(system: System, file_system: str, stores: Sequence[Store], without: Iterable[str] = ()) -> RollUp:
-    """The roll-up of a file system on `stores` (one, or one for each target), with the parts of `without` failed."""
+    """The roll-up of a file system on `stores` (one, or one for each target), with the parts of `without` failed.
+
+    An empty name stands for one that is not made yet: nothing but its stores counts."""
     gone = frozenset(without)
     for name in gone:
         system.item(name)  # a part that does not exist is named with the nearest one
     roll = _Roll(system, gone)
-    shares = targets_of_data(system, file_system)
+    shares = targets_of_data(system, file_system) if file_system else []
     for store in stores:
         roll.store(store, 1 / len(stores), 1 / len(stores))
     for target in shares:
         _serve(roll, target, 1 / len(shares))
     _nodes_above(roll)
-    table = system.item(file_system).table
-    assert isinstance(table, FileSystem)
-    if table.model and "log_rate" in table.model and not table.log:
+    table = system.item(file_system).table if file_system else None
+    if isinstance(table, FileSystem) and table.model and "log_rate" in table.model and not table.log:
         rate = float(table.model["log_rate"])
         roll.carry(file_system, "journal", {"read": None, "write": rate}, 0.0, 1.0)
-    if not stores or shares:
+    if file_system and (not stores or shares):
         _units(roll, file_system)
     return _summed(roll)
 
@@ -290,7 +291,7 @@ def _serve(roll: _Roll, target: str, share: float) -> None:
     if server:
         roll.host(server, "servers", share, share)
     table = roll.system.item(target).table
-    roll.carry(target, "servers", rates_of(getattr(table, "rate", None)), share, share)
+    roll.carry(target, "targets", rates_of(getattr(table, "rate", None)), share, share)
 
 
 def _nodes_above(roll: _Roll) -> None:

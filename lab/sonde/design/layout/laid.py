@@ -87,6 +87,10 @@ class _Numbers:
         self.log, self.rates = log, rates
         self.worked: list[Worked] = []
 
+    @property
+    def _legacy(self) -> bool:
+        return any(store.legacy for store in self.stores)
+
     def note(self, what: str, value: float, shown: str, how: str, of: str = "") -> None:
         self.worked.append(Worked(of or self.id, what, value, shown, how))
 
@@ -170,7 +174,7 @@ class _Numbers:
             return None
         block = int(self.table.block) if self.table.block is not None else BLOCK
         told = self.table.allocation_groups
-        if _legacy(self.system, self.stores):
+        if self._legacy:
             groups = xfs.legacy_groups(capacity // block, unit // block)
         else:
             groups = xfs.modern_groups(capacity // block, unit // block, width // block, block,
@@ -195,7 +199,12 @@ class _Numbers:
             self.note("log", self.log.capacity, format_bytes(self.log.capacity), f"all of {self.log.id}")
             return self.log.capacity
         assert groups is not None
-        size, how = xfs.log_size(capacity, groups.size * BLOCK, self.rates.write)
+        if self._legacy:
+            fast = self.rates.write is None or self.rates.write > xfs.LEGACY_LOG_RATE
+            size = xfs.LEGACY_LARGEST_LOG if fast else xfs.LEGACY_LOG
+            how = "the largest that can be used, for more than 300 MB/s" if fast else "the default, up to 300 MB/s"
+        else:
+            size, how = xfs.log_size(capacity, groups.size * BLOCK, self.rates.write)
         self.note("log", size, f"{format_bytes(size)} = {size // BLOCK} blocks", how)
         return size
 
@@ -230,13 +239,6 @@ def _allocation(store: Store) -> tuple[int, int, str]:
     if host_raid and store.unit is not None:
         return store.unit, stripe, "the segment of the RAID group, as its driver tells mkfs, over its data drives"
     return stripe, stripe, "the full stripe of the LUN: what its controller writes without reading first"
-
-
-def _legacy(system: System, stores: tuple[Store, ...]) -> bool:
-    """Whether the volume manager is XLV, whose mkfs had other rules for allocation groups."""
-    return any(getattr(one.table, "software", "") == "XLV" for store in stores for one in store.walk()) or any(
-        one.label.startswith("/dev/dsk/pm") for store in stores for one in store.walk()
-    )
 
 
 def _sum_words(sizes: list[int]) -> str:

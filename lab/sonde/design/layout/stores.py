@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sonde.design.layout.geometry import Geometry, geometry_of
 from sonde.model.system import System
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
+
+_LEGACY = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,13 @@ class Store:
     def label(self) -> str:
         """The name that an administrator knows: its device, else its id."""
         return getattr(self.table, "device", "") or self.id
+
+    @property
+    def legacy(self) -> bool:
+        """Whether it is one of the Cray X1, whose LUNs are named pm1d1L10 and whose volume manager was XLV."""
+        return any(
+            getattr(one.table, "software", "") == "XLV" or _LEGACY.match(one.label) is not None for one in self.walk()
+        )
 
     def walk(self) -> Iterator[Store]:
         """This and everything beneath, from above."""

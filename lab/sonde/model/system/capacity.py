@@ -99,6 +99,8 @@ class Capacities:
         return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
     def _volume(self, item: Item, table: Volume) -> int | None:
+        if table.usable is not None:
+            return int(table.usable)
         sizes = [self.of(one) for one in self._index.share(item, "members")]
         known = [size for size in sizes if size is not None]
         if not known or len(known) != len(sizes):

@@ -86,6 +86,7 @@ class RaidGroup(Part):
     usable: Quantity | None = quantity("size", "what one group offers; if absent, data times the smallest drive")
     block: Quantity | None = quantity("size", "unit of addressing")
     layout: str = text("order of copies or parity: near2, far2, left-symmetric")
+    device: str = text("name on the host, like /dev/md5")
     state: str = choice("when described", ("optimal", "degraded", "rebuilding", "failed"))
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.RAID)
 
@@ -130,6 +131,7 @@ class Volume(Part):
         many=True, required=True,
     )  # fmt: skip
     stripe_unit: Quantity | None = quantity("size", "on one member before the next")
+    usable: Quantity | None = quantity("size", "what it offers; if absent, what its members do")
     log: tuple[str, ...] = ids("what holds the journal", "slices", "luns", "drives", "raid_groups", "volumes")
     device: str = text("name on the host, like /dev/md0")
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.RAID)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde layout``: storage from drives to a mounted file system, planned, checked and verified."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import json_option
+from sonde.design.layout import words
+from sonde.design.layout.failures import failures
+from sonde.design.layout.geometry import parse_geometry
+from sonde.design.layout.laid import Laid
+from sonde.design.layout.plan import LayoutPlan, plan_layout
+from sonde.model.errors import FAILED, MachineError, UserError, suggestion
+from sonde.model.shipped import system_source
+from sonde.model.system import System, read_system
+from sonde.terminal.screen import plain_table, print_json, results
+
+
+@click.group("layout")
+def command() -> None:
+    """Lay out storage: from drives over RAID groups, LUNs, slices and volumes to file systems.
+
+    \b
+    Examples:
+      sonde layout plan nvme-enclosure -o layout/
+      sonde layout plan cray-x1 --explain
+    """
+
+
+_system = click.argument("system", metavar="SYSTEM")
+
+
+@command.command("plan")
+@_system
+@click.option("--explain", is_flag=True, help="Every number with its arithmetic.")
+@click.option("--geometry", metavar="GEOMETRY", help="Of groups made for large file systems, like 8+2 or 4x2.")
+@click.option("--members", type=click.IntRange(1, 4096), metavar="N", help="LUNs or groups of each large file system.")
+@click.option(
+    "--volumes", type=click.Choice(["lvm", "md"]), default="lvm", show_default=True, help="What stripes them."
+)
+@click.option("--without", "lost", multiple=True, metavar="PART", help="Bandwidth with this part failed.")
+@click.option("--failures", "failing", is_flag=True, help="What the loss of each kind of part costs.")
+@click.option(
+    "--against", multiple=True, metavar="WHAT", help="Alternatives side by side: 8+1, 4+1, *12, *6,6, 4+1*6 …"
+)
+@click.option("--wish", metavar="NAME", help="The wish that --against is about (default: the only large one).")
+@click.option(
+    "--report", "as_report", is_flag=True, help="Boxes, controllers, groups and LUNs, as csmreport shows them."
+)
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    help="Write scripts, the picture, the report and the system with the plan in it.",
+)  # fmt: skip
+@json_option
+def plan_command(
+    system: str,
+    explain: bool,
+    geometry: str | None,
+    members: int | None,
+    volumes: str,
+    lost: tuple[str, ...],
+    failing: bool,
+    against: tuple[str, ...],
+    wish: str | None,
+    as_report: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Plan the storage of SYSTEM: a file, or the name of a ready-made system.
+
+    File systems with `purpose` and `wanted` get drives, RAID groups or LUNs that nothing lies on yet; those that have a
+    place keep it. Said are the numbers to make them with, and the bandwidth that every stage allows. Nothing is written
+    to any device: the scripts of -o are run by an administrator. Exit code 1 when a wish cannot be met.
+
+    \b
+    Examples:
+      sonde layout plan nvme-enclosure
+      sonde layout plan nvme-enclosure --wish scratch --against 8+1 --against 4+1 --against '4+1*2,2'
+      sonde layout plan cray-x1 --without rs2-a
+    """
+    known = read_system(system_source(system))
+    if against:
+        return _side_by_side(known, against, wish, as_json)
+    wanted = parse_geometry(geometry) if geometry is not None else None
+    plan = plan_layout(known, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], lost)
+    if output is not None:
+        _write(output, _files(plan))
+    if as_json:
+        print_json(_as_json(plan, failing=failing))
+        return FAILED if plan.short else 0
+    if as_report:
+        results().print(words.report(plan.system, plan.file_systems), markup=False, highlight=False, soft_wrap=True)
+    else:
+        _print_plan(plan, explain=explain, failing=failing, lost=lost)
+    if output is not None:
+        for name in sorted(_files(plan)):
+            results().print(str(output / name), soft_wrap=True, highlight=False)
+    return FAILED if plan.short else 0
+
+
+def _print_plan(plan: LayoutPlan, *, explain: bool, failing: bool, lost: tuple[str, ...]) -> None:
+    console = results()
+    if lost:
+        console.print(f"Bandwidth without {', '.join(lost)}:", style="bold", soft_wrap=True)
+    for one, row in zip(plan.file_systems, words.plan_rows(plan.file_systems), strict=True):
+        name, where, size, stripe, groups, log, read, write, limit = row
+        console.print(name, style="bold", soft_wrap=True, highlight=False)
+        facts = [f"{size} on {where}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
+        facts.append(f"read {read}, write {write}; limit: {limit}")
+        blind = words.unknown_stages(one)
+        if blind:
+            facts.append(f"Not known, so not counted: rates of {', '.join(blind)}.")
+        for fact in facts:
+            console.print(f"  {fact}", soft_wrap=True, highlight=False)
+        if explain:
+            _print_worked(one)
+        if failing:
+            _print_failures(plan, one)
+    for note in plan.notes:
+        console.print(f"! {note}.", soft_wrap=True, highlight=False)
+    for short in plan.short:
+        console.print(f"Not met: {short}.", style="bold red", soft_wrap=True, highlight=False)
+
+
+def _print_worked(laid: Laid) -> None:
+    table = plain_table()
+    for title in ("part", "number", "", "how"):
+        table.add_column(title, overflow="fold")
+    for one in laid.worked:
+        table.add_row(one.of, one.what, one.shown, one.how)
+    results().print(table)
+
+
+def _print_failures(plan: LayoutPlan, laid: Laid) -> None:
+    table = plain_table()
+    for title in ("without", "read", "write", ""):
+        table.add_column(title, overflow="fold")
+    for row in words.failure_rows(list(failures(plan.system, laid.id, laid.stores)), laid):
+        table.add_row(*row)
+    results().print(table)
+
+
+def _side_by_side(system: System, against: tuple[str, ...], name: str | None, as_json: bool) -> int:
+    from sonde.design.layout.alternatives import compare, parse_alternative
+    from sonde.design.layout.planner import wishes
+
+    asked = wishes(system)
+    large = [one for one in asked if one.purpose in ("scratch", "checkpoint", "archive")]
+    chosen = [one for one in asked if one.id == name] if name is not None else large
+    if len(chosen) != 1:
+        names = [one.id for one in asked]
+        told = f'There is no wish "{name}"' if name is not None else "--wish is missing"
+        raise UserError(
+            f"{told}; {system.id} wishes for {', '.join(names) or 'nothing (wanted, in schema/system)'}."
+            + suggestion(name or "", names)
+        )
+    found = compare(system, chosen[0], [parse_alternative(one) for one in against])
+    if as_json:
+        print_json({"wish": chosen[0].id, "alternatives": [asdict(one) for one in found]})
+        return 0
+    table = plain_table()
+    for title in ("", "groups", "capacity", "read", "write", "one file", "limit", "drive lost", "rebuild", "bears"):
+        table.add_column(title, overflow="fold")
+    for row in words.outcome_rows(found):
+        table.add_row(*row)
+    results().print(f"{chosen[0].id}, alternatives:", style="bold", soft_wrap=True)
+    results().print(table)
+    return 0
+
+
+def _files(plan: LayoutPlan) -> dict[str, str]:
+    from sonde.design.layout.diagram import diagram
+    from sonde.design.layout.documents import plan_files
+    from sonde.design.layout.notation import notation
+    from sonde.design.layout.scripts import scripts_of
+
+    files = scripts_of(plan) | plan_files(plan)
+    files["layout.svg"] = diagram(plan.system, plan.file_systems)
+    files["report.txt"] = words.report(plan.system, plan.file_systems)
+    old = notation(plan.system, plan.file_systems)
+    return files | ({"csm-parts-xlv.txt": old} if old else {})
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as reason:
+        raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
+
+
+def _as_json(plan: LayoutPlan, *, failing: bool) -> dict[str, Any]:
+    found = []
+    for one in plan.file_systems:
+        entry: dict[str, Any] = {
+            "id": one.id, "kind": one.table.kind, "purpose": one.table.purpose, "targets": list(one.targets),
+            "stores": [store.id for store in one.stores], "log": one.log.id if one.log is not None else None,
+            "capacity_bytes": one.capacity, "stripe_unit_bytes": one.unit, "stripe_width_bytes": one.width,
+            "alignment_bytes": one.alignment, "log_bytes": one.log_size,
+            "allocation_groups": asdict(one.groups) if one.groups is not None else None,
+            "rates": asdict(one.rates), "worked": [asdict(each) for each in one.worked],
+        }  # fmt: skip
+        if failing:
+            entry["failures"] = [asdict(each) for each in failures(plan.system, one.id, one.stores)]
+        found.append(entry)
+    return {"system": plan.system.id, "file_systems": found, "made": sorted(plan.made), "not_met": list(plan.short),
+            "notes": list(plan.notes)}  # fmt: skip

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde layout`` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_a_plan_is_written_with_scripts_picture_report_and_system(sonde: Any, tmp_path: Path) -> None:
+    said = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
+    assert said.code == 0, said.err
+    assert {path.name for path in (tmp_path / "layout").iterdir()} == {
+        "layout.sh", "layout.svg", "report.txt", "system.toml",
+    }  # fmt: skip
+    assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in said.out
+    again = sonde("layout", "plan", tmp_path / "layout" / "system.toml")
+    assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in again.out
+    old = sonde("layout", "plan", "cray-x1-wishes", "-o", tmp_path / "old")
+    assert "csm-parts-xlv.txt" in old.out
+
+
+def test_every_number_is_explained(sonde: Any) -> None:
+    said = sonde("layout", "plan", "cray-x1", "--explain").out
+    words = " ".join(said.split())
+    assert "8 data drives x segment 256 KiB" in words
+    assert "ceil(853951488 / 262144 blocks of 1 GiB) = 3258 groups" in words
+    assert "Not known, so not counted: rates of drives" in words
+
+
+def test_failed_parts_and_alternatives_are_told(sonde: Any) -> None:
+    without = sonde("layout", "plan", "cray-x1", "--without", "ioca1", "--json").json
+    assert without["file_systems"][0]["rates"]["write"] == pytest.approx(500e6)
+    lost = sonde("layout", "plan", "laptop-md", "--failures").out
+    assert "drive sd1" in lost
+    assert "rebuilt after" in lost
+    found = sonde("layout", "plan", "nvme-enclosure", "--wish", "scratch", "--against", "8+1", "--against", "4+1").out
+    assert "1 drive, then 100 %" in found
+    report = sonde("layout", "plan", "cray-x1", "--report").out
+    assert "RAID-5/8+1/256KB" in report
+
+
+def test_a_wish_that_cannot_be_met_is_said_and_fails(sonde: Any, tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(
+        'schema = "sonde-system/1"\n[[drives]]\nid = "d[0-3]"\nkind = "ssd"\ncapacity = "1 TB"\nrate = "500 MB/s"\n'
+        '[[file_systems]]\nid = "fast"\nkind = "xfs"\npurpose = "scratch"\nwanted = { write = "9 GB/s" }\n',
+        encoding="utf-8",
+    )
+    said = sonde("layout", "plan", path)
+    assert said.code == 1
+    assert "Not met: fast wants to write 9.00 GB/s" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan", "edisson"), 'Did you mean "edison"?'),
+        (("plan", "nvme-enclosure", "--geometry", "8*1"), "is no geometry"),
+        (("plan", "nvme-enclosure", "--without", "nvme99"), 'no part "nvme99"'),
+        (("plan", "nvme-enclosure", "--against", "8+1"), "--wish is missing"),
+        (("plan", "nvme-enclosure", "--wish", "scrtch", "--against", "8+1"), 'Did you mean "scratch"?'),
+        (("plan", "nvme-enclosure", "--wish", "scratch", "--against", "much"), "is no alternative"),
+        (("plan", "nvme-enclosure", "--members", "0"), "members"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:
+    answer = sonde("layout", *words)
+    assert answer.code == 2
+    assert said in " ".join(answer.err.split())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop devices that stand for LUNs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+_TOOLS = ("losetup", "sgdisk", "partx", "wipefs", "lsblk", "mkfs.xfs", "mke2fs", "dumpe2fs", "xfs_info")
+
+
+def can_loop() -> str:
+    """Why loop devices with partitions cannot be made here, or empty."""
+    if os.geteuid() != 0:
+        return "loop devices need root"
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    lacking = [one for one in _TOOLS if shutil.which(one, path=path) is None]
+    if lacking:
+        return f"{', '.join(lacking)} is not installed"
+    if not Path("/dev/loop-control").exists():
+        return "the kernel has no loop devices"
+    return ""
+
+
+@pytest.fixture
+def loops(tmp_path: Path) -> Iterator[Callable[[int], str]]:
+    """Makes loop devices of so many bytes each; all are gone afterwards, with what was mounted on them."""
+    reason = can_loop()
+    if reason:
+        pytest.skip(reason)
+    made: list[str] = []
+
+    def make(size: int) -> str:
+        path = tmp_path / f"disk{len(made)}"
+        with path.open("wb") as file:
+            file.truncate(size)
+        said = subprocess.run(
+            ["losetup", "--find", "--show", "--partscan", str(path)], capture_output=True, text=True, check=False
+        )
+        if said.returncode:
+            pytest.skip(f"no loop device can be made: {said.stderr.strip()}")
+        made.append(said.stdout.strip())
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        mounted = [line.split()[:2] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+        for device, where in reversed(mounted):
+            if any(device == one or device.startswith(f"{one}p") for one in made):
+                subprocess.run(["umount", where], check=False)
+        for one in made:
+            subprocess.run(["losetup", "--detach", one], check=False)

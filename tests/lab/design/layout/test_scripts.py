@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts of a plan: what they say before, that they run once only, and what they make on real loop devices."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_layout import lun_machine, wish
+
+from sonde.design.layout.plan import LayoutPlan, plan_layout
+from sonde.design.layout.scripts import scripts_of
+from sonde.model.shipped import shipped, system_source
+from sonde.model.system import read_system, system_from_document
+
+GIB = 1 << 30
+ENV = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+
+
+def ran(script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", str(script), *words], capture_output=True, text=True, env=ENV, check=False)
+
+
+@pytest.fixture
+def made(loops: Callable[[int], str], tmp_path: Path) -> tuple[LayoutPlan, Path, dict[str, str]]:
+    """A plan whose LUNs are loop devices: a small file system and a log on a mirror, a large one on 8+1."""
+    document = lun_machine(file_systems=[wish("home", "home", "ext4", capacity="2 GiB"),
+                                         wish("scratch", "scratch", write="100 MB/s", capacity="6 GB")])  # fmt: skip
+    sizes = {"b1g1-lun": 3_999_989_760, "b1g0-lun": 7_999_979_520}
+    for lun in document["luns"]:
+        if lun["id"] in sizes:
+            lun["device"] = loops(sizes[lun["id"]])
+            lun["size"] = f"{sizes[lun['id']]} B"
+    document["luns"] = [lun for lun in document["luns"] if lun["id"] in sizes]
+    groups = [lun["raid_group"] for lun in document["luns"]]
+    document["raid_groups"] = [group for group in document["raid_groups"] if group["id"] in groups]
+    document["drives"] = [one for one in document["drives"] if one["id"].partition("d[")[0] in groups]
+    document["mounts"] = [{"id": f"on-{name}", "file_system": name, "path": str(tmp_path / name), "on": "host"}
+                          for name in ("home", "scratch")]  # fmt: skip
+    plan = plan_layout(system_from_document(document, "made"), members=1)
+    (script,) = scripts_of(plan).values()
+    path = tmp_path / "layout.sh"
+    path.write_text(script, encoding="utf-8")
+    return plan, path, {lun["id"]: lun["device"] for lun in document["luns"]}
+
+
+def test_a_script_makes_exactly_what_was_planned_and_runs_once(
+    made: tuple[LayoutPlan, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    plan, script, disks = made
+    before = ran(script)
+    assert before.returncode == 2
+    assert all(disk in before.stdout for disk in disks.values())
+    done = ran(script, "go")
+    assert done.returncode == 0, done.stderr
+    info = subprocess.run(["xfs_info", str(tmp_path / "scratch")], capture_output=True, text=True, env=ENV, check=True)
+    scratch = plan.of("scratch")
+    assert scratch.groups is not None
+    assert scratch.log_size is not None
+    assert f"agcount={scratch.groups.count}, agsize={scratch.groups.size} blks" in info.stdout
+    assert re.search(rf"sunit={scratch.unit // 4096} +swidth={scratch.width // 4096} blks", info.stdout)
+    assert scratch.unit == scratch.width == 2 << 20
+    log = re.search(r"log +=(.+?) +bsize=4096 +blocks=(\d+)", info.stdout)
+    assert log is not None
+    assert int(log[2]) * 4096 == scratch.log_size
+    home = plan.of("home")
+    device = f"{disks['b1g1-lun']}p1"
+    said = subprocess.run(["dumpe2fs", "-h", device], capture_output=True, text=True, env=ENV, check=True).stdout
+    assert re.search(rf"RAID stride: +{home.unit // 4096}$", said, re.MULTILINE)
+    assert re.search(rf"RAID stripe width: +{home.width // 4096}$", said, re.MULTILINE)
+    starts = {name: int(Path(f"/sys/class/block/{Path(disk).name}p1/start").read_text()) * 512
+              for name, disk in disks.items()}  # fmt: skip
+    assert starts == {"b1g0-lun": 2 << 20, "b1g1-lun": 1 << 20}
+    again = ran(script, "go")
+    assert again.returncode == 3
+    assert "already holds: gpt" in again.stderr
+    assert "Nothing was changed" in again.stderr
+
+
+def test_a_script_refuses_a_disk_that_holds_something(made: tuple[LayoutPlan, Path, dict[str, str]]) -> None:
+    _, script, disks = made
+    subprocess.run(["mke2fs", "-q", "-F", disks["b1g0-lun"], "1000"], env=ENV, check=True)
+    said = ran(script, "go")
+    assert said.returncode == 3
+    assert "already holds: ext2" in said.stderr
+    assert not Path(f"{disks['b1g1-lun']}p1").exists()
+
+
+@pytest.mark.parametrize("name", [one for one in shipped("systems") if one not in ("cumulus", "slingshot-routed")])
+def test_scripts_of_described_systems_are_shell(name: str, tmp_path: Path) -> None:
+    plan = plan_layout(read_system(system_source(name)))
+    files = scripts_of(plan)
+    for file, text in list(files.items())[:3]:
+        assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
+        path = tmp_path / file
+        path.write_text(text, encoding="utf-8")
+        said = ran(path)
+        # without "go" it names its disks; where the file has no names of devices it asks for them first
+        assert said.returncode == 2
+        assert "would destroy everything" in said.stdout or ": set it to " in said.stderr
+
+
+def commands(document: dict[str, Any], **more: Any) -> str:
+    (text,) = scripts_of(plan_layout(system_from_document(document, "made"), **more)).values()
+    return text
+
+
+def test_drives_become_arrays_and_a_striped_volume() -> None:
+    document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
+                "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB", "rate": "200 MB/s",
+                            "device": "/dev/disk/by-path/d[0-19]"}],
+                "file_systems": [wish("scratch", "scratch", capacity="60 TB")]}  # fmt: skip
+    text = commands(document)
+    assert (
+        "mdadm --create /dev/md/scratch-g1 --name=scratch-g1 --metadata=1.2 --run --level=6 --raid-devices=10" in text
+    )
+    assert "--chunk=256K" in text
+    assert "lvcreate --name scratch --stripes 2 --stripesize 2048k --extents 100%FREE scratch-vol" in text
+    assert re.search(r"mkfs\.xfs .*sunit=4096,swidth=8192.* /dev/scratch-vol/scratch", text)
+    assert "largeio,swalloc" in text
+    striped = commands(document, software="md")
+    assert "mdadm --create /dev/md/scratch-vol --name=scratch-vol --metadata=1.2 --run --level=0" in striped
+
+
+def test_zfs_gets_its_drives_without_md() -> None:
+    document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
+                "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB",
+                            "device": "/dev/disk/by-path/d[0-19]"}],
+                "file_systems": [wish("bulk", "archive", "zfs", capacity="40 TB")]}  # fmt: skip
+    text = commands(document)
+    assert "mdadm" not in text
+    assert re.search(r"zpool create -o ashift=12 -O recordsize=1M .* bulk raidz2 /dev/disk/by-path/d0 ", text)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")
+def test_a_variable_without_a_value_is_asked_for(tmp_path: Path) -> None:
+    (text,) = scripts_of(plan_layout(read_system(system_source("laptop-md")))).values()
+    path = tmp_path / "layout.sh"
+    path.write_text(text, encoding="utf-8")
+    assert "set it to the device of drive sd1" in ran(path).stderr

@@ -9,7 +9,11 @@ import click
 
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.present import write
+from sonde.model.errors import UserError
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system
 from sonde.store.archive import REPORT, Archive
+from sonde.store.groups import groups
 from sonde.store.shards import REPORTS
 from sonde.store.summary import read_summary
 from sonde.terminal.screen import print_json, results
@@ -19,13 +23,30 @@ from sonde.terminal.screen import print_json, results
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write.")
 @click.option("--title", help="Title of the page.")
+@click.option("--system", "described", metavar="SYSTEM", help="Of an experiment: the machine, for units and peaks.")
+@click.option(
+    "--export",
+    "formats",
+    type=click.Choice(["csv", "json", "parquet"]),
+    multiple=True,
+    help="Of an experiment: write all numbers too, beside the page.",
+)
 @kept_archive_option
 @json_option
-def command(runs: tuple[str, ...], output: Path | None, title: str | None, archive: Archive, as_json: bool) -> int:
+def command(
+    runs: tuple[str, ...],
+    output: Path | None,
+    title: str | None,
+    described: str | None,
+    formats: tuple[str, ...],
+    archive: Archive,
+    as_json: bool,
+) -> int:
     """Write RUNS as one HTML file that needs no network: to read, to print, to send.
 
     Each of RUNS is an id, a unique beginning of one, the id of a check, a folder, or "last" (the default). Several runs
-    go into one page.
+    go into one page. The name of the group of an experiment gives the page of the experiment: what came of its
+    expectations, its figures and tables.
 
     \b
     Examples:
@@ -34,6 +55,13 @@ def command(runs: tuple[str, ...], output: Path | None, title: str | None, archi
       sonde report 20261121T20 20261122T08 --title "Before and after the update" -o both.html
     """
     archive.recover()
+    group = _experiment(archive, runs)
+    if group:
+        return _of_experiment(archive, group, output, described, formats, as_json)
+    if described or formats:
+        raise UserError(
+            "--system and --export are for experiments: name the group of one (docs/reference/experiments.md)."
+        )
     folders = [folder for run in runs or ("last",) for folder in archive.find(run)]
     folders = list(dict.fromkeys(folders))
     page = write(folders, output or _place(archive, folders), title, quiet=as_json)
@@ -41,6 +69,29 @@ def command(runs: tuple[str, ...], output: Path | None, title: str | None, archi
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:
         results().print(str(page), soft_wrap=True)
+    return 0
+
+
+def _experiment(archive: Archive, runs: tuple[str, ...]) -> str:
+    """The group of an experiment that is meant, when one is."""
+    return runs[0] if len(runs) == 1 and runs[0] in groups(archive.root) else ""
+
+
+def _of_experiment(
+    archive: Archive, group: str, output: Path | None, described: str | None, formats: tuple[str, ...], as_json: bool
+) -> int:
+    from sonde.experiments.page import write_experiment  # charts and statistics take long to import
+    from sonde.experiments.results import read_results
+
+    results_ = read_results(archive, group)
+    system = read_system(system_source(described)) if described else None
+    page = output or results_.folder / REPORT
+    written, judged = write_experiment(results_, page, system, formats)
+    if as_json:
+        print_json({"report": str(page), "tables": [str(one) for one in written], "expectations": judged})
+    else:
+        for path in (page, *written):
+            results().print(str(path), soft_wrap=True)
     return 0
 
 

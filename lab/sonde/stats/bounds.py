@@ -19,7 +19,7 @@ from sonde.stats.ranks import Floats
 CONFIDENCE = 0.95
 # With fewer values even the range of all of them covers the median in less than 95 of 100 cases.
 LEAST = 6
-_DRAWS = 2000
+_DRAWS = 1000
 
 
 @dataclass(frozen=True)

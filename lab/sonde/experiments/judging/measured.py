@@ -64,6 +64,14 @@ class MeasuredRuns:
             raise MissingError(f"none of the {len(runs)} runs of cell {cell.id} came to its end")
         return done
 
+    def folders(self, cell: Cell) -> list[Path]:
+        """Folders of the runs of a cell, in their order."""
+        return [run.folder for run in self._runs.get(cell.id, [])]
+
+    def count(self) -> int:
+        """Runs of all cells."""
+        return sum(len(listed) for listed in self._runs.values())
+
     def not_done(self) -> int:
         """Runs that have no record, failed, or were interrupted: their numbers are left out."""
         records = [self._read(run.folder) for listed in self._runs.values() for run in listed]

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of an experiment: outcomes, figures and tables show what was put in, and say what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import Made, claim, experiment, measured, record
+
+from sonde.experiments.judging.judge import judge
+from sonde.experiments.page.calls import MOST_CALLS, thinned
+from sonde.experiments.page.export import result_table
+from sonde.experiments.page.figures import figure_parts
+from sonde.experiments.page.page import experiment_study, write_experiment
+from sonde.experiments.page.tables import everything, table_parts
+from sonde.experiments.page.words import outcome_lines, sentence
+from sonde.experiments.results import CellRun, Results
+from sonde.model.experiment.experiment import Experiment
+
+SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
+PLAN = {
+    "data": {"access": {"transfer": "1MiB", "volume": "4MiB"}},
+    "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
+}
+TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
+
+
+def figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any) -> dict[str, Any]:
+    return {"id": "f", "kind": kind, "metrics": "bandwidth", "x": x, "series": series, **members}
+
+
+def swept(**members: Any) -> Experiment:
+    return experiment(plan=PLAN, sweep=[TRANSFERS], **members)
+
+
+def runs_of(made: Experiment, levels: Sequence[float]) -> Any:
+    """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
+    slices = [2e6] * 40
+    records = {
+        cell.id: [
+            record([Made(rate=level * one * 1e6, slices=slices, nodes=[1e6, 2e6]),
+                    Made("read", "read", rate=level * one * 2e6, slices=slices)])
+            for one in SCATTER
+        ]
+        for cell, level in zip(made.cells, levels, strict=False)
+    }  # fmt: skip
+    return measured(made, records)
+
+
+def drawn(made: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
+    words, parts = figure_parts(made.file.figures[0], runs_of(made, levels))
+    return words, " ".join(parts)
+
+
+def test_a_curve_has_a_line_for_each_phase_and_the_medians_as_a_table() -> None:
+    words, html = drawn(swept(figures=[figure("curve", logarithmic=True)]))
+    assert words == []
+    for value in ("201 MB/s", "302 MB/s", "603 MB/s"):
+        assert value in html
+    assert html.count('class="curve c') == 2
+    assert "Medians of 6 runs; lines: 95 % interval." in html
+
+
+def test_bars_have_one_for_each_phase_of_each_place() -> None:
+    _, html = drawn(swept(figures=[figure("bars")]))
+    assert html.count('class="arow"') == 6
+    assert "302 MB/s" in html
+
+
+def test_what_is_neither_along_the_bottom_nor_a_colour_gets_a_chart_of_its_own() -> None:
+    direct = {"name": "direct", "paths": "data.io.direct", "values": [False, True], "labels": ["buffered", "direct"]}
+    made = experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[figure("curve")])
+    _, html = drawn(made, (1, 2, 3, 4, 5, 6))
+    assert html.count("<figure") == 2
+    assert "<h4>buffered</h4>" in html
+    assert "<h4>direct</h4>" in html
+
+
+def test_a_figure_shows_only_the_cells_that_it_names() -> None:
+    _, html = drawn(swept(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])]))
+    assert html.count('class="arow"') == 1
+    assert "201 MB/s" in html
+
+
+def test_percentages_are_against_the_baseline_of_the_series() -> None:
+    _, html = drawn(swept(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")]))
+    assert "+100 %" in html
+    assert "+200 %" in html
+
+
+def test_scaling_is_drawn_beside_what_would_be_proportional_and_said_in_words() -> None:
+    _, html = drawn(swept(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
+    assert "write: 2.00 times at 4 times the size" in html
+    assert "write, proportional" in html
+    assert "402 MB/s" in html
+
+
+def test_rates_over_time_of_two_phases_are_laid_over_each_other() -> None:
+    _, html = drawn(swept(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
+    assert html.count('class="overlaid c') == 2
+    assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
+
+
+def test_rates_of_nodes_are_medians_over_runs() -> None:
+    _, html = drawn(swept(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})]))
+    assert "1.00 MB/s" in html
+    assert "2.00 MB/s" in html
+
+
+def test_a_figure_says_what_it_lacks() -> None:
+    made = swept(figures=[figure("bars", per="unit")])
+    words, html = drawn(made)
+    assert html == ""
+    assert words == ["Not drawn: how many units the storage has: say storage.units, or name the system with --system."]
+    words, _ = drawn(swept(figures=[figure("curve")]), (100,))
+    assert "Not drawn: cell transfer=2MiB has no run." in words
+
+
+def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
+    plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
+    made = experiment(plan=plan, figures=[figure("calls", x="call")])
+    source = measured(made, {"base": [record([Made("read")])]})
+    assert figure_parts(made.file.figures[0], source)[0] == [
+        "Not drawn: no run of cell base has a log of the operations of read."
+    ]
+    (tmp_path / "calls-00000.csv").write_text("time,runtime,tp\n0,0.001,1\n1,0.5,1\n", encoding="utf-8")
+    source._runs["base"] = [replace(source._runs["base"][0], folder=tmp_path)]
+    _, parts = figure_parts(made.file.figures[0], source)
+    assert "500 ms" in parts[0]
+
+
+def test_of_very_many_calls_the_longest_are_all_drawn() -> None:
+    times = [0.001] * 100_000
+    times[77_777] = 2.0
+    at, seconds = thinned(times)
+    assert len(at) <= MOST_CALLS
+    assert (77_777.0, 2.0) in zip(at, seconds, strict=True)
+
+
+def test_a_table_has_medians_intervals_and_the_scatter_of_the_runs() -> None:
+    made = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
+    words, parts = table_parts(made.file.tables[0], runs_of(made, (100, 200, 300)))
+    assert words == []
+    assert parts[0].count("<tr>") == 7
+    assert "98.0 MB/s … 103 MB/s" in parts[0]
+    assert "1.9 % [" in parts[0]
+
+
+def test_the_export_has_each_metric_of_each_run() -> None:
+    found = result_table(runs_of(swept(), (100, 200, 300)))
+    rows = [
+        row
+        for row in found.to_pylist()
+        if (row["metric"], row["phase"], row["cell"]) == ("bandwidth", "write", "transfer=2MiB")
+    ]
+    assert sorted(row["value"] for row in rows) == pytest.approx(sorted(200e6 * one for one in SCATTER))
+    assert {row["transfer"] for row in rows} == {"2MiB"}
+    assert not [row for row in found.to_pylist() if row["metric"] == "resident"]
+
+
+def test_outcomes_are_said_in_sentences() -> None:
+    told = [
+        ("C1", 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1.5'),
+        ("C2", "bandwidth(write) / bandwidth(read) >= 1"),
+        ("C3", "bandwidth_per_unit(write) >= 1"),
+    ]
+    made = swept(expect=[{**claim(text), "id": name} for name, text in told])
+    judged = judge(made, runs_of(made, (100, 200, 300)))
+    lines = outcome_lines(judged)
+    assert lines[0].startswith("holds          C1  2 [1.9")
+    assert lines[0].endswith("] >= 1.5.")
+    assert lines[1] == ("fails          C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
+    assert lines[2].startswith("not applicable C3  Not looked at here: how many units")
+    few = judge(made, runs_of(made, (100,)))
+    assert sentence(few[0]) == "Not looked at here: cell transfer=2MiB has no run."
+
+
+def test_the_page_has_outcomes_first_and_is_escaped(tmp_path: Path) -> None:
+    figures = [figure("curve", title="A figure")]
+    expect = [claim("bandwidth(read) >= 1")]
+    made = swept(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
+    folders = []
+    for at, cell in enumerate(made.cells):
+        folder = tmp_path / f"run{at}"
+        folder.mkdir()
+        lines = [{"type": "run", "schema": "sonde-record/1", "nodes": 1}]
+        for one in (Made(), Made("read", "read")):
+            lines += one.lines()
+        lines.append({"type": "end", "status": "done"})
+        (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        folders += [CellRun(cell.id, dict(cell.at), "", "", repeat, False, folder) for repeat in range(6)]
+    results = Results(made, "group", tuple(folders), {}, directories={cell.id: "/scratch" for cell in made.cells})
+    tables, judged = write_experiment(results, tmp_path / "page.html", formats=["csv", "json", "parquet"])
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Of 1 expectation 1 holds." in html
+    assert (
+        html.index("What was expected") < html.index("A figure") < html.index("All cells") < html.index("was assumed")
+    )
+    assert "<b>Made" not in html
+    assert "<i>note" not in html
+    assert all(path.stat().st_size > 100 for path in tables)
+    assert [(one["id"], one["outcome"]) for one in judged] == [("C1", "holds")]
+
+
+def test_a_simulated_experiment_says_so_before_anything_else() -> None:
+    made = swept(expect=[claim("bandwidth(read) >= 1")])
+    results = Results(made, "group", (), {}, simulated=True)
+    source = runs_of(made, (1, 2, 3))
+    study = experiment_study(results, source, judge(made, source))
+    assert "These numbers are those of a model, not of storage." in study.alarms
+    assert everything(source)[1]

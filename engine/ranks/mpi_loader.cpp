@@ -80,8 +80,7 @@ const SondeMpiModule* load_module(const ModuleSearch& search) {
     if (why.empty()) {
         throw TeamError(
             "MPI is needed but no MPI module was built or found in " + search.folders.front() +
-            ": install the Python package mpich, or an MPI with its compiler wrapper, and build Sonde again; "
-            "or set SONDE_MPI_MODULE");
+            ": build one for the MPI that you use with `sonde doctor --build-mpi`, or name one in SONDE_MPI_MODULE");
     }
     throw TeamError("no MPI module can be used (" + why +
                     "): put the MPI library on LD_LIBRARY_PATH, or start with its "

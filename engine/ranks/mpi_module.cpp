@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace sonde::ranks::mpi {
@@ -40,6 +41,12 @@ void name_library(char* out, std::size_t size) {
 // Multiple, because each thread of a process may have a file of its own. Serialized would do for everything else:
 // barriers are crossed by a task thread, collectives between phases by the main thread.
 int start(int* rank, int* size, char* library, std::size_t library_size) {
+    name_library(library, library_size);
+    // MPICH would end the process here: it speaks PMI, and mpiexec of Open MPI speaks PMIx.
+    if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr && std::strncmp(library, "MPICH", 5) == 0) {
+        return refused(std::string("mpiexec of Open MPI started this, and the MPI module here is for ") + library +
+                       ": build one for Open MPI with `sonde doctor --build-mpi`, or start with the mpiexec of MPICH");
+    }
     int provided = MPI_THREAD_SINGLE;
     if (const int error = failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
         error != 0) {
@@ -53,7 +60,6 @@ int start(int* rank, int* size, char* library, std::size_t library_size) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
-    name_library(library, library_size);
     return 0;
 }
 

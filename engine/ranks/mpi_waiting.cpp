@@ -75,6 +75,11 @@ int failed(int code, const std::string& doing) {
     return -errno_of(error_class);
 }
 
+int refused(const std::string& why) {
+    sentence = why;
+    return -EOPNOTSUPP;
+}
+
 int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Status* status) {
     long pause_ns = first_pause_ns;
     for (int turn = 0; code == MPI_SUCCESS; ++turn) {

@@ -16,6 +16,8 @@ namespace sonde::ranks::mpi {
 
 /// 0, or the negative errno that comes nearest to an MPI error; the sentence goes to last_error().
 int failed(int code, const std::string& doing);
+/// -EOPNOTSUPP; the sentence goes to last_error().
+int refused(const std::string& why);
 /// Completes a request by polling. Consumes `code`, the result of the call that began it.
 int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
 const char* last_error();

@@ -7,6 +7,8 @@
 #include "ranks/node_team.hpp"
 #include "ranks/rendezvous.hpp"
 
+#include <cstdlib>
+
 namespace sonde::ranks {
 namespace {
 
@@ -62,6 +64,9 @@ std::string detect_launcher() {
 std::unique_ptr<Team> Team::form(const FormRequest& request) {
     if (request.processes < 1) {
         throw TeamError("the number of processes must be at least 1, not " + std::to_string(request.processes));
+    }
+    if (!request.mpi_module.empty()) {
+        setenv("SONDE_MPI_MODULE", request.mpi_module.c_str(), 1);  // whoever asks later whether there is MPI
     }
     const Launched how = launched();
     switch (choose(request, how)) {

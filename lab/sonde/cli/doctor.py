@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 from rich.text import Text
 
 from sonde.cli.options import archive_option, existing_directory, json_option
+from sonde.launch.engine import find_engine
 from sonde.launch.health import NO, PARTLY, YES, facts
-from sonde.model.errors import DONE, ENVIRONMENT
+from sonde.launch.mpi_module import build_module
+from sonde.model.errors import DONE, ENVIRONMENT, UserError
 from sonde.store.archive import Archive
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _MARK = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 
@@ -21,18 +24,35 @@ _MARK = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 @click.argument("directory", required=False)
 @archive_option
 @json_option
-def command(directory: str | None, archive: Archive, as_json: bool) -> int:
+@click.option("--build-mpi", is_flag=True, help="Build the MPI module for the MPI that is here, beside the engine.")
+@click.option(
+    "--wrapper",
+    type=click.Path(path_type=Path),
+    metavar="PROGRAM",
+    help="Its compiler wrapper, where it is not the mpicxx on PATH.",
+)
+def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: bool, wrapper: Path | None) -> int:
     """Say what works on this machine, why not, and what would help.
 
     With DIRECTORY also what its file system allows. The exit code is 3 when something is missing without which nothing
     can be measured.
+
+    Where Sonde was installed before the MPI, --build-mpi makes the module by which the engine speaks it; this needs the
+    MPI's compiler wrapper.
 
     \b
     Examples:
       sonde doctor
       sonde doctor /scratch
       sonde doctor /scratch --json
+      sonde doctor --build-mpi
+      sonde doctor --build-mpi --wrapper /opt/mpi/bin/mpicxx
     """
+    if wrapper is not None and not build_mpi:
+        raise UserError("--wrapper says how to build the MPI module: add --build-mpi.")
+    if build_mpi:
+        built = build_module(find_engine(), wrapper)
+        messages().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
     place = existing_directory(directory) if directory is not None else None
     found = facts(place, archive.root)
     lacking = any(fact.essential and fact.state == NO for fact in found)

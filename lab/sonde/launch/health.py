@@ -153,7 +153,12 @@ def _mpi(engine: Engine) -> list[Fact]:
     else:
         text = "none beside the engine: it runs on one node only"
         found = [
-            Fact("MPI modules", NO, text, "Install sonde with the extra [mpi], or build it with an mpicxx on PATH.")
+            Fact(
+                "MPI modules",
+                NO,
+                text,
+                "`sonde doctor --build-mpi` makes one for the MPI that is here; `pip install mpich` brings an MPI.",
+            )
         ]
     try:
         mpiexec = find_mpiexec()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine without the MPI module that it would need says so in one sentence, and the module can be made afterwards."""
+"""An engine without the MPI module that it needs says so in one sentence, and the module can be made afterwards."""
 
 from __future__ import annotations
 

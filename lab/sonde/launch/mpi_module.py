@@ -43,8 +43,8 @@ class Built:
 
 
 def build_module(engine: Engine, wrapper: Path | None = None) -> Built:
-    """Makes the module beside `engine` with `wrapper`, or with the first one on PATH. Raises UserError when it cannot be
-    made or loaded; then the one before it still stands."""
+    """Makes the module beside `engine` with `wrapper`, or with the first one on PATH. Raises UserError when it cannot
+    be made or loaded; then the one before it still stands."""
     compiler = _wrapper(wrapper)
     target = engine.path.resolve().parent / NAME
     if not os.access(target.parent, os.W_OK):

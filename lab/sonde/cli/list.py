@@ -97,14 +97,7 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read", "verdict"]
     for title in [*titles, *(["tags"] if tagged else [])]:
         right = title in ("tasks", "time") or "fastest" in title
-        # names are never cut: other verbs need the run's, and a place without its end is another place
-        table.add_column(
-            title,
-            justify="right" if right else "left",
-            no_wrap=title == "run",
-            overflow="fold",
-            min_width=_width(title, rows),
-        )
+        table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
     for row in rows:
         table.add_row(
             row["run"],
@@ -119,11 +112,6 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
             *([" ".join(row["tags"] or ())] if tagged else []),
         )
     results().print(table)
-
-
-def _width(title: str, rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """What a column takes at least: the names of runs whole."""
-    return max(len(row["run"]) for row in rows) if title == "run" else None
 
 
 def _target(row: Mapping[str, Any]) -> str:

@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.cli.asking import How, Wanted
+from sonde.cli.forecasting import forecast_document, print_forecast
 from sonde.conduct.run import Setup, failure
+from sonde.experiments.cells import prepare
 from sonde.experiments.executor import Attempt, Measured
+from sonde.experiments.forecast import Forecaster
 from sonde.experiments.from_plan import document_of, with_options
 from sonde.experiments.medians import BYTES, CellMedian, Effect, effects, medians
 from sonde.experiments.order import Turn
@@ -22,7 +25,7 @@ from sonde.experiments.request import Request, new_request, taken_up
 from sonde.experiments.results import Results, read_results
 from sonde.experiments.runner import Ended, Runner, Watcher
 from sonde.launch.engine import find_engine
-from sonde.model.errors import DONE, INTERRUPTED
+from sonde.model.errors import BAD_INPUT, DONE, INTERRUPTED
 from sonde.model.experiment import experiment_from_document, read_experiment
 from sonde.model.plan import Plan
 from sonde.model.units import counted, format_ops, format_rate, format_wait
@@ -67,6 +70,8 @@ def _with(document: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
 
 def carry_out(request: Request, how: How) -> int:
     """Runs it and shows what came of it. Raises the error that ends the command when it did not end well."""
+    if how.dry_run:
+        return _dry_run(request, how)
     done = perform(request, how.archive, how.quiet, how.mpi_module)
     if how.as_json:
         print_json(document(done))
@@ -79,6 +84,19 @@ def carry_out(request: Request, how: How) -> int:
     return DONE
 
 
+def _dry_run(request: Request, how: How) -> int:
+    """Says what it would take; nothing is run. Exit code 2 when no cell can be run."""
+    engine, repeat = find_engine(), request.repeat
+    forecaster = Forecaster(engine, how.rate, repeat.min + repeat.warmup, request.where.launcher)
+    cells = prepare(request.experiment, request.where.directories(), request.group)
+    found = [forecaster.of(one) for one in cells]
+    if how.as_json:
+        print_json(forecast_document(request.experiment, found))
+    else:
+        print_forecast(results(), request.experiment, found)
+    return BAD_INPUT if all(one.refused for one in found) else DONE
+
+
 def perform(request: Request, archive: Archive, quiet: bool, mpi_module: Path | None = None) -> Done:
     """Runs an experiment and reads what came of it. Raises UserError when nothing could be run."""
     display = make_display(messages(), quiet)
@@ -89,8 +107,12 @@ def perform(request: Request, archive: Archive, quiet: bool, mpi_module: Path | 
     )
     watcher = _watcher(display, heading, request.experiment.title)
     archive.recover()
+    runner = Runner(request, archive, executor, watcher)
+    prepared = runner.prepared()
+    forecaster = Forecaster(setup.engine, launcher=request.where.launcher)
+    refused = {one.cell: one.refused for one in map(forecaster.of, prepared) if one.refused}
     try:
-        ended = Runner(request, archive, executor, watcher).run()
+        ended = runner.run(prepared, refused)
     finally:
         display.close()
     found = read_results(archive, request.group)

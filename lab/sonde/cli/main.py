@@ -23,7 +23,9 @@ import sonde.cli
 from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
 
 # Files here that are no verbs: what several verbs need.
-_NO_VERBS = frozenset({"main", "options", "present", "selecting", "tool_verb", "experimenting", "asking"})
+_NO_VERBS = frozenset(
+    {"main", "options", "present", "selecting", "tool_verb", "experimenting", "asking", "forecasting"}
+)
 # The order in which help shows them: that in which people need them. Verbs that are not named here follow.
 _FIRST = (
     *("check", "run", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),

@@ -27,8 +27,9 @@ from sonde.experiments.ready import plan_source
 from sonde.experiments.where import Where
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
-from sonde.model.errors import DONE, UserError
+from sonde.model.errors import DONE, UnitError, UserError
 from sonde.model.plan import read_document
+from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
 from sonde.store.groups import check_group
 from sonde.store.summary import NAME as SUMMARY
@@ -81,6 +82,8 @@ EXPERIMENT = "sonde-experiment/1"
     "--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later; several are possible."
 )
 @click.option("--note", metavar="TEXT", default="", help="Remark to keep with the runs.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what every cell would take, and which cannot be run.")
+@click.option("--rate", metavar="RATE", help="With --dry-run: rate to reckon times with, like 2GB/s.")
 @task_options
 @mpi_module_option
 @archive_option
@@ -104,6 +107,8 @@ def command(
     group: str,
     tags: tuple[str, ...],
     note: str,
+    dry_run: bool,
+    rate: str | None,
     tasks: int | None,
     processes: int | None,
     launcher: str,
@@ -124,8 +129,9 @@ def command(
       sonde run quick --on /scratch
       sonde run quick --on /scratch --tasks 8 --set data.access.volume=4GiB
       sonde run quick --on /scratch --repeat 10 --warmup 1 --sweep data.access.transfer=64KiB,1MiB
-      sonde run my-experiment.toml --profile ci --on /scratch
-      sonde run my-experiment.toml --profile ci --on /scratch --resume
+      sonde run hpcs-07 --profile ci --on /scratch --dry-run
+      sonde run hpcs-07 --profile ci --on /scratch
+      sonde run hpcs-07 --profile ci --on /scratch --resume
       sonde run shared-file --on /scratch --launcher mpiexec --tasks 64 --launcher-args "-hosts n1,n2"
 
     Ctrl-C ends the run in good order: finished phases are kept, the files are removed. A second Ctrl-C kills it after
@@ -140,7 +146,7 @@ def command(
     source = plan_source(plan)
     written = read_document(source)
     wanted = Wanted(profile, settings, places, repeat, warmup, prepare, sweeps, group, tags, note, resume)
-    how = How(archive, mpi_module, quiet, as_json)
+    how = How(archive, mpi_module, quiet, as_json, dry_run, _rate(rate))
     if written.get("schema") == EXPERIMENT:
         from sonde.cli.experimenting import run_experiment
 
@@ -149,7 +155,7 @@ def command(
         return run_experiment(source, wanted, how)
     _only_for_experiments(profile, pools, system, places)
     checked = load_plan(plan, settings, places.default or None, written)
-    if wanted.more_than_once:
+    if wanted.more_than_once or dry_run:
         from sonde.cli.experimenting import run_plan
 
         checked, _ = spread(checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None))
@@ -181,6 +187,13 @@ def _only_for_experiments(profile: str, pools: tuple[str, ...], system: str | No
     if places.named:
         name = next(iter(places.named))
         raise UserError(f"--on {name}=… names a file system of an experiment, and this is a plan; write --on DIR.")
+
+
+def _rate(text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_rate(text)
+    except UnitError as reason:
+        raise UserError(f"--rate: {reason}") from None
 
 
 def _show(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None:

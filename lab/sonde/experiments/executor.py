@@ -22,7 +22,7 @@ from sonde.model.experiment.description import Clients, Variant
 from sonde.model.plan import Plan
 
 # Words of experiment files for "on this machine", and for "whatever starts MPI here".
-_HERE, _ANY_MPI = ("", LOCAL, "fork"), "mpi"
+HERE, _ANY_MPI = ("", LOCAL, "fork"), "mpi"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Measured:
 def launched(plan: Plan, clients: Clients, instead: str = "", words: str = "") -> tuple[Plan, Launcher]:
     """The plan as its launcher needs it, and the launcher. Raises UserError."""
     name = instead or clients.launcher
-    if name in _HERE:
+    if name in HERE:
         return plan, make_launcher(LOCAL, 1, words)
     if name == _ANY_MPI:
         usable = [one.name for one in reversed(LAUNCHERS) if one.name != LOCAL and not one.available()]

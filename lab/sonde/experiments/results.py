@@ -90,7 +90,9 @@ def asked(document: Mapping[str, Any], origin: str, profile: str, settings: Sequ
     """The experiment in a document whose plans are read already, with its profile and ``path=value`` settings."""
     experiment = experiment_from_document(document, origin, profile)
     changes = {".".join(steps): value for steps, value in (read_setting(one) for one in settings)}
-    return with_settings(experiment, changes) if changes else experiment
+    if not changes:
+        return experiment
+    return with_settings(experiment, changes, experiment_from_document(document, origin))
 
 
 def read_results(archive: Archive, group: str) -> Results:

@@ -74,13 +74,17 @@ class Runner:
         self._ended = Ended(request.group)
         self._variants: Mapping[str, Variant] = {one.id: one for one in request.experiment.file.variants}
 
-    def run(self, refused: Mapping[str, str] | None = None) -> Ended:
+    def prepared(self) -> list[Prepared]:
+        """Every cell. Raises UserError when a name that the user gave means nothing."""
+        return prepare(self._request.experiment, self._request.where.directories(), self._request.group)
+
+    def run(self, prepared: list[Prepared] | None = None, refused: Mapping[str, str] | None = None) -> Ended:
         """Blocks until all cells have enough, or somebody stops it. `refused`: cells that are not to be run, and why.
 
-        Raises UserError when nothing can be run at all.
+        Raises UserError when a name that the user gave means nothing.
         """
         experiment = self._request.experiment
-        prepared = prepare(experiment, self._request.where.directories(), self._request.group)
+        prepared = self.prepared() if prepared is None else prepared
         self._ended.refused |= {one.cell.id: one.refused for one in prepared if one.refused} | dict(refused or {})
         ready = {one.cell.id: one for one in prepared if one.cell.id not in self._ended.refused}
         self._read()
@@ -134,8 +138,9 @@ class Runner:
             if self._executor.stopped:
                 raise StoppedError("") from None
             # one cell that cannot be run here must not cost the others
-            self._ended.refused[turn.cell.id] = str(reason)
-            self._watcher.say(f"{turn.cell.id} is not run: {reason}")
+            why = str(reason).removeprefix(f"{prepared.plan.origin}: ")
+            self._ended.refused[turn.cell.id] = why
+            self._watcher.say(f"{turn.cell.id} is not run: {why}")
             return
         finally:
             around.after()

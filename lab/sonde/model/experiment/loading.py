@@ -44,10 +44,11 @@ def experiment_from_document(
     return _with_profile(experiment, profile) if profile else experiment
 
 
-def with_settings(experiment: Experiment, settings: Mapping[str, Any]) -> Experiment:
-    """The experiment with members changed by path, checked again."""
+def with_settings(experiment: Experiment, settings: Mapping[str, Any], whole: Experiment | None = None) -> Experiment:
+    """The experiment with members changed by path, checked again. `whole` is the experiment without its profile and
+    settings: a claim about cells that these leave out does not apply."""
     changed = _read(experiment.changed(settings), experiment.origin)
-    check(changed)
+    check(changed, whole)
     return changed
 
 

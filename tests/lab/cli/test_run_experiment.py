@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde run`` with an experiment, or with a plan that is run several times; the engine is a fake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Fake = Callable[..., Path]
+
+EXPERIMENT = """
+schema = "sonde-experiment/1"
+id = "sizes"
+title = "Two sizes"
+[plan.data]
+access = { transfer = "64KiB", volume = "1MiB" }
+[[plan.phases]]
+id = "write"
+op = "write"
+[[sweep]]
+paths = "data.access.transfer"
+values = ["64KiB", "128KiB"]
+[repeat]
+min = 2
+seed = 3
+[profiles.ci]
+"repeat.min" = 1
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    path = tmp_path / "sizes.toml"
+    path.write_text(EXPERIMENT, encoding="utf-8")
+    return path
+
+
+def runs(archive: Path) -> list[dict[str, Any]]:
+    return [json.loads(one.read_text()) for one in sorted(archive.glob("20*/*/run.json"))]
+
+
+def test_an_experiment_is_run_and_its_medians_are_printed(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    said = sonde("run", experiment, "--on", target, "--tag", "t1", "--note", "n", "--group", "mine")
+    assert said.code == 0, said.err
+    assert "Two sizes" in said.out
+    assert "64KiB" in said.out
+    assert "Kept as mine" in said.out
+    assert "Seed of the order: 3" in said.err
+    kept = runs(archive)
+    assert len(kept) == 4
+    assert {one["experiment"]["cell"] for one in kept} == {"transfer=64KiB", "transfer=128KiB"}
+    assert {(one["group"], one["note"]) for one in kept} == {("mine", "n")}
+    assert sonde("run", experiment, "--on", target, "--group", "mine", "--quiet").out.strip() == "mine"
+    assert len(runs(archive)) == 4, "the same group again runs nothing anew"
+    assert sonde("show", "mine").code == 0
+    assert "t1" in sonde("list", "--tag", "t1", "--json").out
+
+
+def test_a_profile_and_a_setting_change_it(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    found = sonde(
+        "run", experiment, "--on", target, "--profile", "ci", "--set", "data.access.volume=2MiB", "--json"
+    ).json
+    assert [len(one["rates"]) for one in found["cells"]] == [1, 1]
+    assert {json.loads(one.read_text())["data"]["access"]["volume"] for one in archive.glob("20*/*/plan.json")} == {
+        "2MiB"
+    }
+
+
+def test_a_plan_is_run_several_times_without_any_file(
+    fake: Fake, sonde: Any, target: Path, archive: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "prepared"
+    found = sonde(
+        "run", "quick", "--on", target, "--repeat", "2", "--warmup", "1", "--prepare", f"echo x >> {log}",
+        "--sweep", "data.access.transfer=64KiB,1MiB", "--json",
+    ).json  # fmt: skip
+    assert {(one["cell"], len(one["rates"])) for one in found["cells"]} == {("transfer=64KiB", 2), ("transfer=1MiB", 2)}
+    assert [one["warm_up"] for one in found["runs"]].count(True) == 2
+    assert log.read_text().count("x") == 6
+
+
+def test_a_dry_run_says_what_it_would_take_and_runs_nothing(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    log = fake()
+    said = sonde("run", experiment, "--on", target, "--dry-run", "--rate", "1MB/s")
+    assert said.code == 0, said.err
+    assert "2 cells, 4 runs at least, about 4" in said.out
+    assert "ior -a POSIX -t 65536" in said.out
+    assert not any('"run"' in line for line in log.read_text().splitlines())
+    assert not archive.exists()
+    found = sonde("run", experiment, "--on", target, "--dry-run", "--json").json
+    assert [one["phases"][0]["bytes"] for one in found["cells"]] == [1 << 20, 1 << 20]
+
+
+def test_a_cell_that_fails_is_named_and_the_exit_code_says_so(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    fake("mismatch")
+    said = sonde("run", experiment, "--on", target)
+    assert said.code == 4
+    assert "3 blocks are not what was written" in said.sentences[0]
+
+
+def test_what_the_engine_refuses_everywhere_is_an_error_and_nothing_is_left(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    fake("refuse")
+    said = sonde("run", experiment, "--on", target)
+    assert said.code == 2
+    assert said.sentences[0].startswith("sonde: Nothing was run. transfer=")
+    assert said.sentences[0].endswith("is not what this fake engine likes. (1 more cells were not run.)")
+    assert runs(archive) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--on", "fs1=/tmp"], 'names no file system or mount "fs1"'),
+        (["--pool", "P=/tmp"], 'names no pool "P"'),
+        (["--on", "/no/such"], "There is no directory /no/such"),
+        ([], "Nothing says where sizes is to be measured; give --on DIR."),
+        (["--on", "/tmp", "--profile", "cj"], 'has no profile "cj"; it has ci.'),
+        (["--on", "/tmp", "--set", "repeat.mni=3"], 'has no member "mni". Did you mean "min"?'),
+        (["--on", "/tmp", "--set", "sweep.transfr=1"], 'there is no axis "transfr"'),
+        (["--on", "/tmp", "--sweep", "data.access.transfer=1MiB"], "sweep.transfer appears twice"),
+        (["--on", "/tmp", "--sweep", "data.acess.gap=1MiB"], 'data has no member "acess". Did you mean "access"?'),
+        (["--on", "/tmp", "--sweep", "gap"], "is not PATH=VALUES"),
+        (["--on", "/tmp", "--tasks", "4"], "--tasks and --processes belong to a plan"),
+        (["--on", "/tmp", "--system", "edson"], 'Did you mean "edison"?'),
+        (["--on", "/tmp", "--resume"], "has no run of sizes with this profile and these settings"),
+        (["--on", "/tmp", "--group", "a b"], '"a b" cannot be the name of a group'),
+        (["--on", "/tmp", "--tag", "a b"], '"a b" cannot be a tag'),
+        (["--on", "/tmp", "--dry-run", "--rate", "fast"], "--rate: "),
+        (["--on", "/tmp", "--launcher-args", "-x"], "--launcher-args needs another --launcher than local"),
+    ],
+)
+def test_wrong_words_are_told_in_one_sentence(
+    fake: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], said: str
+) -> None:
+    found = sonde("run", experiment, *arguments)
+    assert found.code == 2, found.out
+    assert len(found.sentences) == 1
+    assert said in found.sentences[0]
+    assert not list(archive.glob("20*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--profile", "ci"], "--profile belongs to an experiment, and this is a plan"),
+        (["--pool", "P=/tmp"], "--pool belongs to an experiment"),
+        (["--system", "edison"], "--system belongs to an experiment"),
+        (["--on", "fs1=/tmp"], "--on fs1=… names a file system of an experiment"),
+        (["--on", "/tmp", "--sweep", "data.access.transfer="], "is not PATH=VALUES"),
+    ],
+)
+def test_what_a_plan_has_no_use_for_is_told(
+    fake: Fake, sonde: Any, archive: Path, arguments: list[str], said: str
+) -> None:
+    found = sonde("run", "quick", *arguments)
+    assert (found.code, len(found.sentences)) == (2, 1)
+    assert said in found.sentences[0]
+
+
+def test_one_run_of_a_plan_keeps_tag_note_and_group(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
+    assert (
+        sonde("run", "quick", "--on", target, "--tag", "a", "--note", "b", "--group", "c", "-q", "--no-report").code
+        == 0
+    )
+    (run,) = runs(archive)
+    assert (run["note"], run["group"]) == ("b", "c")
+    assert json.loads(next(archive.glob("20*/*/tags.json")).read_text())["tags"] == ["a"]

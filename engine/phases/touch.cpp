@@ -6,6 +6,7 @@
 #include "phases/jobs.hpp"
 #include "phases/remember.hpp"
 #include "plan/parse.hpp"
+#include "workloads/cycle_turn.hpp"
 #include "workloads/item_names.hpp"
 
 #include <algorithm>
@@ -134,6 +135,10 @@ class Follower {
     }
 
     void tree(const StreamJob& job) {
+        if (phase_.op == Op::cycle) {
+            cycle(job);
+            return;
+        }
         sum_.operations += job.files;
         const std::uint64_t length = phase_.op == Op::create       ? phase_.meta->write
                                      : phase_.op == Op::read_items ? phase_.meta->read
@@ -167,6 +172,27 @@ class Follower {
                 tell({index_, job.task, 0, path, 0, length});
             }
             next += count;
+        }
+    }
+
+    /// As the stream runs it: round by round, all copies of the tree in each.
+    void cycle(const StreamJob& job) {
+        const plan::Meta& meta = *phase_.meta;
+        const std::uint64_t copies = job.tree->parts.empty() ? 0 : job.tree->shape.copies();
+        const std::uint64_t all = copies * meta.window->count;
+        sum_.operations += all * workloads::calls_of_turn(meta.cycle);
+        sum_.bytes += all * (meta.read + (meta.cycle.keep ? 0 : meta.write));
+        workloads::CycleTurn turn;
+        for (std::uint64_t turns = 0; in_order_ && turns < all; ++turns) {
+            workloads::set_turn(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
+            sequence_.add(turn.taken);
+            sequence_.add(meta.read);
+            tell({index_, job.task, 0, turn.taken, 0, meta.read});
+            if (!meta.cycle.keep) {
+                sequence_.add(turn.made);
+                sequence_.add(meta.write);
+                tell({index_, job.task, 0, turn.made, 0, meta.write});
+            }
         }
     }
 

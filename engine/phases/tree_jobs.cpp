@@ -6,6 +6,7 @@
 #include "files/manifest.hpp"
 #include "files/trees.hpp"
 #include "plan/parse.hpp"
+#include "workloads/cycle_turn.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -178,7 +179,7 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
     tree->may_exist = context.plan.target.use_existing;
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, place.task, *tree);
-        job.files = tree->items() * (phase.op != Op::cycle ? 1 : phase.meta->cycle.keep ? 2 : 4);
+        job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_of_turn(phase.meta->cycle) : 1);
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
         }

@@ -211,6 +211,9 @@ void check_window(const std::string& where, const Phase& phase) {
     if (!meta.cycle.keep && meta.window->first + meta.window->count + meta.cycle.working > meta.tree.items_per_dir) {
         refuse(where + ".meta.cycle.working", "makes items beyond tree.items_per_dir");
     }
+    if (phase.stop.items) {
+        refuse(where + ".stop.items", "does not end op = \"cycle\", whose rounds are counted by meta.window.count");
+    }
 }
 
 void check_stop_rules(const std::string& where, const Phase& phase) {

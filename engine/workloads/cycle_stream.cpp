@@ -40,28 +40,10 @@ std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t nu
     return bytes;
 }
 
-/// Names of one round: in copy s of the tree the task takes from one neighbor and makes for another.
 template <class Time>
 void CycleStream<Time>::prepare(std::uint64_t round) {
-    const auto task_of = [this](std::int64_t from, std::int64_t by) {
-        const std::int64_t tasks = this->job_.tasks;
-        return static_cast<int>(((from + by) % tasks + tasks) % tasks);
-    };
-    const auto name = [this](std::string& path, int owner, std::uint64_t copy, std::uint64_t number) {
-        path = tree_.root + "/";
-        tree_.shape.append_path(path, tree_.branches[static_cast<std::size_t>(owner)], copy, 0);
-        path += "/" + tree_.stems[static_cast<std::size_t>(owner)] + std::to_string(number);
-    };
-    const std::uint64_t number = meta_.window->first + round;
     for (std::uint64_t copy = 0; copy < turns_.size(); ++copy) {
-        Turn& turn = turns_[copy];
-        const std::int64_t by = static_cast<std::int64_t>(meta_.cycle.spread) * static_cast<std::int64_t>(copy + 1);
-        turn.taken_of = task_of(this->job_.task, -by);
-        turn.made_for = task_of(this->job_.task, by);
-        turn.taken_number = tree_.content_number(copy, number);
-        turn.made_number = tree_.content_number(copy, number + meta_.cycle.working);
-        name(turn.taken, turn.taken_of, copy, number);
-        name(turn.made, turn.made_for, copy, number + meta_.cycle.working);
+        set_turn(tree_, meta_, this->job_.task, this->job_.tasks, round, copy, turns_[copy]);
     }
 }
 
@@ -104,7 +86,7 @@ bool CycleStream<Time>::timed(unsigned kind, const char* what, const std::string
 }
 
 template <class Time>
-void CycleStream<Time>::check(const Turn& turn, std::int64_t got) {
+void CycleStream<Time>::check(const CycleTurn& turn, std::int64_t got) {
     const std::uint64_t from = this->time_.raw();
     this->meter_.checked_bytes += length_;
     const std::span<const std::byte> right = packet(turn.taken_of, turn.taken_number, false);
@@ -125,7 +107,7 @@ void CycleStream<Time>::check(const Turn& turn, std::int64_t got) {
 }
 
 template <class Time>
-bool CycleStream<Time>::take_and_make(const Turn& turn) {
+bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx, meta_.fields,
                              meta_.freshness};
     const char* taken = turn.taken.c_str();
@@ -166,7 +148,7 @@ bool CycleStream<Time>::take_and_make(const Turn& turn) {
 template <class Time>
 bool CycleStream<Time>::round(std::uint64_t number) {
     prepare(number);
-    for (const Turn& turn : turns_) {
+    for (const CycleTurn& turn : turns_) {
         if (!take_and_make(turn) || this->told_to_stop()) {
             this->settle();
             return false;

@@ -5,6 +5,7 @@
 
 #include "payload/ior_pattern.hpp"
 #include "workloads/buffers.hpp"
+#include "workloads/cycle_turn.hpp"
 #include "workloads/timed_stream.hpp"
 
 #include <cstddef>
@@ -21,31 +22,24 @@ class CycleStream final : public TimedStream<Time> {
                 std::unique_ptr<backends::Channel> channel, std::unique_ptr<Buffers> buffers);
 
  private:
-    /// One item that is taken, and the one that is made for it.
-    struct Turn {
-        std::string taken, made;
-        int taken_of = 0, made_for = 0;  ///< tasks whose items they are
-        std::uint64_t taken_number = 0, made_number = 0;
-    };
-
     bool run_pass(std::uint64_t pass) override;
     /// All copies of the tree once. False when the stream is to end; the deadline only ends it after a whole round.
     bool round(std::uint64_t number);
-    bool take_and_make(const Turn& turn);
-    void prepare(std::uint64_t round);
+    bool take_and_make(const CycleTurn& turn);
+    void prepare(std::uint64_t round);  ///< its turns, one in each copy
     /// One call of `kind`, timed, with `length` bytes. False when it failed.
     template <class Call>
     bool timed(unsigned kind, const char* what, const std::string& path, std::uint32_t length, Call call);
     void wait_for(std::uint64_t ticks);
-    void check(const Turn& turn, std::int64_t got);
+    void check(const CycleTurn& turn, std::int64_t got);
     std::span<const std::byte> packet(int owner, std::uint64_t number, bool made);
-    std::uint64_t calls_of_round() const { return turns_.size() * (meta_.cycle.keep ? 2 : 4); }
+    std::uint64_t calls_of_round() const { return turns_.size() * calls_of_turn(meta_.cycle); }
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
     backends::Names& names_;
     std::unique_ptr<Buffers> buffers_;
-    std::vector<Turn> turns_;
+    std::vector<CycleTurn> turns_;
     std::vector<std::byte> memory_;    ///< of the two packets
     std::span<std::byte> packets_[2];  ///< what was read should be this; what is made is this
     int owners_[2] = {-1, -1};         ///< whose they are at the moment

@@ -21,7 +21,7 @@ class Draw:
         self.number = number
 
     def plan(self) -> Plan:
-        kind = self.of.choice(("data", "data", "data", "names", "both"))
+        kind = self.of.choice(("data", "data", "data", "names", "both", "sets"))
         plan: Plan = {"schema": "sonde-plan/1", "id": f"drawn-{self.number}", "target": {"path": "/tmp"}}
         plan["tasks"] = self.some(
             processes=self.of.randint(1, 4), threads=self.of.randint(1, 3), pin=self.of.random() < 0.3
@@ -30,6 +30,11 @@ class Draw:
         if self.of.random() < 0.2:
             plan["tasks"]["used"] = self.tasks = self.of.randint(1, self.tasks)
         phases: list[Plan] = []
+        if kind == "sets":
+            plan["meta"] = self.sets()
+            phases += self.set_phases()
+            plan["phases"] = [{"id": f"p{at}", **phase} for at, phase in enumerate(phases)]
+            return plan
         if kind != "names":
             plan["data"] = self.data()
             phases += self.data_phases(plan["data"])
@@ -205,6 +210,41 @@ class Draw:
             by_first=self.of.random() < 0.2,
         )
 
+    # Windows of a tree: each phase says which items it works on, as md-workbench does ----------------------------------
+
+    def sets(self) -> Plan:
+        """Data sets of every task, in one directory each; content that tells itself."""
+        size = self.size(self.of.choice((1, 600, 4096)))
+        tree = {"scope": "per_task", "items_per_dir": 40, **self.some(copies=self.of.randint(1, 3))}
+        kind = self.of.choice(("ior_timestamp", "ior_offset"))
+        return {
+            "tree": tree | self.some(top="set", home_shift=self.of.randint(-1, 2)),
+            "file": {"write": size, "read": size},
+            "lookup": {"paths": "full"},
+            "payload": {"kind": kind, **self.some(seed=self.of.randint(0, 3))},
+            **self.some(backend=self.of.choice(("posix", "null"))),
+        }
+
+    def set_phases(self) -> list[Plan]:
+        working = self.of.randint(1, 6)
+        phases: list[Plan] = [{"op": "mktree"}, {"op": "create", "meta": self.window(0, working)}]
+        first = 0
+        for _ in range(self.of.randint(1, 3)):
+            count = self.of.randint(0, 5)
+            keep = self.of.random() < 0.3
+            own: Plan = {"working": working, "keep": keep} | self.some(spread=self.of.randint(-2, 3))
+            phases.append({"op": "cycle", "meta": {**self.window(first, count), "cycle": own}})
+            phases[-1] |= self.some(verify="on_read")
+            first += 0 if keep else count
+        for op in ("stat", "read"):
+            if self.of.random() < 0.5:
+                phases.append({"op": op, "meta": self.window(first, working)} | self.some(shift=self.shift()))
+        phases.append({"op": "remove", "meta": self.window(first, working)})
+        return [*phases, {"op": "rmtree"}]
+
+    def window(self, first: int, count: int) -> Plan:
+        return {"window": {"first": first, "count": count, **self.some(across=self.of.random() < 0.7)}}
+
     def tree_phases(self, meta: Plan, both: bool) -> list[Plan]:
         on: Plan = {"on": "meta"} if both else {}
         phases: list[Plan] = [{"op": "mktree"}, self.tree_phase({"op": "create"})]
@@ -294,6 +334,16 @@ def changed(plan: Plan, number: int) -> Plan:
         if "access" in phase:
             places += [(phase["access"], name, values) for name, values in DATA_VALUES.items()]
         if "meta" in phase:
+            if "window" in phase["meta"]:
+                windows = [{"first": first, "count": count, "across": across}
+                           for first in (0, 2) for count in (1, 3) for across in (True, False)]  # fmt: skip
+                places += [(phase["meta"], "window", windows)]
+            if "cycle" in phase["meta"]:
+                places += [
+                    (phase["meta"]["cycle"], "spread", [-1, 0, 1, 2]),
+                    (phase["meta"]["cycle"], "working", [1, 4]),
+                ]
+                places += [(phase["meta"]["cycle"], "keep", [True, False])]
             select = [{"order": "permute"}, {"order": "permute", "seed": 4}, {"order": "creation"}]
             places += [(phase["meta"], "select", select)]
     table, name, values = of.choice(places)

@@ -74,6 +74,11 @@ def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) ->
     op = phase["op"]
     length = parse_bytes(file["write"] if op == "create" else file["read"] if op == "read" else 0)
     made = {"walk": items + folders}.get(op, folders if op in ("mktree", "rmtree", "readdir") else items)
+    moved = length * items
+    if op == "cycle":  # of each item stat and read, and unless it is kept remove and create
+        keeps = meta["cycle"]["keep"]
+        length, made = parse_bytes(file["read"]), items * (2 if keeps else 4)
+        moved = items * (length + (0 if keeps else parse_bytes(file["write"])))
     return PhaseVolume(
         id=phase["id"],
         op=op,
@@ -84,7 +89,7 @@ def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) ->
         transfer=length,
         block=length,
         segments=1,
-        bytes=length * items,
+        bytes=moved,
         operations=made,
         time=_seconds(stop, "time"),
         stonewall=_seconds(stop, "stonewall"),

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Op `cycle`: which item is taken and which one is made, by arithmetic. Who runs a phase and who only says what it
+// would touch both ask here.
+#pragma once
+
+#include "plan/meta.hpp"
+#include "workloads/tree_job.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace sonde::workloads {
+
+/// One item that is taken, and the one that is made for it.
+struct CycleTurn {
+    std::string taken, made;                          ///< whole paths
+    int taken_of = 0, made_for = 0;                   ///< tasks whose items they are
+    std::uint64_t taken_number = 0, made_number = 0;  ///< what tells their content apart
+};
+
+/// Calls of one turn: stat and read, and unless items are kept remove and create.
+constexpr std::uint64_t calls_of_turn(const plan::Cycle& cycle) {
+    return cycle.keep ? 2 : 4;
+}
+
+/// What task `task` of `tasks` does in round `round` (counted from 0) in copy `copy` of the tree. Allocates only while
+/// the strings of `turn` grow.
+void set_turn(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round, std::uint64_t copy,
+              CycleTurn& turn);
+
+}  // namespace sonde::workloads

@@ -210,7 +210,7 @@ class Draw:
             by_first=self.of.random() < 0.2,
         )
 
-    # Windows of a tree: each phase says which items it works on, as md-workbench does ----------------------------------
+    # Windows of a tree: each phase says which items it works on, as md-workbench does ---------------------------------
 
     def sets(self) -> Plan:
         """Data sets of every task, in one directory each; content that tells itself."""
@@ -236,11 +236,9 @@ class Draw:
             phases.append({"op": "cycle", "meta": {**self.window(first, count), "cycle": own}})
             phases[-1] |= self.some(verify="on_read")
             first += 0 if keep else count
-        for op in ("stat", "read"):
-            if self.of.random() < 0.5:
-                phases.append({"op": op, "meta": self.window(first, working)} | self.some(shift=self.shift()))
-        phases.append({"op": "remove", "meta": self.window(first, working)})
-        return [*phases, {"op": "rmtree"}]
+        looks = [op for op in ("stat", "read") if self.of.random() < 0.5]
+        phases += [{"op": op, "meta": self.window(first, working)} | self.some(shift=self.shift()) for op in looks]
+        return [*phases, {"op": "remove", "meta": self.window(first, working)}, {"op": "rmtree"}]
 
     def window(self, first: int, count: int) -> Plan:
         return {"window": {"first": first, "count": count, **self.some(across=self.of.random() < 0.7)}}

@@ -22,6 +22,26 @@ struct Option {
     void (*apply)(S& settings, const std::string& value) = nullptr;
 };
 
+/// A tool's own options, and those of interfaces that are never in use here: the tools read them whatever -a says, and
+/// then they have no effect either.
+template <class S>
+std::vector<Option<S>> with_idle_options(std::vector<Option<S>> own) {
+    for (const auto& [word, takes_value] :
+         std::initializer_list<std::pair<const char*, bool>>{{"mpiio.showHints", false},
+                                                             {"mpiio.preallocate", false},
+                                                             {"mpiio.useStridedDatatype", false},
+                                                             {"mpiio.useFileView", false},
+                                                             {"mpiio.hintsFileName", true},
+                                                             {"mmap.madv_dont_need", false},
+                                                             {"mmap.madv_pattern", false},
+                                                             {"aio.max-pending", true},
+                                                             {"aio.granularity", true}}) {
+        own.push_back(
+            {0, word, takes_value, "of another interface: without effect here", [](S&, const std::string&) {}});
+    }
+    return own;
+}
+
 /// What a tool is called and takes.
 template <class S>
 struct Language {

@@ -43,7 +43,7 @@ std::string packet_type(V text) {
 }
 
 const std::vector<Option<S>>& options() {
-    static const std::vector<Option<S>> all{
+    static const std::vector<Option<S>> all = with_idle_options<S>({
         {'q', "quiet", false, "print the lines of phases only", [](S& s, V) { s.quiet = true; }},
         {'T', "adaptive-waiting", false, "each iteration again with waiting times from 0.0625 to 4",
          [](S& s, V) { s.adaptive = true; }},
@@ -89,7 +89,11 @@ const std::vector<Option<S>>& options() {
         {0, "start-item", true, "number of the first object", [](S& s, V v) { s.start_item = count(v, 0); }},
         {0, "run-info-file", true, "where a run of some phases begins (md-workbench.status)",
          [](S& s, V v) { s.info_file = v; }},
-    };
+        {0, "posix.rangelocks", false, "not used: no locks are taken around what is read and written",
+         [](S& s, V) {
+             s.notes.emplace_back("--posix.rangelocks is not used: no locks are taken around what is read and written");
+         }},
+    });
     return all;
 }
 
@@ -99,9 +103,9 @@ std::string why_refused(const std::string& name) {
             return "is refused: buffers in GPU memory are not built into this engine";
         }
     }
-    for (const char* module : {"posix.", "dummy.", "mpiio.", "mmap.", "aio."}) {
+    for (const char* module : {"posix.", "dummy."}) {
         if (name.starts_with(module)) {
-            return "is refused: of the options of interfaces only --posix.odirect is read here";
+            return "is refused: of the options of POSIX and DUMMY only --posix.odirect is read here";
         }
     }
     return {};

@@ -46,7 +46,7 @@ constexpr int many = 1 << 28;
 }  // namespace
 
 const std::vector<Option<Settings>>& options() {
-    static const std::vector<Option<Settings>> all{
+    static const std::vector<Option<Settings>> all = with_idle_options<Settings>({
         {'C', "", false, "only create files and directories", [](S& s, V) { s.create = true; }},
         {'T', "", false, "only stat files and directories", [](S& s, V) { s.stat = true; }},
         {'E', "", false, "only read files", [](S& s, V) { s.read = true; }},
@@ -122,9 +122,13 @@ const std::vector<Option<Settings>>& options() {
          [](S& s, V v) { s.after_phase = v; }},
         {0, "savePerOpDataCSV", true, "a line for each operation on files, in <this>-<test>-<task>.csv",
          [](S& s, V v) { s.operations_prefix = v; }},
+        {0, "posix.rangelocks", false, "not used: no locks are taken around what is read and written",
+         [](S& s, V) {
+             s.warnings.emplace_back("--posix.rangelocks is not used: no locks are taken around what is read and written");
+         }},
         {0, "saveRankPerformanceDetails", true, "CSV file with rate and time of each task",
          [](S& s, V v) { s.rank_details = v; }},
-    };
+    });
     return all;
 }
 
@@ -133,7 +137,6 @@ std::string why_refused(const std::string& name) {
         {"g",
          "is refused: the default layout of Lustre directories needs liblustreapi, which this engine does not use; "
          "set it with `lfs setdirstripe -D` before the run"},
-        {"posix.rangelocks", "is refused: byte-range locks are not used here"},
         {"allocateBufferOnGPU", "is refused: buffers in GPU memory are not built into this engine"},
         {"GPUid", "is refused: buffers in GPU memory are not built into this engine"},
         {"gpuDirect", "is refused: buffers in GPU memory are not built into this engine"},
@@ -142,7 +145,7 @@ std::string why_refused(const std::string& name) {
     if (found != refused.end()) {
         return found->second;
     }
-    for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs.", "mpiio.", "mmap.", "aio."}) {
+    for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs."}) {
         if (name.starts_with(module)) {
             return "is refused: options of interfaces are not read for names; set layouts on the directory before the "
                    "run";

@@ -57,6 +57,7 @@ MDTEST = {
     "-n 3 -F -a DUMMY --dummy.delay-create=10 --dummy.delay-close=10 --dummy.delay-xfer=10 -w 8 -e 8": "ft",
     "-n 3 -F -a DUMMY --dummy.delay-sync=10 --dummy.delay-only-rank0 -w 8 -y": "ft",
     "-n 3 -V=4 -v": "adeft",
+    "-T": "",
 }
 
 

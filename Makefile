@@ -112,10 +112,11 @@ MUTANTS ?=
 mutants: $(VENV)/.done-dev  ## changes the sources in small ways: do the tests notice? MUTANTS="--module stats"
 	@$(BIN)/python tools/mutants.py $(MUTANTS)
 
-nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing, mutants
+nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
 	@tools/system-packages tidy fuzz
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
+	PYTHONPATH=lab $(BIN)/python -m pytest -q -m nightly tests
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@$(MAKE) --no-print-directory tidy

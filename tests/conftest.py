@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth.
+"""Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth. And
+which are only run when somebody asks for them: `pytest -m nightly`.
 
 tools/test.py runs all others on every core at once, and these afterwards, one at a time.
 """
@@ -27,7 +28,10 @@ SERIAL = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "nightly" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     for item in items:
         place = item.path.relative_to(HERE).as_posix()
         if place.startswith(SERIAL) or item.get_closest_marker("browser") or "bench" in item.path.name:

@@ -7,6 +7,7 @@
 #include "buffer/descriptors.hpp"
 #include "buffer/processes.hpp"
 #include "buffer/report.hpp"
+#include "buffer/shared_memory.hpp"
 #include "buffer/sharing.hpp"
 #include "buffer/start.hpp"
 #include "buffer/syncing.hpp"

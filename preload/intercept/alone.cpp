@@ -4,6 +4,7 @@
 #include "intercept/lifetime.hpp"
 
 #include <sys/prctl.h>
+#include <sys/shm.h>
 
 namespace {
 
@@ -14,6 +15,9 @@ constexpr const char* shares = "the program shares memory with others";
 
 void* wrap_shmat(int segment, const void* where, int flags) {
     sonde::stretch::forbid_trap(shares);
+    if ((flags & SHM_RDONLY) == 0) {
+        sonde::buffer::note_shared_map(-1);
+    }
     return NEXT(shmat)(segment, where, flags);
 }
 sem_t* wrap_sem_open(const char* name, int flags, mode_t mode, unsigned value) {

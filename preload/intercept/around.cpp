@@ -42,8 +42,8 @@ int sync_one(int fd, Real real) {
 }
 
 template <class Real>
-void* map(int fd, int flags, Real real) {
-    intercept::before_map(fd, flags);
+void* map(int fd, int protection, int flags, Real real) {
+    intercept::before_map(fd, protection, flags);
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
         if (trace::watched(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
@@ -103,10 +103,13 @@ void leave_all_to_libc(Job* const* jobs, int count) noexcept {
 
 namespace sonde::intercept {
 
-void before_map(int fd, int flags) noexcept {
+void before_map(int fd, int protection, int flags) noexcept {
     if ((flags & MAP_TYPE) != MAP_PRIVATE || (flags & MAP_ANONYMOUS) == 0) {
         // What is written into such memory others see, and it is changed by others, without any call.
         stretch::forbid_trap("the program maps files, or memory that others may share");
+    }
+    if ((flags & MAP_TYPE) != MAP_PRIVATE && (protection & PROT_WRITE) != 0) {
+        buffer::note_shared_map((flags & MAP_ANONYMOUS) != 0 ? -1 : fd);
     }
     if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
         return;
@@ -154,10 +157,10 @@ ssize_t wrap_readahead(int fd, off64_t at, size_t bytes) {
     return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, at, bytes); });
 }
 void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
-    return map(fd, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, at); });
+    return map(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, at); });
 }
 void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
-    return map(fd, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
+    return map(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
 }
 ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
     return copy(in, in_at, out, out_at, bytes,

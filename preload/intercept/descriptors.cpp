@@ -124,6 +124,9 @@ int control(int fd, int command, long argument, Real real) {
     if (intercept::in_borrowed_memory()) {
         return real();
     }
+    if (is_lock(command)) [[unlikely]] {
+        buffer::note_range_lock(fd);
+    }
     if (buffer::watched(fd)) [[unlikely]] {
         if (is_lock(command)) {
             buffer::note_lock(fd);

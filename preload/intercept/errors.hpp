@@ -53,6 +53,6 @@ void give_number(int fd) noexcept;
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 
 /// Maps are written and read without any call: a mapped file is let go for good.
-void before_map(int fd, int flags) noexcept;
+void before_map(int fd, int protection, int flags) noexcept;
 
 }  // namespace sonde::intercept

@@ -189,6 +189,7 @@ void after_fork(bool child) noexcept {
     }
     if (buffer::table != nullptr) {
         buffer::fork_done(child);
+        buffer::shared_memory_after_fork(child);
     }
     if (child && trace::on()) {
         trace::forked_child();

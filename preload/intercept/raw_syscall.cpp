@@ -258,7 +258,7 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
     }
     if (call == SYS_mmap) {
         // Not through libc's mmap(): libraries of MPI overwrite its beginning with a jump to code that ends here.
-        intercept::before_map(number(e), number(d));
+        intercept::before_map(number(e), number(c), number(d));
         const std::uint64_t began = trace::on() ? system::ticks() : 0;
         result = NEXT(syscall)(call, a, b, c, d, e, f);
         if ((d & MAP_ANONYMOUS) == 0 && trace::watched(number(e))) {

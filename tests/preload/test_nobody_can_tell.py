@@ -5,6 +5,7 @@ an option promises less, the sentence of the documentation is the name of the te
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +100,43 @@ def test_no_other_process_looks_at_the_file_and_so_none_can_tell(
     preload: Preload, same: Program, tmp_path: Path, scenario: str
 ) -> None:
     run_both(preload, same("process"), scenario, tmp_path, KEPT["alone"])
+
+
+@pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
+def test_processes_that_share_memory_after_a_fork_are_noticed_and_left_alone(
+    preload: Preload, same: Program, tmp_path: Path, params: str
+) -> None:
+    run_both(preload, same("others"), "told_by_shared_memory", tmp_path, params)
+
+
+@pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
+def test_a_lock_on_a_part_of_a_file_that_is_mapped_to_be_written_ends_all_buffering(
+    preload: Preload, tmp_path: Path, params: str
+) -> None:
+    """As SQLite and LMDB do. A lock alone, and a map alone, do not."""
+    program = """
+import fcntl, mmap, os, sys
+def write(name):
+    fd = os.open(name, os.O_RDWR | os.O_CREAT)
+    for _ in range(100): os.write(fd, b"x" * 50)
+    os.close(fd)
+log = os.open("log", os.O_RDWR | os.O_CREAT)
+os.truncate(log, 8192)
+if "lock" in sys.argv: fcntl.lockf(log, fcntl.LOCK_EX, 1, 100)
+if "map" in sys.argv: memory = mmap.mmap(log, 8192)
+if "lock" in sys.argv: fcntl.lockf(log, fcntl.LOCK_UN, 1, 100)
+write("data")
+"""
+    told = {}
+    for words in (["lock"], ["map"], ["lock", "map"]):
+        lines = tmp_path / "-".join(["lines", *words])
+        lines.mkdir()
+        python = os.path.realpath("/proc/self/exe")
+        command = [python, "-S", "-c", program, *words]
+        assert preload.run(command, tmp_path, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines)).returncode == 0
+        text = "".join(file.read_text(encoding="utf-8") for file in lines.iterdir())
+        told[" ".join(words)] = '/data"' in text
+    assert told == {"lock": True, "map": True, "lock map": False}
 
 
 @pytest.mark.parametrize("name", ["metadata", "others", "process"])

@@ -45,5 +45,6 @@ class How:
     mpi_module: Path | None = None
     quiet: bool = False
     as_json: bool = False
+    report: bool = False
     dry_run: bool = False
     rate: float | None = None  # bytes/s to reckon with, in a dry run

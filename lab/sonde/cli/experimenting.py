@@ -13,23 +13,31 @@ from rich.text import Text
 
 from sonde.cli.asking import How, Wanted
 from sonde.cli.forecasting import forecast_document, print_forecast
+from sonde.cli.present import write_with
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.cells import prepare
 from sonde.experiments.executor import Attempt, Measured
 from sonde.experiments.forecast import Forecaster
 from sonde.experiments.from_plan import document_of, with_options
+from sonde.experiments.judging.judge import Judgement, as_document
+from sonde.experiments.judging.needs import lacking
 from sonde.experiments.medians import BYTES, CellMedian, Effect, effects, medians
 from sonde.experiments.order import Turn
+from sonde.experiments.page.page import judged_results, write_experiment
+from sonde.experiments.page.words import outcome_lines
 from sonde.experiments.ready import plan_source
 from sonde.experiments.request import Request, new_request, taken_up
 from sonde.experiments.results import Results, read_results
 from sonde.experiments.runner import Ended, Runner, Watcher
 from sonde.launch.engine import find_engine
-from sonde.model.errors import BAD_INPUT, DONE, INTERRUPTED
+from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, UserError
 from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.experiment.outcomes import Outcome
 from sonde.model.plan import Plan
+from sonde.model.shipped import system_source
+from sonde.model.system import System, read_system
 from sonde.model.units import counted, format_ops, format_rate, format_wait
-from sonde.store.archive import Archive
+from sonde.store.archive import REPORT
 from sonde.terminal.live import Display, make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
@@ -42,6 +50,14 @@ class Done:
     results: Results
     medians: list[CellMedian]
     effects: list[Effect]
+    judged: list[Judgement]
+    page: Path | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """How it ended; 1 also when something is not as expected."""
+        fails = any(one.outcome is Outcome.FAILS for one in self.judged)
+        return FAILED if self.ended.exit_code == DONE and fails else self.ended.exit_code
 
 
 def run_experiment(source: str, wanted: Wanted, how: How) -> int:
@@ -72,15 +88,15 @@ def carry_out(request: Request, how: How) -> int:
     """Runs it and shows what came of it. Raises the error that ends the command when it did not end well."""
     if how.dry_run:
         return _dry_run(request, how)
-    done = perform(request, how.archive, how.quiet, how.mpi_module)
+    done = perform(request, how)
     if how.as_json:
         print_json(document(done))
     elif how.quiet:
         results().print(done.ended.group, soft_wrap=True)
     else:
         print_done(results(), done)
-    if done.ended.exit_code != DONE:
-        raise failure(done.ended.exit_code, complaint(done))
+    if done.exit_code != DONE:
+        raise failure(done.exit_code, complaint(done))
     return DONE
 
 
@@ -97,10 +113,10 @@ def _dry_run(request: Request, how: How) -> int:
     return BAD_INPUT if all(one.refused for one in found) else DONE
 
 
-def perform(request: Request, archive: Archive, quiet: bool, mpi_module: Path | None = None) -> Done:
-    """Runs an experiment and reads what came of it. Raises UserError when nothing could be run."""
-    display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, mpi_module=mpi_module, stopping=display.stopping)
+def perform(request: Request, how: How) -> Done:
+    """Runs an experiment and reads what came of it. Raises UserError when a name that the user gave means nothing."""
+    archive, display = how.archive, make_display(messages(), how.quiet)
+    setup = Setup(find_engine(), archive, mpi_module=how.mpi_module, stopping=display.stopping)
     heading: list[Callable[[Attempt], None]] = []
     executor = Measured(
         setup, display.line, request.where.launcher, request.where.launcher_args, lambda attempt: heading[-1](attempt)
@@ -117,7 +133,25 @@ def perform(request: Request, archive: Archive, quiet: bool, mpi_module: Path | 
         display.close()
     found = read_results(archive, request.group)
     cells = medians(found)
-    return Done(ended, found, cells, effects(cells))
+    system = read_system(system_source(request.where.system)) if request.where.system else None
+    judged = judged_results(found, system, lacking(found, system))[1] if found.runs else []
+    page = _page(found, system, how) if how.report and found.runs else None
+    return Done(ended, found, cells, effects(cells), judged, page)
+
+
+def _page(found: Results, system: System | None, how: How) -> Path | None:
+    """The page of the experiment. What stands in its way is said, not raised: the runs are safe."""
+    place = found.folder / REPORT
+
+    def write() -> Path:
+        write_experiment(found, place, system)
+        return place
+
+    try:
+        return write_with(write, place, how.quiet)
+    except UserError as reason:
+        messages().print(f"sonde: no page was written: {reason}", soft_wrap=True)
+        return None
 
 
 def _watcher(display: Display, heading: list[Callable[[Attempt], None]], title: str) -> Watcher:
@@ -141,6 +175,8 @@ def print_done(console: Console, done: Done) -> None:
         console.print(_table(done.medians))
     for one in done.effects:
         console.print(Text(effect_words(one)), soft_wrap=True)
+    for line in outcome_lines(done.judged):
+        console.print(Text(line, style="bold red" if line.startswith(Outcome.FAILS) else ""), soft_wrap=True)
     for word, cells in (("not run", done.ended.refused), ("failed", done.ended.failed)):
         for cell, why in cells.items():
             console.print(Text(f"! {cell} {word}: {why}", style="yellow"), soft_wrap=True)
@@ -151,6 +187,8 @@ def print_done(console: Console, done: Done) -> None:
     if done.ended.exit_code == INTERRUPTED:
         kept = f"Kept as {group}; `sonde run {done.results.experiment.id} --resume --group {group}` goes on with it."
     console.print(Text(kept, style="dim"), soft_wrap=True)
+    if done.page is not None:
+        console.print(f"Report  {done.page}", soft_wrap=True)
 
 
 def _table(found: list[CellMedian]) -> Any:
@@ -206,7 +244,9 @@ def document(done: Done) -> dict[str, Any]:
         "folder": str(found.folder),
         "profile": found.profile,
         "simulated": found.simulated,
-        "exit_code": done.ended.exit_code,
+        "exit_code": done.exit_code,
+        "report": str(done.page) if done.page else None,
+        "expectations": as_document(done.judged),
         "cells": [
             {
                 "cell": one.cell,
@@ -254,6 +294,9 @@ def complaint(done: Done) -> str:
         cell, why = next(iter(ended.failed.items()))
         more = f" ({len(ended.failed) - 1} more cells failed.)" if len(ended.failed) > 1 else ""
         return f"{cell}: {why}{more}"
+    fails = [one.expectation.id for one in done.judged if one.outcome is Outcome.FAILS]
+    if fails:
+        return f"Not as expected: {', '.join(fails)}."
     if ended.exit_code and ended.refused:
         cell, why = next(iter(ended.refused.items()))
         more = f" ({len(ended.refused) - 1} more cells were not run.)" if len(ended.refused) > 1 else ""

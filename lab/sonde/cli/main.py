@@ -28,7 +28,7 @@ _NO_VERBS = frozenset(
 )
 # The order in which help shows them: that in which people need them. Verbs that are not named here follow.
 _FIRST = (
-    *("check", "run", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
+    *("check", "run", "suite", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),

@@ -146,7 +146,7 @@ def command(
     source = plan_source(plan)
     written = read_document(source)
     wanted = Wanted(profile, settings, places, repeat, warmup, prepare, sweeps, group, tags, note, resume)
-    how = How(archive, mpi_module, quiet, as_json, dry_run, _rate(rate))
+    how = How(archive, mpi_module, quiet, as_json, report, dry_run, _rate(rate))
     if written.get("schema") == EXPERIMENT:
         from sonde.cli.experimenting import run_experiment
 

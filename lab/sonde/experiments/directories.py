@@ -24,10 +24,7 @@ class Directories:
 
     def check(self, experiment: Experiment) -> None:
         """Raises UserError for a name that means nothing in this experiment, and where no cell has a directory."""
-        places, pools = set[str](), set[str]()
-        for cell in experiment.cells:
-            places |= set(_places(experiment, cell))
-            pools |= set(_pools(experiment, cell))
+        places, pools = names_of(experiment)
         for option, given, known, other in (
             ("--on", self.named, places, pools),
             ("--pool", self.pools, pools, places),
@@ -87,6 +84,15 @@ class Directories:
         if storage.units is None and (units := len(self.system.units_of(storage.pool))):
             found.append(("storage.units", units))
         return replace(cell, settings=(*cell.settings, *found))
+
+
+def names_of(experiment: Experiment) -> tuple[set[str], set[str]]:
+    """File systems and mounts that an experiment names, and pools."""
+    places, pools = set[str](), set[str]()
+    for cell in experiment.cells:
+        places |= set(_places(experiment, cell))
+        pools |= set(_pools(experiment, cell))
+    return places, pools
 
 
 def _places(experiment: Experiment, cell: Cell) -> Iterator[str]:

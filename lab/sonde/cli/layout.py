@@ -173,6 +173,82 @@ def _side_by_side(system: System, against: tuple[str, ...], name: str | None, as
     return 0
 
 
+@command.command("check")
+@click.argument("where", nargs=-1, metavar="[MOUNT|DEVICE|FILE]...")
+@click.option(
+    "--from", "saved", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="Saved output instead of this machine: lsblk, mdadm, lvs, multipathd, xfs_info, dumpe2fs, lfs, zpool …",
+)  # fmt: skip
+@click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
+@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
+@json_option
+def check_command(
+    where: tuple[str, ...], saved: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
+) -> int:
+    """Say what is wrong with the storage beneath a mount point, a directory, a device, or in saved outputs.
+
+    Read are sysfs, superblocks, ioctls and tools; nothing is written. For a FILE its extents are looked at too. Exit
+    code 1 when something is wrong.
+
+    \b
+    Examples:
+      sonde layout check /scratch
+      sonde layout check /scratch --plan layout/system.toml --as scratch
+      sonde layout check --from lsblk.json --from xfs_info.txt
+    """
+    from sonde.design.layout.check import check
+    from sonde.design.layout.live.machine import look_at
+    from sonde.design.layout.live.reading import read_files
+    from sonde.design.layout.live.seen import merged
+
+    if not where and not saved:
+        raise UserError("There is nothing to check; name a mount point, a device, or saved outputs with --from.")
+    seen = read_files(saved)
+    for one in where:
+        seen = merged(seen, look_at(one))
+    planned = None
+    if system is not None:
+        known = read_system(system_source(system))
+        places = [one.where for one in seen.file_systems]
+        planned = _planned(known, plan_layout(known), name, places)
+    elif name is not None:
+        raise UserError("--as names a file system of a system; give the system with --plan.")
+    verdict = check(seen, planned)
+    if as_json:
+        print_json({"seen": asdict(seen), "faults": [asdict(one) for one in verdict.faults],
+                    "not_known": list(verdict.unknown)})  # fmt: skip
+    else:
+        console = results()
+        for line in words.seen_words(seen):
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+        for fault in verdict.faults:
+            console.print(f"{fault.kind}  {fault.where}", style="bold red", soft_wrap=True, highlight=False)
+            console.print(f"  {fault.what}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
+        count = len(verdict.faults)
+        said = "Nothing wrong was found" if not count else "1 fault" if count == 1 else f"{count} faults"
+        blind = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
+        console.print(f"{said}.{blind}", soft_wrap=True, highlight=False, markup=False)
+    return FAILED if verdict.faults else 0
+
+
+def _planned(system: System, plan: LayoutPlan, name: str | None, places: list[str]) -> Laid:
+    """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
+    names = [one.id for one in plan.file_systems]
+    if name is None:
+        mounted = [
+            known for item in plan.system.items("mounts") if getattr(item.table, "path", "") in places
+            for known in plan.system.references(item.id, "file_system")
+        ]  # fmt: skip
+        found = [one for one in dict.fromkeys(mounted) if one in names] or names
+        if len(found) != 1:
+            raise UserError(f"{system.id} has {', '.join(names)}; say with --as which one is meant.")
+        name = found[0]
+    if name not in names:
+        raise UserError(f'{system.id} lays out no file system "{name}".{suggestion(name, names)}')
+    return plan.of(name)
+
+
 def _files(plan: LayoutPlan) -> dict[str, str]:
     from sonde.design.layout.diagram import diagram
     from sonde.design.layout.documents import plan_files

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+LISTINGS = Path(__file__).resolve().parents[2] / "data" / "layout"
+
 
 def test_a_plan_is_written_with_scripts_picture_report_and_system(sonde: Any, tmp_path: Path) -> None:
     said = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
@@ -54,6 +56,28 @@ def test_a_wish_that_cannot_be_met_is_said_and_fails(sonde: Any, tmp_path: Path)
     assert "Not met: fast wants to write 9.00 GB/s" in said.out
 
 
+def test_saved_outputs_are_checked_and_compared_with_a_plan(sonde: Any) -> None:
+    said = sonde("layout", "check", "--from", LISTINGS / "pm.txt")
+    assert said.code == 0
+    assert "Nothing wrong was found." in said.out
+    said = sonde("layout", "check", "--from", LISTINGS / "mkfs-4plus1.txt", "--plan", "cray-x1", "--as", "single")
+    assert said.code == 1
+    assert "log too small" in said.out
+    assert "Cost: writing that allocates stops growing" in said.out
+    other = sonde(
+        "layout", "check", "--from", LISTINGS / "mkfs-4plus1.txt", "--plan", "cray-x1", "--as", "large", "--json"
+    )
+    assert {one["kind"] for one in other.json["faults"]} >= {"not as planned"}
+    spoilt = sonde("layout", "check", "--from", LISTINGS / "csmreport-as-scanned.txt").out
+    assert "a line that was not understood" in spoilt
+
+
+def test_the_machine_itself_can_be_looked_at(sonde: Any, tmp_path: Path) -> None:
+    said = sonde("layout", "check", tmp_path)
+    assert said.code in (0, 1)
+    assert "fault" in said.out or "Nothing wrong was found" in said.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -64,6 +88,12 @@ def test_a_wish_that_cannot_be_met_is_said_and_fails(sonde: Any, tmp_path: Path)
         (("plan", "nvme-enclosure", "--wish", "scrtch", "--against", "8+1"), 'Did you mean "scratch"?'),
         (("plan", "nvme-enclosure", "--wish", "scratch", "--against", "much"), "is no alternative"),
         (("plan", "nvme-enclosure", "--members", "0"), "members"),
+        (("check",), "There is nothing to check"),
+        (("check", "/none/there"), "cannot be looked at"),
+        (("check", "--from", str(LISTINGS.parents[2] / "LICENSE")), "is no output that is known"),
+        (("check", "--from", str(LISTINGS / "pm.txt"), "--plan", "cray-x1"), "say with --as which one is meant"),
+        (("check", "--from", str(LISTINGS / "pm.txt"), "--plan", "cray-x1", "--as", "larg"), 'Did you mean "large"?'),
+        (("check", "--from", str(LISTINGS / "pm.txt"), "--as", "large"), "give the system with --plan"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:

@@ -175,7 +175,7 @@ class _Numbers:
         block = int(self.table.block) if self.table.block is not None else BLOCK
         told = self.table.allocation_groups
         if self._legacy:
-            groups = xfs.legacy_groups(capacity // block, unit // block)
+            groups = xfs.legacy_groups(capacity // block, unit // block, width // block)
         else:
             groups = xfs.modern_groups(capacity // block, unit // block, width // block, block,
                                        wanted_groups(self.table.purpose, capacity))  # fmt: skip

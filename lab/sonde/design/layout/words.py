@@ -9,6 +9,7 @@ from sonde.design.layout.alternatives import Outcome
 from sonde.design.layout.failures import Failure
 from sonde.design.layout.geometry import csm_words
 from sonde.design.layout.laid import Laid
+from sonde.design.layout.live.seen import Seen
 from sonde.design.layout.stock import outermost
 from sonde.design.layout.stores import Store, store_of
 from sonde.model.ranges import fold
@@ -91,6 +92,36 @@ def outcome_rows(found: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
         yield (one.name, f"{one.members} of {one.drives} drives", size_words(one.capacity), rate_words(one.read),
                rate_words(one.write), rate_words(one.single_write), one.limit or UNKNOWN, degraded, rebuild,
                f"{counted(one.bears, 'drive')}, then {100 * one.at_risk:.0f} %")  # fmt: skip
+
+
+def seen_words(seen: Seen) -> Iterator[str]:
+    """A line for each file system that was seen, and one for what lies beneath it."""
+    for one in seen.file_systems:
+        facts = [one.kind]
+        if one.size is not None:
+            facts.append(format_bytes(one.size))
+        if one.unit is not None and one.kind != "lustre":
+            facts.append(f"unit {format_bytes(one.unit)}" if one.unit else "no stripe unit")
+        if one.width:
+            facts.append(f"width {format_bytes(one.width)}")
+        if one.group_count is not None:
+            facts.append(f"{one.group_count:,} groups of {one.group_blocks} blocks")
+        if one.log is not None:
+            facts.append(f"log {format_bytes(one.log)} {one.log_device or ''}".rstrip())
+        facts += [f"{name} {value}" for name, value in one.facts.items() if value and name != "log_unit"]
+        yield f"{one.where}: {', '.join(facts)}"
+    for file in seen.files:
+        yield f"{file.path}: {counted(len(file.pieces), 'extent')}, {format_bytes(sum(one[2] for one in file.pieces))}"
+    for disk in seen.disks.values():
+        facts = [disk.kind, *([format_bytes(disk.size)] if disk.size is not None else []), disk.level, disk.geometry]
+        if disk.stripe:
+            facts.append(f"stripe {format_bytes(disk.stripe)}")
+        if disk.start is not None:
+            facts.append(f"begins at {format_bytes(disk.start)} of {disk.on}")
+        if disk.paths:
+            active = sum(bool(path.active) for path in disk.paths)
+            facts.append(f"{counted(len(disk.paths), 'path')}, {active} active")
+        yield f"  {disk.name}: {', '.join(one for one in facts if one)}"
 
 
 # ---- a report of what there is, in the shape of csmreport

@@ -37,15 +37,21 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def legacy_groups(blocks: int, unit: int, block: int = 4096) -> Groups:
-    """Groups as mkfs of 2004 made them: about 1 GiB each, a whole number of stripe units (all in blocks)."""
+def legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4096) -> Groups:
+    """Groups as mkfs of 2004 made them: about 1 GiB each, a whole number of stripe units (all in blocks); with a wider
+    stripe one unit off its multiples, so that groups do not all begin on one member."""
     count = -(-blocks // (_LEGACY_GROUP // block))
     size = -(-blocks // count)
     even = _up(size, unit) if unit else size
     how = (
         f"ceil({blocks} / {_LEGACY_GROUP // block} blocks of 1 GiB) = {count} groups, ceil({blocks} / {count}) = {size}"
     )
-    return Groups(-(-blocks // even), even, blocks, f"{how}, up to stripe units of {unit}: {even}" if unit else how)
+    if unit:
+        how += f", up to stripe units of {unit}: {even}"
+    if unit and width > unit and even % width == 0 and blocks > even:
+        even -= unit
+        how += f", one unit off a multiple of the stripe width {width}: {even}"
+    return Groups(-(-blocks // even), even, blocks, how)
 
 
 def modern_groups(blocks: int, unit: int, width: int, block: int = 4096, wanted: int | None = None) -> Groups:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from made_layout import lun_machine, wish
 
+from sonde.design.layout.check import check
+from sonde.design.layout.live.machine import look_at
+from sonde.design.layout.live.superblocks import xfs_geometry
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.design.layout.scripts import scripts_of
 from sonde.model.shipped import shipped, system_source
@@ -77,10 +80,40 @@ def test_a_script_makes_exactly_what_was_planned_and_runs_once(
     starts = {name: int(Path(f"/sys/class/block/{Path(disk).name}p1/start").read_text()) * 512
               for name, disk in disks.items()}  # fmt: skip
     assert starts == {"b1g0-lun": 2 << 20, "b1g1-lun": 1 << 20}
+    for name, laid in (("scratch", scratch), ("home", home)):
+        seen = look_at(str(tmp_path / name))
+        verdict = check(seen, laid)
+        assert [one for one in verdict.faults if one.kind != "scheduler"] == []
+        assert verdict.unknown == ()
+        (one,) = seen.file_systems
+        assert (one.unit, one.width, one.log) == (laid.unit, laid.width, laid.log_size)
+    assert look_at(device).file_systems[0].kind == "ext4"
     again = ran(script, "go")
     assert again.returncode == 3
     assert "already holds: gpt" in again.stderr
     assert "Nothing was changed" in again.stderr
+
+
+def test_what_mkfs_makes_without_options_is_found(loops: Callable[[int], str], tmp_path: Path) -> None:
+    """The faults that the talk warns of, made for real: sunit 0, a slice at the wrong place."""
+    disk = loops(4 * GIB)
+    subprocess.run(["sgdisk", "--clear", "--set-alignment=1", "--new=1:2176:6000000", disk], env=ENV, check=True,
+                   capture_output=True)  # fmt: skip
+    subprocess.run(["partx", "--update", disk], env=ENV, check=True)
+    subprocess.run(["mkfs.xfs", "-q", f"{disk}p1"], env=ENV, check=True)
+    plan = plan_layout(read_system(system_source("cray-x1"))).of("single")
+    seen = look_at(f"{disk}p1")
+    kinds = {fault.kind for fault in check(seen, plan).faults}
+    assert {"no stripe unit", "slice is not aligned", "not as planned"} <= kinds
+    where = tmp_path / "mounted"
+    where.mkdir()
+    subprocess.run(["mount", f"{disk}p1", str(where)], env=ENV, check=True)
+    mounted, unmounted = look_at(str(where)).file_systems[0], seen.file_systems[0]
+    by_ioctl = xfs_geometry(str(where))
+    assert by_ioctl is not None
+    facts = ("block", "blocks", "unit", "width", "group_count", "group_blocks", "log", "log_device")
+    for fact in facts:
+        assert getattr(mounted, fact) == getattr(unmounted, fact) == getattr(by_ioctl, fact)
 
 
 def test_a_script_refuses_a_disk_that_holds_something(made: tuple[LayoutPlan, Path, dict[str, str]]) -> None:

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check finds every documented fault, finds nothing in what a plan would make, and reads recorded outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_layout import lun_machine, wish
+
+from sonde.design.layout.check import check
+from sonde.design.layout.geometry import GIB, KIB, MIB
+from sonde.design.layout.laid import Laid
+from sonde.design.layout.live.blocks import read_blocks
+from sonde.design.layout.live.extents import extents_of
+from sonde.design.layout.live.listings import read_xfs
+from sonde.design.layout.live.mounts import mount_of, read_mounts
+from sonde.design.layout.live.reading import FORMS, read_files, read_output
+from sonde.design.layout.live.seen import Extents, Seen, SeenDisk, SeenFileSystem, SeenPath, Slices
+from sonde.design.layout.plan import LayoutPlan, plan_layout
+from sonde.design.layout.stores import Store
+from sonde.model.errors import MachineError, UserError
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system, system_from_document
+from sonde.model.system.storage import RaidGroup, Volume
+
+DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
+
+
+# ---- a sound machine, and one fault at a time
+
+QUEUE = {"scheduler": "[none] mq-deadline", "read_ahead_kb": "8192", "max_sectors_kb": "2048",
+         "max_hw_sectors_kb": "16384", "physical_block_size": "4096"}  # fmt: skip
+
+
+def sound() -> tuple[SeenFileSystem, dict[str, SeenDisk]]:
+    """XFS on a volume of two 8+1 arrays in partitions, its log on a mirror; a LUN with four paths."""
+    disks = {
+        f"md{at}": SeenDisk(f"md{at}", "md", 8 * 10**12, level="raid5", geometry="8+1", data=8, unit=256 * KIB,
+                            state="optimal", queue=QUEUE, settings={"stripe_cache_size": "8192", "sync_action": "idle"})
+        for at in (1, 2)
+    }  # fmt: skip
+    disks |= {f"md{at}p1": SeenDisk(f"md{at}p1", "part", 7 * 10**12, 2 * MIB, f"md{at}", queue=QUEUE) for at in (1, 2)}
+    disks["dm-0"] = SeenDisk("dm-0", "lvm", 14 * 10**12, members=("md1p1", "md2p1"),
+                             member_sizes=(7 * 10**12, 7 * 10**12), level="raid0", data=2, unit=2 * MIB,
+                             queue=QUEUE)  # fmt: skip
+    disks["sdx"] = SeenDisk("sdx", "multipath", 10**12, queue=QUEUE, paths=(
+        SeenPath("fc0", True, True, 866_071, 812_707, 0), SeenPath("fc1", True, True, 865_884, 817_213, 0),
+        SeenPath("fc2", False, False, 0, 0, 0), SeenPath("fc3", False, False, 0, 0, 0)))  # fmt: skip
+    disks["sda"] = SeenDisk("sda", "disk", 10**12, queue=QUEUE, flash=False, state="running")
+    disks["nvme0n1"] = SeenDisk("nvme0n1", "disk", 10**12, queue=QUEUE, flash=True, state="live")
+    group = 268_434_944
+    one = SeenFileSystem("/scratch", "xfs", "/dev/dm-0", 4096, 14 * 10**12 // 4096, 2 * MIB, 4 * MIB, 13, group,
+                         2038 * MIB, "/dev/sdl1", ("rw", "noatime"))  # fmt: skip
+    return one, disks
+
+
+def kinds(seen: Seen, plan: Laid | None = None) -> set[str]:
+    return {fault.kind for fault in check(seen, plan).faults}
+
+
+def test_nothing_is_wrong_with_a_sound_machine() -> None:
+    one, disks = sound()
+    assert check(Seen((one,), disks)).faults == ()
+
+
+Change = Callable[[SeenFileSystem, dict[str, SeenDisk]], SeenFileSystem]
+
+
+def _fs(**more: Any) -> Change:
+    return lambda one, disks: replace(one, **more)
+
+
+def _disk(name: str, **more: Any) -> Change:
+    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+        disks[name] = replace(disks[name], **more)
+        return one
+
+    return change
+
+
+def _queue(name: str, **more: str) -> Change:
+    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+        disks[name] = replace(disks[name], queue={**disks[name].queue, **more})
+        return one
+
+    return change
+
+
+def _path(at: int, **more: Any) -> Change:
+    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+        paths = list(disks["sdx"].paths)
+        paths[at] = replace(paths[at], **more)
+        disks["sdx"] = replace(disks["sdx"], paths=tuple(paths))
+        return one
+
+    return change
+
+
+def _all_paths(active: bool | None) -> Change:
+    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+        paths = (replace(path, active=active if path.preferred else active is None) for path in disks["sdx"].paths)
+        disks["sdx"] = replace(disks["sdx"], paths=tuple(paths))
+        return one
+
+    return change
+
+
+FAULTS: list[tuple[str, Change, str]] = [
+    ("sunit 0", _fs(unit=0, width=0), "no stripe unit"),
+    ("swidth no multiple", _fs(width=5 * MIB), "width is no multiple of unit"),
+    ("a unit of another array", _fs(unit=1664 * KIB, width=1664 * KIB, group_blocks=416 * 645_000),
+     "unit does not fit the stripe"),
+    ("a width of three", _fs(width=6 * MIB, group_blocks=268_434_432), "width does not fit the stripe"),
+    ("a small log", _fs(log=16 * MIB), "log too small"),
+    ("the log among the data", _fs(log_device="/dev/md1"), "log on the same disks"),
+    ("two groups", _fs(group_count=2), "too few allocation groups"),
+    ("thousands of groups", _fs(group_count=13_000, group_blocks=262_144), "too many allocation groups"),
+    ("grown from small", _fs(group_count=900, group_blocks=32_768, blocks=900 * 32_768), "too many allocation groups"),
+    ("groups between stripes", _fs(group_blocks=268_434_944 - 1), "groups are not aligned"),
+    ("groups on one drive", _fs(group_blocks=268_434_944 - 512), "groups begin on one drive"),
+    ("blocks as segments", _fs(block=2 * MIB, group_blocks=524_288, blocks=6_000_000), "blocks as large as segments"),
+    ("mounted sync", _fs(options=("rw", "sync")), "mount option"),
+    ("mounted noalign", _fs(options=("noalign",)), "mount option"),
+    ("a slice at 1 MiB", _disk("md1p1", start=MIB), "slice is not aligned"),
+    ("a slice within a sector", _disk("md1p1", start=2 * MIB + 512), "slice is not aligned"),
+    ("unequal slices", _disk("dm-0", member_sizes=(7 * 10**12, 6 * 10**12)), "unequal members of a stripe"),
+    ("unequal geometries", _disk("md2", geometry="4+1", data=4), "unequal members of a stripe"),
+    ("one disk twice", _disk("md2p1", on="md1"), "one disk twice in a stripe"),
+    ("a volume unit of half a stripe", _disk("dm-0", unit=MIB), "unit does not fit the stripe"),
+    ("degraded", _disk("md1", state="degraded", settings={"degraded": "1"}), "degraded"),
+    ("rebuilding", _disk("md1", settings={"sync_action": "recover", "stripe_cache_size": "8192"}), "rebuilding"),
+    ("a small stripe cache", _disk("md1", settings={"stripe_cache_size": "256"}), "stripe cache too small"),
+    ("a LUN that is not optimal", _disk("sda", state="Failed"), "not optimal"),
+    ("short requests", _queue("md1", max_sectors_kb="512"), "requests are cut"),
+    ("bfq on a disk", _queue("sda", scheduler="none [bfq]"), "scheduler"),
+    ("bfq on flash", _queue("nvme0n1", scheduler="none [bfq]"), "scheduler"),
+    ("short read-ahead", _queue("md1", read_ahead_kb="128"), "read-ahead too short"),
+    ("unbalanced reads", _path(0, blocks_read=300_000), "unbalanced paths"),
+    ("unbalanced writes", _path(1, blocks_written=1_000_000), "unbalanced paths"),
+    ("a standby path was used", _path(2, blocks_read=50_000), "standby path was used"),
+    ("errors on a path", _path(0, errors=3), "path errors"),
+    ("a failed path", _path(1, active=False, state="failed"), "path failed"),
+    ("one path for all", _path(1, active=False, blocks_read=0, blocks_written=0), "one path for all"),
+    ("no path", _all_paths(False), "no active path"),
+    ("on the alternate paths", _all_paths(None), "on alternate paths"),
+    ("a short queue", _disk("sdx", queue_depth=1), "queue too short"),
+    ("an unusual segment", _disk("sda", kind="lun", geometry="8+1", unit=64 * KIB, data=8), "unusual segment"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "kind"), [one[1:] for one in FAULTS], ids=[one[0] for one in FAULTS])
+def test_each_fault_is_caught(change: Change, kind: str) -> None:
+    one, disks = sound()
+    one = change(one, disks)
+    found = check(Seen((one,), disks)).faults
+    assert kind in {fault.kind for fault in found}
+    for fault in found:
+        assert fault.where
+        assert fault.cost
+        assert fault.remedy
+
+
+def test_faults_of_files_slices_and_volumes() -> None:
+    pieces = tuple((at * MIB, at * 7 * MIB, MIB) for at in range(100))
+    assert "fragmented" in kinds(Seen(files=(Extents("/f", pieces),)))
+    together = tuple((at * MIB, at * MIB, MIB) for at in range(100))
+    assert kinds(Seen(files=(Extents("/f", together),))) == set()
+    table = Slices("d", ((0, 0.6, None, ""), (0, 0.6, None, "")), None, origin="x.cf")
+    assert kinds(Seen(slices=(table,))) == {"more than the whole", "slice named twice"}
+    names = tuple(f"/hw/disk/pm1d1L{at}s11" for at in (1, 7, 10))
+    volume = SeenDisk(
+        "v", "xlv", 10**12, members=names, member_sizes=(10**11,) * 3, level="raid0", data=3, unit=2 * MIB
+    )
+    assert kinds(Seen(disks={"v": volume})) == {"one controller for all members", "larger than its members"}
+
+
+# ---- the listings of the talk, and what they say
+
+
+def test_the_printed_listings_are_read_and_sound() -> None:
+    seen = read_files([DATA / "csmreport.txt"])
+    assert [(one.geometry, one.unit, one.size) for one in seen.disks.values() if one.kind == "lun"] == [
+        ("4+1", 128 * KIB, 80 * 10**9), ("4+1", 128 * KIB, 211 * 10**9), ("4x2", 128 * KIB, 80 * 10**9),
+        ("4x2", 128 * KIB, 211 * 10**9), ("4+1", 256 * KIB, 291 * 10**9), ("8+1", 256 * KIB, 583 * 10**9),
+    ]  # fmt: skip
+    assert kinds(seen) == set()
+    assert kinds(read_files([DATA / "pm.txt", DATA / "pm-ustat.txt", DATA / "xlv0.txt", DATA / "root.cf"])) == set()
+
+
+def test_lines_that_a_scan_has_spoilt_are_named_and_not_guessed() -> None:
+    seen = read_files([DATA / "csmreport-as-scanned.txt"])
+    assert [one.name for one in seen.disks.values() if one.kind == "lun"] == ["01d02_A0_L02"]
+    assert len(seen.unread) == 5
+    assert any("43&" in line for line in seen.unread)
+    large = read_files([DATA / "xfs_growfs-large-as-scanned.txt"])
+    (one,) = large.file_systems
+    assert (one.group_count, one.group_blocks, one.blocks) == (3258, 262_144, 853_951_488)
+    assert one.unit is None
+    assert one.log is None
+    assert "the stripe unit of /large" in check(large).unknown
+
+
+def test_the_paths_of_the_talk_are_balanced() -> None:
+    """The two active ones differ by half a percent."""
+    (device,) = read_files([DATA / "pm.txt"]).disks.values()
+    reads = [path.blocks_read or 0 for path in device.paths if path.active]
+    assert max(reads) - min(reads) < 0.006 * max(reads)
+    (detail,) = read_files([DATA / "pm-ustat.txt"]).disks.values()
+    assert (detail.size, detail.queue_depth) == (583 * 10**9, 8)
+
+
+def test_the_printed_file_system_is_that_of_the_talk() -> None:
+    (one,) = read_files([DATA / "mkfs-4plus1.txt"]).file_systems
+    assert (one.unit, one.width, one.group_count, one.group_blocks) == (MIB, MIB, 272, 261_632)
+    assert one.log == 16 * MIB
+    assert one.size == 291_481_059_328
+    plan = plan_layout(read_system(system_source("cray-x1"))).of("single")
+    assert kinds(Seen((one,)), plan) == {"log too small"}  # "not sufficient for > 300 MB/s"
+    unset = read_xfs((DATA / "mkfs-4plus1.txt").read_text(encoding="utf-8").replace("=256", "=0"), "listing")
+    assert "no stripe unit" in kinds(unset)  # mkfs with no options: "works, but not optimal"
+
+
+def test_the_printed_volume_fits_the_plan() -> None:
+    seen = read_files([DATA / "xlv0.txt"])
+    volume = seen.disks["xlv0.data.0.0"]
+    assert volume.size == 6_831_611_904 * 512 == sum(volume.member_sizes)
+    assert volume.unit == 2 * MIB
+    plan = plan_layout(read_system(system_source("cray-x1"))).of("large")
+    assert kinds(seen, plan) == set()
+
+
+def test_the_default_of_1_mib_is_wrong_for_13_and_1(tmp_path: Path) -> None:
+    text = (DATA / "option-RG11D.cf").read_text(encoding="utf-8")
+    assert kinds(read_output(text, "option-RG11D.cf")) == set()
+    (fault,) = check(read_output(text.replace("modulo 13M\n", ""), "option-RG11D.cf")).faults
+    assert fault.kind == "slice is not aligned"
+    assert "modulo 13M" in fault.remedy
+
+
+# ---- recorded outputs of today's tools
+
+
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        ("lsblk.json", {"slice is not aligned"}),
+        ("mdadm-export.txt", set()),
+        ("mdadm-detail.txt", {"degraded", "rebuilding"}),
+        ("lvs.json", set()),
+        ("multipathd.json", {"one path for all", "path errors", "path failed"}),
+        ("dumpe2fs.txt", set()),
+        ("getstripe.txt", {"stripe does not fit RPCs", "objects on one target", "objects are missing"}),
+        ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full"}),
+    ],
+)
+def test_recorded_outputs_are_read(file: str, found: set[str]) -> None:
+    assert kinds(read_files([DATA / file])) == found
+
+
+def test_recorded_outputs_say_what_they_say() -> None:
+    seen = read_files([DATA / name for name in ("lsblk.json", "mdadm-export.txt", "mdadm-detail.txt", "lvs.json")])
+    assert seen.disks["md5"].stripe == 1536 * KIB
+    assert (seen.disks["md6"].geometry, seen.disks["md6"].unit) == ("8+2", 128 * KIB)
+    assert seen.disks["fast-scratch"].members == ("md5", "md6")
+    (home,) = read_files([DATA / "dumpe2fs.txt"]).file_systems
+    assert (home.unit, home.width, home.log) == (512 * KIB, MIB, GIB)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_output_without_what_matters_is_one_sentence(form: str) -> None:
+    heads = {
+        "lsblk --json --bytes --output-all": '{"blockdevices": []}', "multipathd show maps json": '{"maps": []}',
+        "lvs --segments --reportformat json": '{"report": [{"seg": []}]}',
+        "xfs_info, mkfs.xfs or xfs_growfs -n": "meta-data=/dev/x agcount=4",
+        "mdadm --detail": "MD_LEVEL=\nMD_DEVICES=\n",
+        "dumpe2fs -h": "Block count:   7", "lfs getstripe": "lmm_stripe_count: 1", "zpool status": "  pool: ",
+        "csmreport": "RS200 starting at Chassis: 1", "xlv_mgr show -long": "VE x [active]\n", "pm": "pm4d7L0\n",
+        "parts": "part 1 lots",
+    }  # fmt: skip
+    with pytest.raises(UserError) as reason:
+        read_output(heads[form], "saved.txt")
+    assert "saved.txt" in str(reason.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hello", "is no output that is known"),
+        ('{"blockdevices": [', "is not valid JSON"),
+        ("", "is no output that is known"),
+    ],
+)
+def test_what_is_no_output_is_one_sentence(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_output(text, "saved.txt")
+
+
+# ---- sysfs, mounts, extents
+
+
+def _sysfs(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+    return root
+
+
+def test_md_and_device_mapper_are_read_from_sysfs(tmp_path: Path) -> None:
+    block = "class/block"
+    files = {
+        f"{block}/md5/size": "46874888192",
+        f"{block}/md5/md/level": "raid6",
+        f"{block}/md5/md/raid_disks": "10",
+        f"{block}/md5/md/chunk_size": "131072",
+        f"{block}/md5/md/stripe_cache_size": "256",
+        f"{block}/md5/md/sync_action": "idle",
+        f"{block}/md5/md/degraded": "0",
+        f"{block}/md5/queue/max_sectors_kb": "512",
+        f"{block}/md5/queue/max_hw_sectors_kb": "4096",
+        f"{block}/md5/queue/read_ahead_kb": "128",
+        f"{block}/md10/size": "100",
+        f"{block}/md10/md/level": "raid10",
+        f"{block}/md10/md/raid_disks": "8",
+        f"{block}/md10/md/layout": "258",
+        f"{block}/md10/md/chunk_size": "524288",
+        f"{block}/dm-1/dm/uuid": "LVM-abc",
+        f"{block}/dm-1/dm/name": "v-l",
+        f"{block}/dm-1/size": "93749772288",
+        f"{block}/dm-1/queue/minimum_io_size": "1048576",
+        f"{block}/dm-1/queue/optimal_io_size": "2097152",
+        f"{block}/dm-3/dm/uuid": "mpath-36",
+        f"{block}/dm-3/size": "9",
+    }
+    root = _sysfs(tmp_path, files)  # fmt: skip
+    for holder, slave in (("dm-1", "md5"), ("dm-1", "md10"), ("dm-3", "sdc"), ("dm-3", "sde")):
+        (root / block / holder / "slaves" / slave / "device").mkdir(parents=True)
+        (root / block / slave).mkdir(parents=True, exist_ok=True)
+        (root / block / slave / "size").write_text("46874888192\n", encoding="utf-8")
+        (root / block / holder / "slaves" / slave / "size").write_text("46874888192\n", encoding="utf-8")
+    for path, state, moved in (("sdc", "running", "866071"), ("sde", "offline", "0")):
+        (root / block / "dm-3" / "slaves" / path / "device" / "state").write_text(state, encoding="utf-8")
+        (root / block / "dm-3" / "slaves" / path / "stat").write_text(
+            f"1 0 {moved} 0 1 0 {moved} 0 0 0 0", encoding="utf-8"
+        )
+    seen = read_blocks("dm-1", root)
+    assert (seen.disks["dm-1"].unit, seen.disks["dm-1"].data, seen.disks["dm-1"].level) == (MIB, 2, "raid0")
+    assert (seen.disks["md5"].geometry, seen.disks["md5"].stripe) == ("8+2", MIB)
+    assert (seen.disks["md10"].geometry, seen.disks["md10"].stripe) == ("4x2", 2 * MIB)
+    assert kinds(seen) == {
+        "unequal members of a stripe", "stripe cache too small", "requests are cut", "read-ahead too short",
+        "unit does not fit the stripe",
+    }  # fmt: skip
+    paths = read_blocks("dm-3", root).disks["dm-3"].paths
+    assert [(path.name, path.active, path.blocks_read) for path in paths] == [("sdc", True, 866_071), ("sde", False, 0)]
+    assert read_blocks("sdq", root).unknown == ("sdq, which sysfs does not have",)
+
+
+def test_the_mount_of_a_path_is_the_longest_that_it_begins_with() -> None:
+    root = "22 1 254:0 / / rw,noatime - ext4 /dev/vda rw"
+    other_one = "90 22 7:0 / /scratch\\040x rw,relatime - xfs /dev/mapper/v-l rw,logdev=/dev/sdl1,sunit=4096"
+    text = f"{root}\n{other_one}\n"
+    both = read_mounts(text)
+    assert [one.where for one in both] == ["/", "/scratch x"]
+    assert "logdev=/dev/sdl1" in both[1].options
+    found = mount_of("/scratch x/run", text)
+    assert found is not None
+    assert found.kind == "xfs"
+    other = mount_of("/scratch", text)
+    assert other is not None
+    assert other.where == "/"
+
+
+def test_extents_of_a_file_cover_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (3 * MIB))
+    try:
+        found = extents_of(str(path))
+    except MachineError as reason:
+        pytest.skip(str(reason))
+    assert sum(length for _, _, length in found.pieces) >= 3 * MIB
+    with pytest.raises(MachineError, match="its extents cannot be read"):
+        extents_of(str(tmp_path / "none"))
+
+
+# ---- a plan, made exactly, has no fault
+
+
+def as_made(laid: Laid) -> Seen:
+    """What would be seen after the script of a plan has run: the numbers that mkfs, md and LVM were given."""
+    disks: dict[str, SeenDisk] = {}
+    for store in (*laid.stores, *([laid.log] if laid.log is not None else [])):
+        _add(store, disks)
+    groups = laid.groups if laid.table.kind == "xfs" else None
+    blocks = groups.blocks if groups is not None else (laid.capacity or 0) // laid.block
+    one = SeenFileSystem(
+        f"/{laid.id}", laid.table.kind, f"/dev/{laid.store.id}", laid.block, blocks, laid.unit, laid.width,
+        groups.count if groups else None, groups.size if groups else None, laid.log_size,
+        f"/dev/{laid.log.id}" if laid.log is not None else "internal",
+    )  # fmt: skip
+    return Seen((one,), disks)
+
+
+def _add(store: Store, disks: dict[str, SeenDisk]) -> None:
+    table, members = store.table, tuple(one.id for one in store.members)
+    sizes = tuple(one.capacity or 0 for one in store.members)
+    common = {"size": store.capacity, "state": "optimal"}
+    if isinstance(table, RaidGroup):
+        geometry = store.geometry
+        striped = geometry is not None and geometry.data > 1
+        disks[store.id] = SeenDisk(store.id, "md", geometry=str(geometry), data=geometry.data if geometry else None,
+                                   unit=store.unit if striped else None, level=f"raid{table.level}",
+                                   member_sizes=sizes, **common)  # type: ignore[arg-type]  # fmt: skip
+    elif store.kind == "slices":
+        disks[store.id] = SeenDisk(store.id, "part", start=store.start, on=members[0], **common)  # type: ignore[arg-type]
+    elif isinstance(table, Volume):
+        disks[store.id] = SeenDisk(store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.unit,
+                                   data=len(members), **common)  # type: ignore[arg-type]  # fmt: skip
+    else:
+        disks[store.id] = SeenDisk(store.id, "disk", members=members, **common)  # type: ignore[arg-type]
+    for one in store.members:
+        if one.kind != "drives":
+            _add(one, disks)
+
+
+def clean(plan: LayoutPlan) -> None:
+    for laid in plan.file_systems:
+        if laid.table.kind in ("xfs", "ext4") and laid.stores:
+            # what was right in 2004 is called old: groups of 1 GiB, a log of 16 MiB
+            old = {"too many allocation groups", "log too small"} if laid.store.legacy else set()
+            assert [one for one in check(as_made(laid), laid).faults if one.kind not in old] == [], laid.id
+
+
+@pytest.mark.parametrize("name", ["nvme-enclosure", "cray-x1-wishes", "laptop-md"])
+def test_what_a_plan_makes_has_no_fault(name: str) -> None:
+    clean(plan_layout(read_system(system_source(name))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["home", "scratch", "archive"]), st.sampled_from(["xfs", "ext4"]),
+                          st.integers(2, 60)), min_size=1, max_size=4))  # fmt: skip
+def test_what_any_plan_makes_has_no_fault(drawn: list[tuple[str, str, int]]) -> None:
+    asked = [
+        wish(f"fs{at}", purpose, kind, capacity=f"{size * 200} MB") for at, (purpose, kind, size) in enumerate(drawn)
+    ]
+    try:
+        plan = plan_layout(system_from_document(lun_machine(file_systems=asked), "made"))
+    except UserError:
+        return
+    clean(plan)
+
+
+def test_every_difference_from_a_plan_is_told() -> None:
+    laid = plan_layout(read_system(system_source("nvme-enclosure"))).of("scratch")
+    seen = as_made(laid)
+    (one,) = seen.file_systems
+    assert one.blocks is not None
+    assert one.group_count is not None
+    for change in (
+        {"unit": 4 * MIB, "width": 4 * MIB}, {"width": 2 * MIB}, {"group_count": one.group_count + 1}, {"block": 8192},
+        {"blocks": one.blocks // 2}, {"log": 64 * MIB}, {"log_device": "/dev/sdl"}, {"kind": "ext4"},
+    ):  # fmt: skip
+        changed = replace(one, **change)
+        assert "not as planned" in kinds(replace(seen, file_systems=(changed,)), laid), change
+    volume = seen.disks[laid.store.id]
+    fewer = {**seen.disks, laid.store.id: replace(volume, members=(*volume.members, "more"))}
+    assert "not as planned" in kinds(replace(seen, disks=fewer), laid)

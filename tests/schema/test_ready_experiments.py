@@ -22,6 +22,7 @@ from sonde.experiments.ready import plan_source, ready_experiments, ready_made  
 from sonde.model.experiment import contradictions, read_experiment  # noqa: E402
 from sonde.model.shipped import system_source  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
+from sonde.model.volume import phase_volumes, written_bytes  # noqa: E402
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
@@ -93,6 +94,20 @@ def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
             assert grid.contexts(experiment.claims[one.id]), one.id
         except MissingError as reason:
             pytest.fail(f"{one.id}: {reason}")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) -> None:
+    small = read_experiment(FILES[name], "ci")
+    for cell in small.cells:
+        plan = small.plan_of(cell, "/some/where")
+        volumes = phase_volumes(plan, plan.processes * plan.threads)
+        assert written_bytes(volumes) <= 256 << 20, cell.id
+        for phase in plan.phases:
+            data = {**plan.document.get("data", {}).get("access", {}), **phase.get("access", {})}
+            assert not isinstance(data.get("volume"), dict), cell.id
+            assert all(one["kind"] != "sleep" for one in phase.get("before", [])), cell.id
+        assert sum(one.operations for one in volumes) <= 300_000, cell.id
 
 
 def test_the_small_profiles_are_small() -> None:

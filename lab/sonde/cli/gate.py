@@ -20,13 +20,21 @@ from sonde.store.summary import Summary, read_summary
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison_words import number_name, percent, value_text
+from sonde.trends.limits import Limit, hold, read_limit
 from sonde.trends.sides import BASELINE, Side, find_side
 from sonde.trends.threshold import IN_A_ROW, Judged, judge
 
 
 @click.command("gate")
 @click.argument("run", default="last")
-@click.option("--baseline", metavar="NAME", required=True, help="Baseline to hold it against, or any words of compare.")
+@click.option("--baseline", metavar="NAME", default="", help="Baseline to hold it against, or any words of compare.")
+@click.option(
+    "--at-least",
+    "limits",
+    metavar="PHASE=RATE",
+    multiple=True,
+    help="Absolute limit instead of a baseline, like write=10GB/s-10% or stat=20kop/s. Several are possible.",
+)
 @click.option(
     "--retests",
     type=click.IntRange(0, 20),
@@ -37,8 +45,8 @@ from sonde.trends.threshold import IN_A_ROW, Judged, judge
 )
 @archive_option
 @json_option
-def command(run: str, baseline: str, retests: int, archive: Archive, as_json: bool) -> int:
-    """Hold RUN against a baseline. Exit code 0: good; 1: too slow, and so was every repetition.
+def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, archive: Archive, as_json: bool) -> int:
+    """Hold RUN against a baseline or a limit. Exit code 0: good; 1: too slow, and so was every repetition.
 
     The limit of each number is the median of the baseline less four robust standard deviations, and 15 % at least.
     One slow run is weather: the same plan is run again, at once, until one is good or all of them were slow.
@@ -47,8 +55,13 @@ def command(run: str, baseline: str, retests: int, archive: Archive, as_json: bo
     Examples:
       sonde run quick --on /scratch && sonde gate last --baseline acceptance
       sonde gate last --baseline acceptance --retests 0 --json
+      sonde gate last --at-least write=10GB/s-10% --at-least read=8GB/s
     """
     archive.recover()
+    if bool(baseline) == bool(limits):
+        raise UserError("Say what to hold it against: --baseline NAME, or --at-least PHASE=RATE.")
+    if limits:
+        return _absolute(run, [read_limit(one) for one in limits], retests, archive, as_json)
     reference = find_side(archive, _baseline(archive, baseline))
     now = find_side(archive, run)
     reference = Side(reference.name, tuple(one for one in reference.runs if one.id not in {own.id for own in now.runs}))
@@ -65,6 +78,31 @@ def command(run: str, baseline: str, retests: int, archive: Archive, as_json: bo
         print_json(_document(reference, now, judged, failed))
     else:
         _print(reference, now, judged, failed)
+    return FAILED if failed else DONE
+
+
+def _absolute(run: str, limits: Sequence[Limit], retests: int, archive: Archive, as_json: bool) -> int:
+    """The same with limits that somebody wrote: one run that reaches a limit is enough for it."""
+    now = find_side(archive, run)
+    held = [hold(one, now.runs) for one in limits]
+    while any(one.bad for one in held) and retests > 0:
+        retests -= 1
+        now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, as_json)))
+        held = [hold(one, now.runs) for one in limits]
+    failed = any(one.bad for one in held)
+    if as_json:
+        print_json({"good": not failed, "runs": [one.id for one in now.runs], "limits": [asdict(one) for one in held]})
+        return FAILED if failed else DONE
+    table = plain_table()
+    for title in ("phase", "limit", "measured", ""):
+        table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
+    for one in held:
+        measured = ", ".join(one.words(value) for value in one.measured[-IN_A_ROW:])
+        table.add_row(one.phase, one.words(one.least), measured, "too slow" if one.bad else "good",
+                      style="bold red" if one.bad else None)  # fmt: skip
+    results().print(table)
+    tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
+    results().print(f"{'Too slow' if failed else 'Good'}: {tried} against what was asked for.", style="bold")
     return FAILED if failed else DONE
 
 

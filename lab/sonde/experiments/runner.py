@@ -127,6 +127,7 @@ class Runner:
         variant = self._variants.get(str(turn.cell.at.get("variant", "")))
         number, count, left = self._progress(schedule)
         self._watcher.begin(turn, number, count, left)
+        began = time.monotonic()
         try:
             around.before(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
@@ -149,7 +150,7 @@ class Runner:
             change_tags(result.folder, add=self._request.tags)
         if result.exit_code == DONE:
             self._ended.runs += 1
-            self._note(read_summary(result.folder))
+            self._note(read_summary(result.folder), time.monotonic() - began)
         elif not self._executor.stopped:
             self._ended.failed[turn.cell.id] = result.text
             self._watcher.say(f"{turn.cell.id} is not run again: {result.text}")
@@ -180,7 +181,8 @@ class Runner:
         for folder in folders_of_group(self._archive.root, self._request.group):
             self._note(read_summary(folder))
 
-    def _note(self, run: Summary) -> None:
+    def _note(self, run: Summary, taken: float | None = None) -> None:
+        """Remembers a run. `taken` are seconds with all that comes before and after it, where that was seen."""
         place = run.document.get(FACTS)
         if not isinstance(place, Mapping):
             return
@@ -188,7 +190,7 @@ class Runner:
         if run.status != "done":
             return
         known = self._of(str(place["cell"]))
-        known.seconds.append(run.seconds or 0.0)
+        known.seconds.append(taken if taken is not None else run.seconds or 0.0)
         if place["warm_up"]:
             known.warm_ups.add(int(place["repeat"]))
         else:
@@ -196,6 +198,7 @@ class Runner:
 
     def _progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
         """Number of the run that begins, how many there will probably be, and seconds left by what runs took so far."""
+        cooldown = self._request.repeat.cooldown or 0.0
         every = [second for known in self._known.values() for second in known.seconds]
         usual = sum(every) / len(every) if every else None
         done = count = 0
@@ -210,7 +213,7 @@ class Runner:
             wanted = max(has, schedule.expected(cell) + self._request.repeat.warmup)
             count += wanted
             each = sum(known.seconds) / len(known.seconds) if known.seconds else usual
-            left = None if left is None or each is None else left + (wanted - has) * each
+            left = None if left is None or each is None else left + (wanted - has) * (each + cooldown)
         return done + 1, max(count, done + 1), left
 
     def _keep(self, prepared: list[Prepared]) -> None:

@@ -3,16 +3,19 @@
 
 A metric names a phase and, by axis, the cells it is taken from; axes that it does not name are the same on both sides,
 and the claim must hold in each of their cells. A metric stands for the median over repeats with its interval. Functions
-look along an axis, over repeats, over nodes, or over time. Comparisons may be chained, and joined by ``and``.
+look along an axis, over repeats, over nodes, or over time. Comparisons may be chained, and joined by ``and``. A limit
+may have a unit and a tolerance: ``bandwidth(write) >= 10 GB/s - 10 %``.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sonde.model.errors import UserError, suggestion
+from sonde.model.errors import UnitError, UserError, suggestion
+from sonde.model.units import parse_op_rate, parse_rate
 
 # Metric -> (unit, meaning). Rates count bytes or operations over the interval from first to last task of the phase.
 METRICS: Mapping[str, tuple[str, str]] = {
@@ -57,6 +60,13 @@ SHAPES = ("flat", "declining", "rising", "dips")
 PER = ("node", "task", "target")
 _OPERATORS: Mapping[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<", ast.Eq: "=="}
 _ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+_QUOTED = re.compile(r"""("[^"]*"|'[^']*')""")
+# A rate with its unit, and how much less (or more) than it is meant.
+_QUANTITY = re.compile(
+    r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kMGTPE]i?)?B/s|[kM]?op/s)"
+    r"(?:\s*(?P<sign>[-+\N{MINUS SIGN}])\s*(?P<share>\d+(?:\.\d+)?)\s*%)?"
+)
 
 Scalar = str | int | float | bool
 
@@ -158,18 +168,38 @@ def _functions(value: Value) -> Iterator[Function]:
 
 def parse_claim(text: str) -> Claim:
     """The claim that `text` says. Raises ClaimError with one sentence."""
+    text = text.strip()
+    written = with_numbers(text)
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(written, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ClaimError(
             f'"{text}" cannot be read; write a comparison like bandwidth(read) / bandwidth(write) >= 1.3.'
         ) from None
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
-    comparisons = tuple(one for part in parts for one in _comparisons(part, text))
+    comparisons = tuple(one for part in parts for one in _comparisons(part, written))
     claim = Claim(text, comparisons)
     if not any(claim.metrics()):
         raise ClaimError(f'"{text}" names no metric; metrics are {", ".join(METRICS)}.')
     return claim
+
+
+def with_numbers(text: str) -> str:
+    """`text` with quantities as plain numbers: 10 GB/s is 10000000000.0, 10 GB/s - 10 % is 9000000000.0. What stands in
+    quotation marks stays as it is."""
+    parts = _QUOTED.split(text)
+    return "".join(part if number % 2 else _QUANTITY.sub(_number, part) for number, part in enumerate(parts))
+
+
+def _number(found: re.Match[str]) -> str:
+    read = parse_op_rate if found["unit"].endswith("op/s") else parse_rate
+    try:
+        value = read(f"{found['value']} {found['unit']}")
+    except UnitError as reason:
+        raise ClaimError(str(reason)) from None
+    if found["share"]:
+        value *= 1 + (1 if found["sign"] == "+" else -1) * float(found["share"]) / 100
+    return repr(float(value))
 
 
 def _comparisons(node: ast.expr, text: str) -> Iterator[Comparison]:

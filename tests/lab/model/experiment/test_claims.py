@@ -158,3 +158,22 @@ def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
     assert joined([holds, open_]) == open_
     assert joined([holds, holds]) == holds
     assert joined([]) == absent
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("bandwidth(write) >= 10 GB/s", 10e9),
+        ("bandwidth(write) >= 10 GB/s - 10 %", 9e9),
+        ("bandwidth(write) >= 2GiB/s + 5%", 1.05 * 2 * (1 << 30)),
+        ("operations(stat) >= 65 kop/s", 65e3),
+        ('bandwidth(write, transfer="1 MB/s") >= 3 MB/s', 3e6),
+    ],
+)
+def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None:
+    found = parse_claim(text)
+    (comparison,) = found.comparisons
+    assert isinstance(comparison.right, Number)
+    assert comparison.right.value == pytest.approx(limit)
+    assert found.text == text
+    assert all(value == "1 MB/s" for metric in found.metrics() for value in metric.at.values())

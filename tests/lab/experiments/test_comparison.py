@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison of two variants finds: an effect of 5 % as often as stated, and none where there is none.
+
+Whole comparisons are played: the order is that of the runner, the noise is drawn, the verdict is that of `sonde run`.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from sonde.experiments.order import Schedule
+from sonde.model.experiment import Cell
+from sonde.model.experiment.description import Repeat
+from sonde.stats.ratio import planned_visible, ratio, smallest_visible
+
+COMPARISONS, RUNS = 400, 10
+SIDES = [Cell("", {"variant": one}, ()) for one in ("a", "b")]
+# Noise of which ten runs a side show a drop of 5 % four times in five, by the formula for planning.
+NOISE = 0.05 * 0.035 / planned_visible(0.035, RUNS, RUNS)
+
+
+def played(
+    effect: float, seed: int, drift: float = 0.0, order: str = "block_random", slow: bool = False
+) -> list[list[float]]:
+    """The rates of both sides of one comparison; `drift` is how much faster the last run is than the first."""
+    random = np.random.default_rng(seed)
+    sides: dict[str, list[float]] = {"a": [], "b": []}
+    turns = list(Schedule(SIDES, Repeat(min=RUNS, order=order), seed, lambda cell: {}, lambda cell: False).turns())
+    for number, turn in enumerate(turns):
+        side = turn.cell.at["variant"]
+        noise = NOISE * random.standard_normal()
+        if slow and random.random() < 1 / 7:
+            noise -= random.exponential(0.3)
+        level = log(1 - effect) if side == "b" else 0.0
+        sides[side].append(float(np.exp(level + noise + drift * number / len(turns))))
+    return [sides["a"], sides["b"]]
+
+
+def found(effect: float, **more: object) -> float:
+    """How often the interval of the ratio leaves out 1."""
+    return sum(ratio(*played(effect, seed, **more)).differs for seed in range(COMPARISONS)) / COMPARISONS  # type: ignore[arg-type]
+
+
+# twice the standard deviation of a share of 5 % over so many comparisons
+MORE = 2 * (0.05 * 0.95 / COMPARISONS) ** 0.5
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_no_effect_is_found_in_one_of_twenty_comparisons_at_most(slow: bool) -> None:
+    assert found(0.0, slow=slow) <= 0.05 + MORE
+
+
+def test_an_effect_of_a_twentieth_is_found_as_often_as_was_stated() -> None:
+    assert found(0.05) >= 0.80
+    stated = [smallest_visible(*played(0.05, seed)) for seed in range(60)]
+    known = [one for one in stated if one is not None]
+    assert len(known) == 60
+    assert np.median(known) == pytest.approx(0.05, rel=0.2)
+
+
+def test_half_the_stated_effect_is_mostly_not_found() -> None:
+    assert found(0.02) < 0.5
+
+
+def test_drift_looks_like_an_effect_only_where_sides_are_not_interleaved() -> None:
+    assert found(0.0, drift=0.2) <= 0.05 + MORE
+    assert found(0.0, drift=0.2, order="in_order") > 0.9

@@ -22,6 +22,7 @@ from drawn_plans import Plan, changed, drawn
 
 from sonde.launch.launchers.list import LAUNCHERS
 from sonde.model.errors import PlanError
+from sonde.model.operations import OPERATIONS
 from sonde.model.plan import Plan as LabPlan
 from sonde.model.resolve import in_base_units
 from sonde.model.sameness import plan_hash
@@ -166,6 +167,18 @@ def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
     plans = [{"schema": "sonde-plan/1", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
     for plan, answer in zip(plans, ask(engine, [{"plan": plan} for plan in plans]), strict=True):
         assert plain(LabPlan.from_document(plan, "bare").resolved()) == plain(answer["plan"])
+
+
+def test_operations_are_one_table() -> None:
+    """The lab's rows are the engine's: the same names in the same order, on the same things, with the same effect."""
+    header = (Path(__file__).resolve().parents[2] / "engine/plan/operations.hpp").read_text(encoding="utf-8")
+    rows = re.findall(r'Operation\{Op::\w+, "(\w+)", Operation::On::(\w+), Operation::Effect::(\w+)([^}]*)\}', header)
+    theirs = [(name, on, effect, *[*flags.split(","), "", ""][1:3]) for name, on, effect, flags in rows]
+    ours = [(one.name, one.on, one.effect.replace(" ", "_"), one.reads, one.writes) for one in OPERATIONS]
+    assert [(*one[:3], one[3].strip() == "true", one[4].strip() == "true") for one in theirs] == ours
+    assert {one.name for one in OPERATIONS} == set(
+        plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"]
+    )
 
 
 def test_engine_and_lab_know_launchers_by_the_same_variables() -> None:

@@ -137,7 +137,7 @@ def measure(module: Module, output: Path) -> str:
 def baseline_from(file: Path) -> Baseline:
     document = json.loads(file.read_text(encoding="utf-8"))
     reached = {name: {int(line): tests for line, tests in lines.items()} for name, lines in document["reached"].items()}
-    return Baseline(document["seconds"], reached, document["good"], document["stamp"])
+    return Baseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
 
 
 class _Changed(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):  # type: ignore[misc]

@@ -12,6 +12,7 @@ from enum import Enum
 from sonde.model import quantities
 from sonde.model.limits import COLD, SHORTEST_FILES_S, SHORTEST_S, SUSTAINED_S
 from sonde.model.lines import ErrorLine, FileSystem, Latency, Moved, Rates
+from sonde.model.operations import CHANGING_NAMES, NAMES, ONLY_WRITING, WRITING
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.series import cache_state
@@ -19,8 +20,6 @@ from sonde.model.visible import one_line
 
 SYNTHETIC = frozenset({"null", "paced"})
 _AT_END = "fsync at the end"
-# Operations on names, which move no data.
-NAMES = frozenset({"stat", "remove", "mktree", "create", "open_close", "readdir", "walk", "rename", "cycle", "rmtree"})
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
@@ -79,7 +78,7 @@ def standing_of(run: Run, phase: PhaseRecord, interval: str = "total") -> tuple[
         return _names_standing(run, phase)
     if not end.bytes.moved and not end.ops.done:
         return Standing.UNKNOWN, "nothing was moved"
-    writes = phase.begin.op in ("write", "rewrite")
+    writes = phase.begin.op in ONLY_WRITING
     standing, because = _write_standing(run, phase, interval) if writes else _read_standing(run, phase)
     return _lasted(phase, many_files(run, phase), standing, because, interval)
 
@@ -97,8 +96,7 @@ def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     """Names of a local file system live in the memory of the node; those of a network one are asked of its servers."""
     if file_system(run).network:
         return _lasted(phase, True, Standing.STORAGE, "from the servers: names are not kept by this node")
-    changes = phase.begin.op in ("remove", "mktree", "create", "rename", "cycle", "rmtree")
-    where = "not made durable" if changes else "names in the memory of this node"
+    where = "not made durable" if phase.begin.op in CHANGING_NAMES else "names in the memory of this node"
     return Standing.CACHE, f"{where}: not a storage number"
 
 
@@ -182,7 +180,7 @@ def unfinished_words(run: Run, phase: PhaseRecord) -> str:
 
 def flush_words(run: Run, phase: PhaseRecord) -> str:
     """How written data was made durable inside the timed interval; empty when it was not."""
-    if phase.begin.op not in ("write", "rewrite", "mixed", "duplex"):
+    if phase.begin.op not in WRITING:
         return ""
     sync = {"dsync": "O_DSYNC", "sync": "O_SYNC"}.get(str(run.setting(phase.id, "io", "sync")), "")
     fsync = {"per_op": "fsync after every write", "end": _AT_END, "end_timed_separately": _AT_END}

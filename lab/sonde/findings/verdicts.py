@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sonde.findings.judgement import Judgement, judged, operations_first
 from sonde.findings.profile import Profile, profile_of
-from sonde.findings.standing import NAMES, SYNTHETIC, Standing, flush_words, many_files
+from sonde.findings.standing import SYNTHETIC, Standing, flush_words, many_files
 from sonde.model import quantities
 from sonde.model.errors import UnitError
 from sonde.model.json_parts import number
 from sonde.model.lines import Rate
+from sonde.model.operations import NAMES, OF_DIRECTORIES
 from sonde.model.quantities import Quantity
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
@@ -158,7 +159,7 @@ def _rates(run: Run, phase: PhaseRecord, operations: bool) -> tuple[Quantity | N
     if operations:
         rate = quantities.operation_rate(total.ops_per_s)
         if many_files(run, phase):
-            things = "dirs/s" if phase.begin.op in ("mktree", "rmtree") else "files/s"
+            things = "dirs/s" if phase.begin.op in OF_DIRECTORIES else "files/s"
             rate = Quantity(rate.digits, rate.unit.replace("op/s", things))
         moved = quantities.byte_rate(total.bytes_per_s) if total.bytes else quantities.count(total.ops)
         return rate, f"{moved} {'for' if total.bytes else 'in'} {quantities.seconds(total.seconds)}", exact

@@ -12,6 +12,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sonde.model.operations import ON_BOTH, TREE_ONLY
 from sonde.model.schemas import plan_schema
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
 
@@ -21,17 +22,14 @@ Table = Mapping[str, Any]
 _OF_DATA = ("backend", "access", "io", "verify")
 # Members of `meta` that a phase may have beside its own `meta`.
 _OF_META = ("backend", "verify")
-# Operations that only trees have; stat, read and remove are of both kinds.
-_TREE_OPS = frozenset({"mktree", "create", "open_close", "readdir", "walk", "rename", "cycle", "rmtree"})
-_ON_BOTH = frozenset({"stat", "read", "remove"})
 _UNITS: dict[str, Callable[[Any], Any]] = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
 
 
 def on_tree(document: Table, phase: Table) -> bool:
     """True when a phase of this plan works on the names of a tree."""
-    both = phase["op"] in _ON_BOTH
+    both = phase["op"] in ON_BOTH
     told = phase.get("on", "meta" if both and "meta" in document and "data" not in document else "data")
-    return phase["op"] in _TREE_OPS or (both and told == "meta")
+    return phase["op"] in TREE_ONLY or (both and told == "meta")
 
 
 def laid_over(below: Table, above: Table, schema: Table) -> dict[str, Any]:
@@ -166,7 +164,7 @@ def _phase(document: Table, phase: Table) -> dict[str, Any]:
     full.setdefault("open", "truncate" if phase["op"] == "write" else "overwrite")
     full.setdefault("before", [])
     tree = on_tree(document, phase)
-    if phase["op"] in _ON_BOTH:
+    if phase["op"] in ON_BOTH:
         full["on"] = "meta" if tree else "data"
     else:
         full.pop("on", None)

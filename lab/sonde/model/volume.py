@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sonde.model.operations import ON_DIRECTORIES, WRITING
 from sonde.model.plan import Plan
 from sonde.model.units import parse_bytes, parse_duration
 
@@ -44,7 +45,7 @@ def phase_volumes(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | Non
 
 def written_bytes(volumes: list[PhaseVolume]) -> int:
     """Space the run needs at most: phases write into the same files, so the largest counts, not the sum."""
-    return max((one.span for one in volumes if one.op in ("write", "rewrite", "mixed", "duplex", "create")), default=0)
+    return max((one.span for one in volumes if one.op in WRITING or one.op == "create"), default=0)
 
 
 def directories(tree: Mapping[str, Any]) -> int:
@@ -73,7 +74,7 @@ def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) ->
     folders = directories(tree) * int(tree["copies"]) * trees
     op = phase["op"]
     length = parse_bytes(file["write"] if op == "create" else file["read"] if op == "read" else 0)
-    made = {"walk": items + folders}.get(op, folders if op in ("mktree", "rmtree", "readdir") else items)
+    made = {"walk": items + folders}.get(op, folders if op in ON_DIRECTORIES else items)
     moved = length * items
     if op == "cycle":  # of each item stat and read, and unless it is kept remove and create
         keeps = meta["cycle"]["keep"]

@@ -7,7 +7,7 @@ A folder that is no run of ours has a row as well, with the sentence that says w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,6 +18,7 @@ from sonde.findings.best import OF_STORAGE
 from sonde.findings.doubts import verdict_of
 from sonde.findings.standing import Standing
 from sonde.model.errors import RecordError
+from sonde.model.operations import MOVING, ONLY_READING, ONLY_WRITING
 from sonde.model.sameness import VERSION, plan_hash
 from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
 from sonde.store.archive import PLAN
@@ -88,7 +89,7 @@ PHASE_COLUMNS: Mapping[str, str] = {
 _PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "standing", "verdict")
 _CUT_SHORT = ("error", "interrupt", "time_limit")
 # Operations on data, whose number is bytes per second; a file that is created with some bytes in it is one operation.
-_DATA = ("write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "trim")
+_DATA = MOVING | {"trim"}  # which another tool does
 
 
 def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
@@ -124,7 +125,7 @@ def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> 
     }
     own = ("started", "status", "role", "group", "plan", "title", "target", "file_system", "tasks", "nodes", "seconds")
     row |= {name: getattr(run, name) for name in own}
-    for way, ops in (("write", ("write", "rewrite")), ("read", ("read", "reread", "read_only"))):
+    for way, ops in (("write", ONLY_WRITING), ("read", ONLY_READING)):
         row |= _fastest(run.phases, way, ops)
     return row
 
@@ -133,7 +134,7 @@ def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({str(one.get("id")) for one in findings if one.get("id")})
 
 
-def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Sequence[str]) -> Row:
+def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Collection[str]) -> Row:
     """The best phase of that direction: the fastest of storage, as in every headline (`findings.best`); where there is
     none, the fastest that nobody judged, else the standing of the fastest without its number."""
     there = [one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES))]

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.selecting import selection_options, steps
+from sonde.cli.selecting import open_catalog, selection_options, steps
 from sonde.model.errors import ENVIRONMENT, FAILED, UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
@@ -20,6 +20,7 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import change_words
 from sonde.trends.lanes import Settings
+from sonde.trends.remembered import Memory, of_histories, of_index
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey, survey
 from sonde.trends.words import change_size, joint_sentences, name_of, promise, value_of, verdict
@@ -84,16 +85,8 @@ def command(
       sonde trend --plan quick --on /scratch --since 365d -o year.html
       sonde trend --check --budget 0.2
     """
-    from sonde.store.history import all_series
-    from sonde.trends.history import watched
-
     archive.recover()
-    stored = all_series(archive, wanted)
-    if not stored:
-        raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
-    histories = watched(stored, "capability" if measure == "capability" else "delivered")
-    with steps("watching histories") as step:
-        found = survey(histories, budget, smallest, step)
+    found = _survey(archive, wanted, measure, budget, smallest, drawn=output is not None)
     # written before anything is printed: who reads only the first lines still gets it
     page = _report(found, measure, output, as_json) if output is not None else None
     if as_json:
@@ -105,6 +98,32 @@ def command(
     if not check:
         return 0
     return ENVIRONMENT if not found.standings else FAILED if any(one.slower for one in found.standings) else 0
+
+
+def _survey(archive: Archive, wanted: Selection, measure: str, budget: float, smallest: float, drawn: bool) -> Survey:
+    """The survey, from what is remembered while nothing is new; with all values of its histories when it is drawn."""
+    from sonde.store.history import series_in
+    from sonde.trends.history import watched
+
+    catalog = open_catalog(archive.root)
+    memory, settings = Memory(catalog.beside("trend")), (wanted, measure, budget, smallest)
+    stamps = catalog.stamps()
+    if stamps is not None and not drawn and (known := memory.recall(of_index(stamps, *settings))) is not None:
+        return known
+    stored = series_in(catalog, wanted)
+    if not stored:
+        raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
+    histories = watched(stored, "capability" if measure == "capability" else "delivered")
+    key = of_histories(histories, measure, budget, smallest)
+    found = memory.recall(key, histories)
+    if found is None:
+        with steps("watching histories") as step:
+            found = survey(histories, budget, smallest, step)
+        memory.keep(key, found)
+    # the files of the index may have been replaced while they were read
+    if stamps is not None and catalog.stamps() == stamps:
+        memory.keep_same(of_index(stamps, *settings), key)
+    return found
 
 
 def _report(survey: Survey, measure: str, output: Path, quiet: bool) -> Path:

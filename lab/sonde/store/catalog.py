@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from sonde.store.selection import Selection
 
 Answer = TypeVar("Answer")
 _EVERYTHING = Selection(calibrations=True)
+_UNSURE = re.compile(r"~\d+r")
 _PATIENCE = 20  # times that files of the index may be replaced while they are read
 
 
@@ -107,6 +109,18 @@ class Catalog:
     def tables(self, part: str) -> list[Any]:
         """Rows of that part that were read just now."""
         return self._parts.tables[part]
+
+    def stamps(self) -> list[str] | None:
+        """What the files of the index are named by: the same names mean the same runs. None while rows are in memory
+        only, or were read so soon after a change that they are read again."""
+        names = [file.name for files in self._parts.files.values() for file in files]
+        sure = not any(self._parts.tables.values()) and not any(_UNSURE.search(name) for name in names)
+        return sorted(names) if sure else None
+
+    def beside(self, name: str) -> Path | None:
+        """A folder beside the index for what others derive from it; None where nothing can be written."""
+        place = index.Index(self.root).place()
+        return place / name if place is not None else None
 
     def _again_if_replaced(self, ask: Callable[[], Answer]) -> Answer:
         for _ in range(_PATIENCE):

@@ -152,7 +152,7 @@ class Index:
 
     def _write(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
-        folder = self._place()
+        folder = self.place()
         if folder is None:
             return
         written = {}
@@ -178,7 +178,7 @@ class Index:
 
     def _clock(self) -> int:
         """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
-        folder = self._place()
+        folder = self.place()
         if folder is not None:
             try:
                 beside = folder / f".{secrets.token_hex(6)}.clock"
@@ -196,7 +196,7 @@ class Index:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
         return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / own / VERSION]
 
-    def _place(self) -> Path | None:
+    def place(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
             for folder in self._places():

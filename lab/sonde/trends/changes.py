@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log, pi
 
@@ -54,9 +54,11 @@ def changes(series: Sequence[Series], alarms: Sequence[Alarm]) -> list[Change]:
     Runs from before an earlier change, or after a later one, do not count.
     """
     found = []
+    firsts: dict[int, list[int]] = {}
     for alarm in alarms:
-        one = series[alarm.series]
-        same = [other.first for other in alarms if other.series == alarm.series]
+        firsts.setdefault(alarm.series, []).append(alarm.first)
+    for alarm in alarms:
+        one, same = series[alarm.series], firsts[alarm.series]
         begin = max((first for first in same if first < alarm.first), default=0)
         end = min((first for first in same if first > alarm.first), default=len(one))
         begin, end = max(begin, alarm.first - _AROUND), min(end, alarm.first + _AROUND)
@@ -129,17 +131,18 @@ def joint_changes(series: Sequence[Series], found: Sequence[Change]) -> list[Joi
             group.append(change)
         else:
             groups.append([change])
-    return [_joint(series, found, group) for group in groups]
+    own: dict[int, list[Change]] = {}
+    for change in found:
+        own.setdefault(change.series, []).append(change)
+    return [_joint(series, own, group) for group in groups]
 
 
-def _joint(series: Sequence[Series], found: Sequence[Change], group: Sequence[Change]) -> JointChange:
+def _joint(
+    series: Sequence[Series], changes_of: Mapping[int, Sequence[Change]], group: Sequence[Change]
+) -> JointChange:
     time = min(change.first_after for change in group)
     own = {change.series for change in group}
-    around = {
-        at: _around(one, [change for change in found if change.series == at], time)
-        for at, one in enumerate(series)
-        if at not in own
-    }
+    around = {at: _around(one, changes_of.get(at, ()), time) for at, one in enumerate(series) if at not in own}
     parts = []
     for places in parts_by_size([_size_and_error(change) for change in group]):
         members = tuple(group[place] for place in places)
@@ -183,8 +186,8 @@ def _around(one: Series, own: Sequence[Change], time: float) -> tuple[float, flo
     """
     begin = max((change.first_after for change in own if change.first_after <= time), default=-inf)
     end = min((change.first_after for change in own if change.first_after > time), default=inf)
-    before = one.values[(one.times >= begin) & (one.times < time)][-_AROUND:]
-    after = one.values[(one.times >= time) & (one.times < end)][:_AROUND]
+    first, at, last = (int(np.searchsorted(one.times, moment)) for moment in (begin, time, end))
+    before, after = one.values[max(first, at - _AROUND) : at], one.values[at : min(last, at + _AROUND)]
     if not before.size or not after.size:
         return None
     size = ratio(before, after)

@@ -28,7 +28,7 @@ _NEW, _KNOWN = 10, 40
 # Runs of a history that its noise is learned from.
 _MOST_LEARNED = 2000
 # A change is fresh for so many runs.
-_FRESH = 10
+FRESH = 10
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Standing:
         last = self.changes[-1] if self.changes else None
         if last is None or not last.down or last.over:
             return False
-        return int(np.sum(self.series.times > last.noticed)) < _FRESH
+        return int(np.sum(self.series.times > last.noticed)) < FRESH
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,19 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import json_option
+from sonde.cli.options import archive_option, json_option
 from sonde.design.layout import words
 from sonde.design.layout.failures import failures
 from sonde.design.layout.geometry import parse_geometry
 from sonde.design.layout.laid import Laid
 from sonde.design.layout.plan import LayoutPlan, plan_layout
-from sonde.model.errors import FAILED, MachineError, UserError, suggestion
+from sonde.model.errors import DONE, FAILED, MachineError, UserError, suggestion
+from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.store.archive import Archive
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 
 @click.group("layout")
@@ -230,6 +233,87 @@ def check_command(
         blind = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
         console.print(f"{said}.{blind}", soft_wrap=True, highlight=False, markup=False)
     return FAILED if verdict.faults else 0
+
+
+@command.command("verify")
+@click.argument("where", metavar="MOUNT", type=click.Path(exists=True, file_okay=False))
+@click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
+@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
+@click.option("--segment", metavar="SIZE", help="On one drive before the next, where nobody else knows it: 256KiB.")
+@click.option("--stripe", metavar="SIZE", help="Of all data drives together: 2MiB.")
+@click.option("--parity/--no-parity", default=None, help="RAID 5 or 6, or not, where nobody else knows it.")
+@click.option("--volume", metavar="SIZE", help="Bytes of each case (default: 16 full widths, 64 MiB at least).")
+@click.option("--repeats", type=click.IntRange(1, 100), default=6, show_default=True, help="Of each case, in turn.")
+@click.option("--buffered", is_flag=True, help="Through the page cache, where O_DIRECT does not work.")
+@click.option("--simulated", metavar="RUN", help="A run of the same plan that the simulator computed.")
+@archive_option
+@json_option
+def verify_command(
+    where: str, system: str | None, name: str | None, segment: str | None, stripe: str | None, parity: bool | None,
+    volume: str | None, repeats: int, buffered: bool, simulated: str | None, archive: Archive, as_json: bool,
+) -> int:  # fmt: skip
+    """Measure what alignment and width matter beneath MOUNT, and say whether the predictions hold.
+
+    Files are written below MOUNT and removed; devices are never written to. Measured are requests of a full stripe that
+    begin at one and inside of one, and requests of one stripe unit and of all. Exit code 1 when a prediction does not
+    hold.
+
+    \b
+    Examples:
+      sonde layout verify /scratch
+      sonde layout verify /scratch --plan layout/system.toml --as scratch
+      sonde layout verify /scratch --segment 256KiB --stripe 2MiB
+    """
+    from sonde.design.layout import measuring
+    from sonde.design.layout.live.machine import look_at
+    from sonde.model.units import parse_bytes
+
+    if (segment is None) != (stripe is None):
+        raise UserError("--segment and --stripe go together: what one drive holds before the next, and what all do.")
+    told = (parse_bytes(segment), parse_bytes(stripe)) if segment is not None and stripe is not None else None
+    seen = look_at(where)
+    planned = None
+    if system is not None:
+        known = read_system(system_source(system))
+        planned = _planned(known, plan_layout(known), name, [one.where for one in seen.file_systems])
+    geometry = measuring.stripe_of(seen, planned, told, parity)
+    document = measuring.plan_document(
+        where, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
+    )
+    record = _measured(Plan.from_document(document, "layout verify"), archive, as_json)
+    other = measuring.rates_in(_record_of(archive, simulated)) if simulated is not None else None
+    found = measuring.judge(measuring.rates_in(record), geometry, planned, other)
+    if as_json:
+        print_json({"stripe": asdict(geometry), **asdict(found), "holds": found.holds})
+    else:
+        for line in words.measured_words(geometry, found):
+            results().print(line, soft_wrap=True, highlight=False, markup=False)
+    return 0 if found.holds else FAILED
+
+
+def _measured(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
+    from sonde.conduct.run import Setup, conduct, failure
+    from sonde.launch.engine import find_engine
+    from sonde.terminal.live import make_display
+
+    archive.recover()
+    display = make_display(messages(), quiet)
+    setup = Setup(find_engine(), archive, stopping=display.stopping)
+    display.begin(plan.title, 1, 1, plan)
+    try:
+        result = conduct(plan, setup, display.line, plan.id)
+    finally:
+        display.close()
+    if result.exit_code != DONE:
+        raise failure(result.exit_code, result.text)
+    return result.record
+
+
+def _record_of(archive: Archive, name: str) -> RecordReader:
+    from sonde.model.record import read_record
+    from sonde.store.archive import RECORD
+
+    return read_record(archive.find(name)[-1] / RECORD)
 
 
 def _planned(system: System, plan: LayoutPlan, name: str | None, places: list[str]) -> Laid:

@@ -7,5 +7,6 @@ system with everything beneath it, and the numbers it should be made with), `sto
 gets it), `plan` (the system with all of it), `failures` and `alternatives` (what a lost part costs, other ways side by
 side), `devices`, `making` and `scripts` (commands for an administrator), `notation` (the words of the Cray X1),
 `documents`, `diagram` and `words` (the plan as a file, a picture, tables), `live` (what a machine has), `check`,
-`check_disks` and `check_plan` (what is wrong with it, as `faults`).
+`check_disks` and `check_plan` (what is wrong with it, as `faults`), `measuring` (aligned against misaligned, one unit
+against all).
 """

@@ -10,6 +10,7 @@ from sonde.design.layout.failures import Failure
 from sonde.design.layout.geometry import csm_words
 from sonde.design.layout.laid import Laid
 from sonde.design.layout.live.seen import Seen
+from sonde.design.layout.measuring import Measured, Stripe
 from sonde.design.layout.stock import outermost
 from sonde.design.layout.stores import Store, store_of
 from sonde.model.ranges import fold
@@ -92,6 +93,26 @@ def outcome_rows(found: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
         yield (one.name, f"{one.members} of {one.drives} drives", size_words(one.capacity), rate_words(one.read),
                rate_words(one.write), rate_words(one.single_write), one.limit or UNKNOWN, degraded, rebuild,
                f"{counted(one.bears, 'drive')}, then {100 * one.at_risk:.0f} %")  # fmt: skip
+
+
+def measured_words(stripe: Stripe, found: Measured) -> Iterator[str]:
+    """What was measured, and whether it is what was predicted."""
+    yield (
+        f"segment {format_bytes(stripe.segment)}, full stripe {format_bytes(stripe.stripe)}, "
+        f"width {format_bytes(stripe.width)}: {stripe.source}"
+    )
+    for name, values in found.rates.items():
+        low, high = min(values), max(values)
+        yield f"  {name}: {format_rate(low)} to {format_rate(high)} in {counted(len(values), 'turn')}"
+    for one in found.answers:
+        between = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
+        rate = one.question.startswith("rate")
+        value = format_rate(one.measured) if rate else f"{one.measured:.2f}{between}"
+        told = "" if one.predicted is None else (
+            f", predicted up to {format_rate(one.predicted[1])}" if rate
+            else f", predicted {one.predicted[0]:.2f} to {one.predicted[1]:.2f}"
+        )  # fmt: skip
+        yield f"{one.question}: {value}{told}: {one.verdict}. {one.why}."
 
 
 def seen_words(seen: Seen) -> Iterator[str]:

@@ -69,7 +69,7 @@ def test_wrong_data_is_exit_code_4_and_kept(sonde: Sonde, runs: Runs, tmp_path: 
         file.write(b"?")
     result = sonde("ior", "--no-report", "-r", "-R", *words)
     assert result.returncode == 4
-    assert "Incorrect data on read (1 errors found)." in result.stderr
+    assert "Incorrect data on read (1 errors found)." in result.stdout
     assert sorted(run["status"] for run in runs()) == ["done", "mismatch"]
 
 

@@ -24,7 +24,7 @@ class Human final : public Layout {
         out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
         value("Began", date_now());
         value("Command line", command);
-        value("Machine", machine());
+        value("Machine", machine(verbose_));
         out_.flush();
     }
 
@@ -38,9 +38,13 @@ class Human final : public Layout {
             out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
                          use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
         }
+        if (verbose_ >= 3) {
+            show_parameters(test);
+        }
         show_options(test);
-        out_ << "\nResults: \n\n"
-                "access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
+        out_ << "\nResults: \n";
+        show_stamp(test);
+        out_ << "\naccess    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
                 "total(s)   iter\n"
                 "------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   "
                 "--------   ----\n";
@@ -50,6 +54,9 @@ class Human final : public Layout {
     void point(const Test& test, const Point& point) override {
         const Settings& s = *test.settings;
         if (point.step.kind == Step::Kind::remove) {
+            if (verbose_ >= 3) {
+                out_ << "task 0 removing " << file_of(test, point, 0) << "\n";
+            }
             if (verbose_ > 0) {
                 out_ << "remove    -          -          -           -          -          -          -          -     "
                         "     "
@@ -57,8 +64,17 @@ class Human final : public Layout {
             }
             return;
         }
+        if (point.step.kind == Step::Kind::check_write && verbose_ >= 1) {
+            out_ << "Verifying contents of the file(s) just written.\n" << date_now() << "\n\n";
+        }
         if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
             return;
+        }
+        if (point.step.repetition > 0 && (point.writes() || !s.write)) {
+            show_stamp(test);
+        }
+        if (verbose_ >= 3) {
+            show_times(test, point);
         }
         if (s.wear_out && s.deadline > 0) {
             at_deadline(test, point);
@@ -87,6 +103,11 @@ class Human final : public Layout {
         out_.flush();
     }
 
+    bool warning(const std::string& sentence) override {
+        out_ << "WARNING: " << sentence << "\n" << std::flush;
+        return true;
+    }
+
     void error(const std::string& reason) override { out_ << "ERROR: " << reason << "\n" << std::flush; }
 
     void end(const std::vector<const Test*>& tests, bool complete) override {
@@ -107,6 +128,53 @@ class Human final : public Layout {
  private:
     void value(const char* key, const std::string& what) {
         out_ << std::left << std::setw(20) << key << ": " << what << "\n";
+    }
+
+    void show_stamp(const Test& test) {
+        if (verbose_ >= 2) {
+            const auto stamp = static_cast<std::uint32_t>(test.stamp);
+            out_ << text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);
+        }
+    }
+
+    void show_parameters(const Test& test) {
+        out_ << "\nParameters: \n";
+        const nlohmann::ordered_json parameters = parameters_of(test);
+        for (const auto& [key, setting] : parameters.items()) {
+            const bool letter = key == "data packet type";  // IOR names it by a letter here, by its first word in JSON
+            value(key.c_str(), letter                ? std::string(1, "gtoi"[static_cast<int>(test.settings->packet)])
+                               : setting.is_string() ? setting.get<std::string>()
+                                                     : setting.dump());
+        }
+    }
+
+    static std::string file_of(const Test& test, const Point& point, int task) {
+        const Settings& s = *test.settings;
+        return file_of_task(s, task) + (s.multiple_files ? "." + std::to_string(point.step.repetition) : "");
+    }
+
+    /// When each task opened, moved and closed, in seconds since the tasks began together.
+    void show_times(const Test& test, const Point& point) {
+        const char* access = point.writes() ? "write" : "read";
+        for (const TaskTimes& task : point.tasks) {
+            out_ << "task " << task.task << (point.writes() ? " writing " : " reading ")
+                 << file_of(test, point, task.task) << "\n";
+        }
+        out_ << "Commencing " << access << " performance test: " << date_now() << "\n" << (point.writes() ? "" : "\n");
+        for (const TaskTimes& task : point.tasks) {
+            const double opened = task.start + task.open;
+            const double closed = task.start + task.total;
+            const auto line = [&](double time, const char* part, const char* edge) {
+                out_ << text("Test %d: Iter=%d, Task=%d, Time=%f, %s%s %s\n", test.number, point.step.repetition,
+                             task.task, time, access, part, edge);
+            };
+            line(task.start, " open", "start");
+            line(opened, " open", "stop");
+            line(opened, "", "start");
+            line(std::min(opened + task.transfer + task.fsync, closed - task.close), "", "stop");
+            line(closed - task.close, " close", "start");
+            line(closed, " close", "stop");
+        }
     }
 
     void show_options(const Test& test) {

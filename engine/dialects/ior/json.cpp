@@ -23,6 +23,8 @@ const char* packet_name(Packet packet) {
     return names[static_cast<int>(packet)];
 }
 
+}  // namespace
+
 ordered_json parameters_of(const Test& test) {
     const Settings& s = *test.settings;
     const auto memory_per_node = static_cast<std::int64_t>(0);
@@ -70,6 +72,8 @@ ordered_json parameters_of(const Test& test) {
             {"transferSize", s.transfer},
             {"blockSize", s.block}};
 }
+
+namespace {
 
 ordered_json options_of(const Test& test) {
     const Settings& s = *test.settings;
@@ -199,7 +203,7 @@ class Json final : public Layout {
 
     void begin(const std::string& command) override {
         document_ = {{"Version", version_text},        {"Began", date_now()},
-                     {"Command line", command},        {"Machine", machine()},
+                     {"Command line", command},        {"Machine", machine(verbose_)},
                      {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
     }
 

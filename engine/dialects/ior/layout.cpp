@@ -42,9 +42,14 @@ std::string date_now() {
     return text.data();
 }
 
-std::string machine() {
+std::string machine(int verbose) {
     utsname name{};
-    return uname(&name) == 0 ? std::string(name.sysname) + " " + name.nodename : "Unknown";
+    if (uname(&name) != 0) {
+        return "Unknown";
+    }
+    const std::string more =
+        verbose < 2 ? std::string() : std::string(" ") + name.release + " " + name.version + " " + name.machine;
+    return std::string(name.sysname) + " " + name.nodename + more;
 }
 
 std::string platform() {

@@ -18,7 +18,8 @@ struct Test {
     int number = 0;
     const Settings* settings = nullptr;
     Crowd crowd;
-    std::string began;  ///< as IOR writes dates
+    std::string began;       ///< as IOR writes dates
+    std::int64_t stamp = 0;  ///< signature of the content
     std::vector<Point> points;
     std::vector<Point> of(bool writes) const;
     double expected_bytes() const;
@@ -36,6 +37,8 @@ class Layout {
     virtual void end_test(const Test& test) = 0;
     /// Why the program ends before its time, as IOR says it.
     virtual void error(const std::string& /*reason*/) {}
+    /// What IOR warns of in its output; false where this layout has no room for that.
+    virtual bool warning(const std::string& /*sentence*/) { return false; }
     /// `complete`: all tests came to their end. IOR that fails says no more.
     virtual void end(const std::vector<const Test*>& tests, bool complete) = 0;
 };
@@ -47,7 +50,8 @@ std::unique_ptr<Layout> make_csv(std::ostream& out);
 /// What both readable layouts say alike.
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
 std::string date_now();                                                           ///< "Sun Nov 22 00:01:47 2026"
-std::string machine();                                                            ///< "Linux host"
+std::string machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
+nlohmann::ordered_json parameters_of(const Test& test);  ///< the settings under the names that IOR shows them by
 std::string platform();                ///< "host(Linux)", without the number at the end of the host's name
 std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
 struct FileSystemUse {

@@ -89,6 +89,10 @@ bool Results::take_tasks(const ordered_json& content) {
         times.bytes = cell<double>(content, row, "bytes");
         times.operations = cell<std::int64_t>(content, row, "ops");
         times.transfer = cell<double>(content, row, "transfer_s");
+        times.start = cell<double>(content, row, "start_s");
+        times.open = cell<double>(content, row, "open_s");
+        times.fsync = cell<double>(content, row, "fsync_s");
+        times.close = cell<double>(content, row, "close_s");
         times.bytes_at_deadline = cell<double>(content, row, "stonewall_bytes");
         times.operations_at_deadline = cell<std::int64_t>(content, row, "stonewall_ops");
         times.total = cell<double>(content, row, "end_s") - cell<double>(content, row, "start_s");

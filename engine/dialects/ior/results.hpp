@@ -16,7 +16,8 @@ namespace sonde::dialects::ior {
 
 struct TaskTimes {
     int task = 0;
-    double total = 0, transfer = 0;  ///< seconds
+    double total = 0, transfer = 0;                    ///< seconds
+    double start = 0, open = 0, fsync = 0, close = 0;  ///< seconds; start since the tasks began together
     double bytes = 0;
     std::int64_t operations = 0;
     double bytes_at_deadline = 0;

@@ -6,6 +6,7 @@
 #include "dialects/ior/words.hpp"
 #include "plan/parse.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -117,6 +118,7 @@ class IorSession final : public Session {
             test->settings = &s;
             test->crowd = crowd_;
             test->began = date_now();
+            test->stamp = s.signature != 0 ? s.signature : now_;
             tests_.push_back(std::move(test));
             say_notes(s);
             // A status file written by this test is for a later one.
@@ -145,8 +147,8 @@ class IorSession final : public Session {
         if (results_->line(type, content)) {
             Test& test = *tests_.back();
             test.points = results_->points();
+            before_row(test, results_->current());
             layout_->point(test, results_->current());
-            after_point(*test.settings, results_->current());
         }
     }
 
@@ -269,18 +271,41 @@ class IorSession final : public Session {
         }
     }
 
-    static void after_point(const Settings& s, const Point& point) {
+    /// In the output where IOR has it there, else beside it.
+    void say(const std::string& sentence) {
+        if (!layout_->warning(sentence)) {
+            warn(sentence);
+        }
+    }
+
+    /// Sizes of the files of a test, which are still there.
+    static double bytes_on_disk(const Test& test, const Point& point) {
+        const Settings& s = *test.settings;
+        double bytes = 0;
+        for (int task = 0; task < (s.file_per_process ? test.crowd.used(s) : 1); ++task) {
+            struct stat info {};
+            const std::string suffix = s.multiple_files ? "." + std::to_string(point.step.repetition) : "";
+            bytes +=
+                ::stat((file_of_task(s, task) + suffix).c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
+        }
+        return bytes;
+    }
+
+    void before_row(const Test& test, const Point& point) {
+        const Settings& s = *test.settings;
         if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
             return;
         }
-        const double expected = static_cast<double>(s.block) * static_cast<double>(s.segments);
-        const double moved = point.bytes / static_cast<double>(std::max<std::size_t>(1, point.tasks.size()));
-        if (moved != expected) {
-            char text[200];
-            std::snprintf(text, sizeof text, "expected aggregate file size %.0f, bytes moved %.0f%s",
-                          expected * static_cast<double>(point.tasks.size()), point.bytes,
-                          s.deadline > 0 ? " (there is a deadline)" : "");
-            warn(text);
+        const double expected = test.expected_bytes();
+        if (point.bytes != expected) {
+            char text[100];
+            for (const auto& [format, bytes] :
+                 {std::pair{"Expected aggregate file size       = %.0f", expected},
+                  std::pair{"Stat() of aggregate file size      = %.0f", bytes_on_disk(test, point)},
+                  std::pair{"Using actual aggregate bytes moved = %.0f", point.bytes}}) {
+                std::snprintf(text, sizeof text, format, bytes);
+                say(text);
+            }
         }
         if (s.outlier_seconds > 0) {
             say_outliers(s, point);
@@ -340,11 +365,11 @@ class IorSession final : public Session {
         }
     }
 
-    static void say_mismatches(const Test& test) {
+    void say_mismatches(const Test& test) {
         for (const Point& point : test.points) {
             if (point.mismatches > 0) {
-                warn("Incorrect data on " + std::string(point.step.kind == Step::Kind::check_write ? "write" : "read") +
-                     " (" + std::to_string(point.mismatches) + " errors found).");
+                say("Incorrect data on " + std::string(point.step.kind == Step::Kind::check_write ? "write" : "read") +
+                    " (" + std::to_string(point.mismatches) + " errors found).");
             }
         }
     }

@@ -84,7 +84,9 @@ class MdtestSession final : public Session {
         }
         if (type == "error" && content.value("what", std::string()) == "stat" &&
             content.value("name", std::string()) == "ENOENT") {
-            say("WARNING: unable to stat file %s\n", content.value("path", std::string()).c_str());
+            const auto phase = phase_named(content.value("phase", std::string()));
+            say("WARNING: unable to stat %s %s\n", phase && phase->test == dir_stat ? "directory" : "file",
+                content.value("path", std::string()).c_str());
         }
         results_.line(type, content, tasks_);
     }
@@ -94,6 +96,9 @@ class MdtestSession final : public Session {
             return;
         }
         results_.share_out(tasks_, s_);
+        if (s_.verbose > 0) {
+            print_tests(std::cout, results_, s_, shape_);
+        }
         print_deadlines(std::cout, results_);
         const bool times = s_.print_time && !s_.print_both;
         print_summary(std::cout, results_, s_, shape_, tasks_, times);
@@ -127,6 +132,9 @@ class MdtestSession final : public Session {
         std::cout << "Command line used: " << command << "\n";
         for (const std::string& warning : s_.warnings) {
             std::cout << "WARNING: " << warning << "\n";
+        }
+        if (s_.verbose > 0) {
+            print_settings(std::cout, s_);
         }
         std::string map;
         for (const int node : setting_.node_of) {

@@ -18,6 +18,11 @@ std::string worded(const char* format, Values... values) {
     return text.data();
 }
 
+/// As mdtest prints what -v asks for: the level, the rank and the line of its source.
+std::string verbose_line(int line, const std::string& text) {
+    return worded("V-1: Rank %3d Line %5d ", 0, line) + text + "\n";
+}
+
 /// Over iterations, what `value` says of one test; only iterations that have it.
 std::vector<double> over(const Results& results, Test test, const std::function<double(const Measured&)>& value) {
     std::vector<double> values;
@@ -101,6 +106,80 @@ void print_deadlines(std::ostream& out, const Results& results) {
                           *std::min_element(items.begin(), items.end()),
                           *std::max_element(create.items.begin(), create.items.end()),
                           sum / static_cast<double>(items.size()));
+        }
+    }
+}
+
+void print_settings(std::ostream& out, const Settings& s) {
+    const auto yes = [](bool what) { return std::string(what ? "True" : "False"); };
+    const auto number = [](auto value) { return std::to_string(value); };
+    const std::pair<int, std::string> lines[] = {
+        {2442, "api                     : " + s.api},
+        {2443, "barriers                : " + yes(s.no_barriers == 0)},
+        {2444, "collective_creates      : " + yes(s.by_first)},
+        {2445, "create_only             : " + yes(s.create)},
+        {2446, "dirpath(s):"},
+        {2448, "\t" + s.directory},
+        {2450, "dirs_only               : " + yes(s.directories)},
+        {2451, "read_bytes              : " + number(s.read_bytes)},
+        {2452, "read_only               : " + yes(s.read)},
+        {2453, "first                   : " + number(s.first)},
+        {2454, "files_only              : " + yes(s.files)},
+        {2458, "iterations              : " + number(s.iterations)},
+        {2459, "items_per_dir           : " + number(s.items_per_dir)},
+        {2460, "last                    : " + number(s.last)},
+        {2461, "leaf_only               : " + yes(s.leaf_only)},
+        {2462, "items                   : " + number(s.items)},
+        {2463, "nstride                 : " + number(s.shift)},
+        {2464, "pre_delay               : " + number(s.delay_s)},
+        {2465, "remove_only             : " + yes(s.leaf_only)},  // mdtest shows another setting under this name
+        {2466, "random_seed             : " + number(s.random_seed)},
+        {2467, "stride                  : " + number(s.step)},
+        {2468, "shared_file             : " + yes(s.shared_file)},
+        {2469, "time_unique_dir_overhead: " + yes(s.time_unique_overhead)},
+        {2470, "stone_wall_timer_seconds: " + number(s.stonewall_s)},
+        {2471, "stat_only               : " + yes(s.stat)},
+        {2472, "unique_dir_per_task     : " + yes(s.unique)},
+        {2473, "write_bytes             : " + number(s.write_bytes)},
+        {2474, "sync_file               : " + yes(s.fsync)},
+        {2475, "call_sync               : " + yes(s.sync)},
+        {2476, "depth                   : " + number(s.depth)},
+        {2477, "make_node               : " + number(s.make_node ? 1 : 0)}};
+    for (const auto& [line, text] : lines) {
+        out << verbose_line(line, text);
+    }
+}
+
+void print_tests(std::ostream& out, const Results& results, const Settings& s, const Shape& shape) {
+    out << verbose_line(2677, "") << verbose_line(2678, "   Operation               Duration              Rate")
+        << verbose_line(2679, "   ---------               --------              ----");
+    const auto directories = static_cast<double>(shape.directories);
+    for (std::size_t j = 0; j < results.iteration.size(); ++j) {
+        const auto& all = results.iteration[j];
+        const auto line = [&](int number, const char* name, Test test) {
+            const Measured& m = all[static_cast<std::size_t>(test)];
+            const bool tree = test == tree_create || test == tree_remove;
+            const double rate = tree ? quotient(directories, m.time) : rate_of(m);
+            out << verbose_line(number, worded("%s: %14.3f sec, %14.3f ops/sec", name, m.time, m.done ? rate : 0.0));
+        };
+        out << verbose_line(2063, "main: * iteration " + std::to_string(j + 1) + " *");
+        if (s.create) {
+            line(2139, "V-1: main:   Tree creation     ", tree_create);
+        }
+        if (s.directories) {
+            line(1125, "   Directory creation", dir_create);
+            line(1126, "   Directory stat    ", dir_stat);
+            line(1127, "   Directory rename ", dir_rename);
+            line(1128, "   Directory removal ", dir_remove);
+        }
+        if (s.files) {
+            line(1435, "  File creation     ", file_create);
+            line(1439, "  File stat         ", file_stat);
+            line(1440, "  File read         ", file_read);
+            line(1441, "  File removal      ", file_remove);
+        }
+        if (s.remove) {
+            line(2249, "main   Tree removal      ", tree_remove);
         }
     }
 }

@@ -9,6 +9,11 @@
 
 namespace sonde::dialects::mdtest {
 
+/// From -v on: what was asked for. `Rank   0 Line …` as mdtest 4.1 has it, because scripts cut there.
+void print_settings(std::ostream& out, const Settings& settings);
+/// From -v on: seconds and rate of each test of each iteration.
+void print_tests(std::ostream& out, const Results& results, const Settings& settings, const Shape& shape);
+
 /// A line for each iteration whose file creation the stonewall ended: how far the tasks had come then (a file under way
 /// is not counted; mdtest does), and to how many all went on.
 void print_deadlines(std::ostream& out, const Results& results);

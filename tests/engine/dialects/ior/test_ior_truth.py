@@ -36,7 +36,7 @@ def test_wrong_data_is_an_error_however_much_of_it(blocks: int, engine_path: Pat
     (tmp_path / "r").unlink()
     result = ior(engine_path, CHECK, tmp_path)
     assert result.returncode == MISMATCH
-    assert f"Incorrect data on read ({blocks} errors found)." in result.stderr
+    assert f"Incorrect data on read ({blocks} errors found)." in result.stdout
     first = errors(tmp_path)[0]
     assert first["path"] == "f"
     assert first["offset"] == 100

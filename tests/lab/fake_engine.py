@@ -84,6 +84,8 @@ def sizes(plan: dict[str, Any], phase: dict[str, Any]) -> tuple[int, int]:
     def number(value: Any) -> int:
         if isinstance(value, int):
             return value
+        if isinstance(value, dict):  # a share of the memory
+            return 64 << 20
         unit = next(name for name in units if str(value).endswith(name))
         return int(float(str(value).removesuffix(unit)) * units[unit])
 

@@ -171,6 +171,11 @@ def plan_page(folder: Path) -> None:
     (folder / "shared-file.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
 
 
+def experiment_page(folder: Path) -> None:
+    """The experiment beside the page, and what its second side needs."""
+    shutil.copy(ROOT / "docs" / "tasks" / "layouts.toml", folder)
+
+
 def start_page(folder: Path) -> None:
     """The plan beside the page."""
     text = (ROOT / "docs" / "start" / "mine.toml").read_text(encoding="utf-8")
@@ -206,6 +211,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/start/index.md": start_page,
     "docs/tasks/archive.md": archive_page,
     "docs/tasks/compare.md": compare_page,
+    "docs/tasks/experiment.md": experiment_page,
     "docs/tasks/import.md": import_page,
     "docs/tasks/route.md": route_page,
     "docs/tasks/small-io.md": program_page,
@@ -225,7 +231,7 @@ def shell(tmp_path: Path, engine: Path) -> Callable[[str], subprocess.CompletedP
     """Runs one command of a page in its folder."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    measured = "check|run|gate|iozone|obdfilter-survey"
+    measured = "check|run|suite|gate|iozone|obdfilter-survey"
     fake = ROOT / "tests" / "lab" / "fake_engine.py"
     (programs / "sonde").write_text(
         f"#!/bin/sh\ncase $1 in {measured}) export SONDE_ENGINE={fake};; esac\n"

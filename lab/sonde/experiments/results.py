@@ -108,8 +108,8 @@ def read_results(archive: Archive, group: str) -> Results:
             summary = read_summary(folder)
         except RecordError:
             continue  # removed meanwhile
-        place = summary.document.get(FACTS)
-        if not isinstance(place, Mapping):
+        place = place_of(summary)
+        if place is None:
             continue  # of the same group, but not of the experiment: a retest
         if summary.status == "done":
             runs.append((int(place["number"]), _run(place, summary)))
@@ -126,6 +126,13 @@ def read_results(archive: Archive, group: str) -> Results:
         bool(kept.get("simulated")),
         folder_of_group(archive.root, name),
     )
+
+
+def place_of(run: Summary) -> Mapping[str, Any] | None:
+    """What a run says about its place in an experiment; None where it says nothing. (Runs of other tools have a member
+    of that name, too, that says what makes them another experiment.)"""
+    place = run.document.get(FACTS)
+    return place if isinstance(place, Mapping) and {"cell", "repeat", "number"} <= place.keys() else None
 
 
 def _run(place: Mapping[str, Any], summary: Summary) -> CellRun:

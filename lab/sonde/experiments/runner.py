@@ -18,7 +18,7 @@ from sonde.experiments.executor import Attempt, Executor
 from sonde.experiments.medians import measured
 from sonde.experiments.order import Rates, Schedule, Turn
 from sonde.experiments.request import Request
-from sonde.experiments.results import FACTS, Place, hash_of
+from sonde.experiments.results import Place, hash_of, place_of
 from sonde.experiments.surroundings import Surroundings
 from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
 from sonde.model.experiment.description import Variant
@@ -183,8 +183,8 @@ class Runner:
 
     def _note(self, run: Summary, taken: float | None = None) -> None:
         """Remembers a run. `taken` are seconds with all that comes before and after it, where that was seen."""
-        place = run.document.get(FACTS)
-        if not isinstance(place, Mapping):
+        place = place_of(run)
+        if place is None:
             return
         self._number = max(self._number, int(place["number"]) + 1)
         if run.status != "done":

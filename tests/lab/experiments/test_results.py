@@ -56,8 +56,9 @@ def test_runs_are_found_by_their_cells_in_the_order_they_were_run(fake: Fake, ar
     keep(store, "g1", 1, 0, 1, warm_up=True)
     keep(store, "g1", 1, 0, 3)
     keep(store, "g1", 0, 0, 2)
-    conduct(Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x"),
-            Setup(find_engine(), store), lambda kind, line: None, facts={"group": "g1", "role": "retest"})  # fmt: skip
+    retest = {"group": "g1", "role": "retest", "experiment": {"nodes": 3}}  # as another tool has such a member
+    other = Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x")
+    conduct(other, Setup(find_engine(), store), lambda kind, line: None, facts=retest)
     keep(store, "g2", 0, 0, 0)
 
     found = read_results(store, "last")

@@ -248,3 +248,34 @@ TEST_CASE("an amount is divided among those it is for") {
     amount.per = Amount::Per::total;
     CHECK(volume_of_task(amount, 1, 1, 0) == (1ULL << 60U) + 1);
 }
+
+TEST_CASE("drawing within some bytes stays there, at multiples of the transfer, and reaches all of them") {
+    Access access = access_of(8, 4, Order::random_replace);
+    access.offset = 1000;
+    access.within = 80;
+    const Geometry geometry(access, 100, {3, 1}, 0);
+    CHECK(geometry.end_of_file() == 1080);
+    const std::vector<std::uint64_t> drawn = offsets(geometry);
+    const std::set<std::uint64_t> distinct(drawn.begin(), drawn.end());
+    CHECK(distinct.size() == 10);
+    CHECK(*distinct.begin() == 1000);
+    CHECK(*distinct.rbegin() == 1072);
+    CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != drawn);
+}
+
+TEST_CASE("an amount is one task's share of it, rounded up") {
+    Amount amount;
+    amount.bytes = 1001;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 1001);
+    amount.per = Amount::Per::node;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 251);
+    amount.per = Amount::Per::total;
+    CHECK(volume_of_task(amount, 8, 4, 0) == 126);
+    amount.of = Amount::Of::node_memory;
+    amount.factor = 0.5;
+    CHECK(volume_of_task(amount, 8, 4, 1 << 20) == 1 << 16);
+    CHECK(segments_for(1, 10) == 1);
+    CHECK(segments_for(0, 10) == 1);
+    CHECK(segments_for(10, 10) == 1);
+    CHECK(segments_for(11, 10) == 2);
+}

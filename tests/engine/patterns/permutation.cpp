@@ -158,3 +158,24 @@ TEST_CASE("scaling random bits reaches all numbers and no others") {
     }
     CHECK(chi_square(counts) < critical(6));
 }
+
+TEST_CASE("the order that a key gives is the one that data of rule 2 was written in") {
+    // Computed from the description in permutation.hpp by other code: another order is another rule.
+    REQUIRE(Permutation::rule == 2);
+    CHECK(mix64(0) == 0xe220a8397b1dcdafULL);  // the first number of SplitMix64 with seed 0
+    CHECK(mix64(1) == 0x910a2dec89025cc1ULL);
+    const auto first = [](std::uint64_t n, std::uint64_t key, std::size_t count) {
+        std::vector<std::uint64_t> numbers(count);
+        Permutation(n, key).fill(0, numbers);
+        for (std::size_t i = 0; i < count; ++i) {
+            REQUIRE(Permutation(n, key)(i) == numbers[i]);
+        }
+        return numbers;
+    };
+    using Numbers = std::vector<std::uint64_t>;
+    CHECK(first(10, 1, 10) == Numbers{0, 7, 8, 3, 2, 1, 5, 9, 4, 6});
+    CHECK(first(1000, 1, 6) == Numbers{488, 258, 109, 254, 146, 623});
+    CHECK(first(1U << 20U, 7, 6) == Numbers{179285, 60458, 11587, 314420, 181181, 11846});
+    CHECK(first(1'000'000'000'000, 3, 4) == Numbers{522598573088, 473446156712, 561980111986, 321800908459});
+    CHECK(Permutation(0, 1).size() == 1);
+}

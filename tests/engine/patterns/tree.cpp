@@ -66,6 +66,54 @@ TEST_CASE("a path names the ancestors of a directory") {
     CHECK(!shape.copy_of("items"));
 }
 
+TEST_CASE("a shape says how many of each it has, and where the root and its first child lie") {
+    const patterns::TreeShape leaves(tree_of(2, 3, true, 5, 2));
+    CHECK(leaves.directories() == 13);
+    CHECK(leaves.copies() == 2);
+    CHECK(leaves.items_per_dir() == 5);
+    CHECK(leaves.holders() == 9);
+    CHECK(leaves.first_holder() == 4);
+    const patterns::TreeShape all(tree_of(2, 3, false, 5));
+    CHECK(all.holders() == 13);
+    CHECK(all.first_holder() == 0);
+    CHECK_FALSE(leaves.holds_items(3));
+    CHECK(leaves.holds_items(4));
+    std::string path;
+    leaves.append_path(path, "b", 1, 0);
+    CHECK(path == "items-1/b.0");
+    path.clear();
+    leaves.append_path(path, "b", 0, 1);
+    CHECK(path == "items-0/b.0/b.1");
+    CHECK(leaves.top(1) == "items-1");
+    CHECK(patterns::TreeShape::name("b", 7) == "b.7");
+    CHECK_FALSE(leaves.is_child(0, 0));
+    CHECK_FALSE(leaves.is_child(4, 13));
+    CHECK(leaves.is_child(3, 12));
+    const auto last = leaves.place(89);
+    CHECK(last.copy == 1);
+    CHECK(last.directory == 12);
+    CHECK(last.number == 64);
+}
+
+TEST_CASE("names of items say whose they are") {
+    plan::Meta meta;
+    CHECK(patterns::item_stem(meta, 7) == "file.7.");
+    meta.shared_single = true;
+    CHECK(patterns::item_stem(meta, 7) == "file.shared.");
+    meta.objects = plan::Objects::directories;
+    CHECK(patterns::item_stem(meta, 7) == "dir.7.");
+    meta.names.directory = "d";
+    CHECK(patterns::item_stem(meta, 0) == "d.0.");
+}
+
+TEST_CASE("numbers are read without signs and superfluous zeros") {
+    CHECK(patterns::decimal("0") == 0);
+    CHECK(patterns::decimal("10") == 10);
+    for (const char* wrong : {"", "00", "01", "+1", "-1", " 1", "1 ", "1a", "99999999999999999999"}) {
+        CHECK_FALSE(patterns::decimal(wrong));
+    }
+}
+
 TEST_CASE("Zipf: ranks come as often as 1 / rank^s") {
     for (const double exponent : {0.5, 1.0, 1.0 + 1e-10, 2.5}) {
         constexpr std::uint64_t n = 50;

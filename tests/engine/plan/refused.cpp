@@ -153,6 +153,7 @@ TEST_CASE("how many blocks fit into the largest file, for each way to share it")
              {{{"mapping", "per_node"}}, 4},
              {{{"mapping", "per_task"}}, 1},
              {{{"mapping", "per_group"}, {"group_size", 2}}, 2},
+             {{{"mapping", "per_group"}, {"group_size", 1}}, 1},
              {{{"mapping", "many"}, {"count", 3}}, 1},
          }) {
         CAPTURE(files.dump());

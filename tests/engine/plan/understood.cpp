@@ -61,10 +61,8 @@ void defaults_hold(const json& table, const json& found, const std::string& plac
     }
 }
 
-}  // namespace
-
-TEST_CASE("a plan for data that leaves nothing out is understood member by member") {
-    const json plan = json::parse(R"({
+json whole_data_plan() {
+    return json::parse(R"({
         "schema": "sonde-plan/1", "id": "all", "title": "All of it",
         "target": {"path": "/tmp", "directory": "d", "keep": true, "use_existing": true, "keep_manifest": false,
                    "min_free": 12345, "full_stripe": 65536},
@@ -101,6 +99,58 @@ TEST_CASE("a plan for data that leaves nothing out is understood member by membe
         ],
         "observe": {"slice": "5000000ns", "max_slices": 99, "progress": "250000000ns"},
         "limits": {"time": "60000000000ns", "begin": "30000000000ns"}})");
+}
+
+json whole_tree_plan() {
+    return json::parse(R"({
+        "schema": "sonde-plan/1", "id": "tree", "target": {"path": "/tmp"},
+        "meta": {
+            "paced": {"latency": "7ns"},
+            "tree": {"top": "t", "copies": 2, "depth": 2, "branching": 3, "leaf_only": true, "items_per_dir": 5,
+                     "scope": "per_task", "home_shift": -3},
+            "names": {"branch": "b", "file": "f", "directory": "d"}, "objects": "files",
+            "file": {"write": 100, "read": 50, "fsync": true, "create": "open", "direct": true, "shared_single": false,
+                     "exclusive": false},
+            "select": {"order": "permute", "exponent": 1.5, "seed": 8},
+            "lookup": {"stat": "statx", "fields": ["mode", "size"], "freshness": "force", "paths": "full",
+                       "walk_from": "directory", "each_entry": true},
+            "sync": true, "by_first": false, "missing": "count", "payload": {"kind": "stamped", "seed": 6},
+            "cycle": {"working": 3, "spread": -2, "keep": true, "wait": 2.5}
+        },
+        "phases": [
+            {"id": "m", "op": "mktree"}, {"id": "c", "op": "create", "stop": {"items": 4}},
+            {"id": "s", "op": "stat", "on": "meta", "meta": {"select": {"order": "zipf"}, "by_first": true}},
+            {"id": "f", "op": "walk", "meta": {"find": {"name": "*1", "type": "file", "size_min": 3, "size_max": 9,
+                                                        "newer_than": 1.5}}},
+            {"id": "g", "op": "walk", "meta": {"find": {"newer_than_file": "x"}}}
+        ]})");
+}
+
+/// Each table of a plan with a member that nobody knows: what is said of it must name that member where it stands.
+void refuse_strangers(json& whole, json& here, const std::string& place) {
+    if (here.is_object() && !place.ends_with("/hints") && !place.ends_with("/slow_tasks")) {
+        here["sing"] = 1;
+        CAPTURE(place);
+        std::string said;
+        try {
+            understood(whole);
+        } catch (const sonde::plan::PlanError& error) {
+            said = error.what();
+        }
+        CHECK(said.find("sing is not known") != std::string::npos);
+        here.erase("sing");
+    }
+    if (here.is_structured()) {
+        for (auto& [name, value] : here.items()) {
+            refuse_strangers(whole, value, place + "/" + name);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a plan for data that leaves nothing out is understood member by member") {
+    const json plan = whole_data_plan();
     json given = plan;
     given["phases"][1].erase("access");  // what it lays over the plan's is below
     json asked = plan;
@@ -140,28 +190,7 @@ TEST_CASE("a volume, groups, direct I/O and hints come back as they were given")
 }
 
 TEST_CASE("a plan for a tree that leaves nothing out is understood member by member") {
-    const json plan = json::parse(R"({
-        "schema": "sonde-plan/1", "id": "tree", "target": {"path": "/tmp"},
-        "meta": {
-            "paced": {"latency": "7ns"},
-            "tree": {"top": "t", "copies": 2, "depth": 2, "branching": 3, "leaf_only": true, "items_per_dir": 5,
-                     "scope": "per_task", "home_shift": -3},
-            "names": {"branch": "b", "file": "f", "directory": "d"}, "objects": "files",
-            "file": {"write": 100, "read": 50, "fsync": true, "create": "open", "direct": true, "shared_single": false,
-                     "exclusive": false},
-            "select": {"order": "permute", "exponent": 1.5, "seed": 8},
-            "lookup": {"stat": "statx", "fields": ["mode", "size"], "freshness": "force", "paths": "full",
-                       "walk_from": "directory", "each_entry": true},
-            "sync": true, "by_first": false, "missing": "count", "payload": {"kind": "stamped", "seed": 6},
-            "cycle": {"working": 3, "spread": -2, "keep": true, "wait": 2.5}
-        },
-        "phases": [
-            {"id": "m", "op": "mktree"}, {"id": "c", "op": "create", "stop": {"items": 4}},
-            {"id": "s", "op": "stat", "on": "meta", "meta": {"select": {"order": "zipf"}, "by_first": true}},
-            {"id": "f", "op": "walk", "meta": {"find": {"name": "*1", "type": "file", "size_min": 3, "size_max": 9,
-                                                        "newer_than": 1.5}}},
-            {"id": "g", "op": "walk", "meta": {"find": {"newer_than_file": "x"}}}
-        ]})");
+    const json plan = whole_tree_plan();
     const json found = understood(plan);
     for (const json& phase : found["phases"]) {
         json given = plan["meta"];
@@ -183,6 +212,9 @@ TEST_CASE("a plan for a tree that leaves nothing out is understood member by mem
     CHECK(sizes["phases"][1]["meta"]["find"]["size_max"] == 7);
     CHECK(sizes["phases"][1]["meta"]["lookup"]["each_entry"] == false);
     CHECK(sizes["phases"][0]["meta"]["lookup"]["each_entry"] == true);
+    const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::offer());
+    CHECK(parsed.phases[1].data.io.direct);
+    CHECK(parsed.phases[1].data.access.transfer == 100);
 }
 
 TEST_CASE("a window is understood as it was given") {
@@ -226,8 +258,35 @@ TEST_CASE("what was meant is the nearest name, by letters changed, left out or a
     };
     CHECK(said("keeep").ends_with("did you mean keep?"));
     CHECK(said("kep").ends_with("did you mean keep?"));
+    CHECK(said("eep").ends_with("did you mean keep?"));
+    CHECK(said("keep_manifes").ends_with("did you mean keep_manifest?"));
     CHECK(said("kemp").ends_with("did you mean keep?"));
     CHECK(said("use_existin").ends_with("did you mean use_existing?"));
     CHECK(said("ful_strip").ends_with("did you mean full_stripe?"));
     CHECK(said("something").find("is not known; there are directory, full_stripe, keep") != std::string::npos);
+}
+
+TEST_CASE("a member that nobody knows is refused in every table") {
+    json data = whole_data_plan();
+    data["phases"][1].erase("access");
+    refuse_strangers(data, data, "");
+    json tree = whole_tree_plan();
+    refuse_strangers(tree, tree, "");
+}
+
+TEST_CASE("what is no table is said to be none, and the largest number is a number") {
+    json plan = whole_data_plan();
+    plan["phases"].push_back(3);
+    std::string said;
+    try {
+        understood(plan);
+    } catch (const sonde::plan::PlanError& error) {
+        said = error.what();
+    }
+    CHECK(said == "plan: phases[5] is 3, but must be an object");
+    json largest = json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+                                   "phases": [{"id": "w", "op": "write", "shift": {"seed": 9223372036854775807}}]})");
+    CHECK(understood(largest)["phases"][0]["shift"]["seed"] == INT64_MAX);
+    largest["phases"][0]["shift"]["seed"] = 9223372036854775808ULL;
+    CHECK_THROWS_AS(understood(largest), sonde::plan::PlanError);
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream counts begins at nothing, and lies where its neighbors do not.
+#include "meters/stream_meter.hpp"
+
+#include "meters/clock.hpp"
+#include "meters/cpu.hpp"
+
+#include <doctest/doctest.h>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <new>
+
+using sonde::meters::Clock;
+using sonde::meters::Histogram;
+using sonde::meters::Interval;
+using sonde::meters::StreamMeter;
+using sonde::meters::thread_cpu;
+
+namespace {
+
+/// A meter as the engine makes one: at a page, with its slices and histograms behind it.
+struct Made {
+    static constexpr int slices = 100;
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
+    std::size_t size = (StreamMeter::bytes_for(slices) + 4095) / 4096 * 4096;
+    std::unique_ptr<void, Free> memory{std::aligned_alloc(4096, size)};
+    StreamMeter& meter = *new (memory.get()) StreamMeter;
+};
+
+std::uint64_t nanoseconds(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+TEST_CASE("a meter begins with nothing counted") {
+    const Made made;
+    const StreamMeter& meter = made.meter;
+    CHECK(meter.task == -1);
+    CHECK(meter.finished_ns == -1);
+    CHECK_FALSE(meter.wall_passed);
+    for (const std::uint64_t zero : {meter.bytes[0],
+                                     meter.bytes[1],
+                                     meter.operations[0],
+                                     meter.operations[1],
+                                     meter.file_operations,
+                                     meter.entries,
+                                     meter.directories,
+                                     meter.looked_at,
+                                     meter.matched,
+                                     meter.planned_bytes,
+                                     meter.planned_operations,
+                                     meter.short_operations,
+                                     meter.failed,
+                                     meter.checked_bytes,
+                                     meter.mismatches,
+                                     meter.stonewall_bytes,
+                                     meter.stonewall_operations,
+                                     meter.user_ns,
+                                     meter.system_ns,
+                                     meter.files_done,
+                                     meter.next_operation,
+                                     meter.live.bytes.load(),
+                                     meter.live.operations.load()}) {
+        CHECK(zero == 0);
+    }
+    CHECK(meter.live.active.load() == 0);
+    CHECK(meter.lane == 0);
+    CHECK(meter.verify_ns == 0);
+    CHECK(meter.slices_used == 0);
+    CHECK(meter.slices_doublings == 0);
+    CHECK(meter.kinds_used == 0);
+}
+
+TEST_CASE("an interval is from the first start to the last end, and knows the sum of all") {
+    Interval interval;
+    CHECK(interval.first_start_ns == -1);
+    CHECK(interval.last_end_ns == -1);
+    CHECK(interval.sum_ns == 0);
+    interval.add(50, 70);
+    CHECK(interval.first_start_ns == 50);
+    CHECK(interval.last_end_ns == 70);
+    interval.add(60, 65);
+    CHECK(interval.first_start_ns == 50);
+    CHECK(interval.last_end_ns == 70);
+    interval.add(0, 90);
+    CHECK(interval.first_start_ns == 0);
+    interval.add(10, 20);
+    CHECK(interval.first_start_ns == 0);
+    CHECK(interval.last_end_ns == 90);
+    CHECK(interval.sum_ns == 20 + 5 + 90 + 10);
+}
+
+TEST_CASE("histograms and slices lie behind one another without touching") {
+    const Made made;
+    StreamMeter& meter = made.meter;
+    auto* base = reinterpret_cast<std::byte*>(&meter);
+    for (unsigned kind = 0; kind < sonde::meters::kinds; ++kind) {
+        CHECK(meter.seen(kind) == nullptr);
+        Histogram& own = meter.histogram(kind);
+        own.add(100 + kind);
+        CHECK(&meter.histogram(kind) == &own);
+        CHECK(reinterpret_cast<std::byte*>(&own) == base + 4096 + kind * sizeof(Histogram));
+        REQUIRE(meter.seen(kind) == &own);
+        CHECK(meter.seen(kind)->count() == 1);
+    }
+    auto* slices = reinterpret_cast<std::byte*>(meter.slice_bytes());
+    CHECK(slices == base + 4096 + sonde::meters::kinds * sizeof(Histogram));
+    CHECK(meter.slice_operations(Made::slices) == meter.slice_bytes() + Made::slices);
+    auto* end = reinterpret_cast<std::byte*>(meter.slice_operations(Made::slices) + Made::slices);
+    CHECK(end <= base + StreamMeter::bytes_for(Made::slices));
+}
+
+TEST_CASE("the memory of a meter is its head, its slices in whole pages, and the histograms that it uses") {
+    const std::size_t histograms = sonde::meters::kinds * sizeof(Histogram);
+    CHECK(StreamMeter::bytes_for(256) == 4096 + histograms + 4096);
+    CHECK(StreamMeter::bytes_for(257) == 4096 + histograms + 8192);
+    CHECK(StreamMeter::bytes_for(1) == 4096 + histograms + 4096);
+    CHECK(StreamMeter::memory_for(256, 2) == 4096 + 2 * sizeof(Histogram) + 4096);
+}
+
+TEST_CASE("a histogram of an earlier phase is emptied when it is first used again") {
+    const Made made;
+    made.meter.histogram(0).add(5);
+    made.meter.kinds_used = 0;
+    CHECK(made.meter.seen(0) == nullptr);
+    CHECK(made.meter.histogram(0).count() == 0);
+}
+
+TEST_CASE("the processor time of a thread is what the kernel counts for it") {
+    const std::uint64_t before = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    const auto first = thread_cpu();
+    volatile unsigned work = 0;
+    while (nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before < 30'000'000) {
+        for (int i = 0; i < 1000; ++i) {
+            work = work + 1;
+        }
+    }
+    const auto second = thread_cpu();
+    const std::uint64_t spent = nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before;
+    const std::uint64_t counted = second.user_ns + second.system_ns - first.user_ns - first.system_ns;
+    CHECK(counted <= spent + 20'000'000);  // a tick of the kernel, where it counts by ticks
+    CHECK(counted + 20'000'000 >= spent / 2);
+    CHECK(second.user_ns >= first.user_ns);
+}
+
+TEST_CASE("a reading of the clock lies between two readings of the system's") {
+    const auto before = static_cast<std::int64_t>(nanoseconds(CLOCK_MONOTONIC));
+    const std::int64_t now = Clock::monotonic_ns();
+    const Clock clock;
+    const std::int64_t read = clock.now_ns();
+    const auto after = static_cast<std::int64_t>(nanoseconds(CLOCK_MONOTONIC));
+    CHECK(before <= now);
+    CHECK(now <= read);
+    CHECK(read <= after);
+}
+
+TEST_CASE("what did not fit into one histogram or the other is counted in both") {
+    Histogram one;
+    Histogram other;
+    one.clear();
+    other.clear();
+    one.add(1ULL << 62U);
+    other.add(1ULL << 62U);
+    other.add(7);
+    other.add(5);
+    one.merge(other);
+    CHECK(one.overflow == 2);
+    CHECK(one.count() == 4);
+    CHECK(one.min_ns == 5);
+}

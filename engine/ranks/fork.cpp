@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 namespace sonde::ranks {
@@ -118,6 +119,44 @@ std::unique_ptr<Team> become_worker(Arena arena, NodeHead* head, int local, int 
 
 }  // namespace
 
+ProcessRoom process_room() {
+    ProcessRoom room;
+    std::uint64_t most = 0;
+    if (std::ifstream("/proc/sys/kernel/pid_max") >> most) {
+        std::string average, running;
+        std::ifstream load("/proc/loadavg");  // "0.1 0.2 0.3 2/345 6789": 345 threads
+        load >> average >> average >> average >> running;
+        const std::size_t slash = running.find('/');
+        const std::uint64_t there =
+            slash == std::string::npos ? 0 : std::strtoull(running.c_str() + slash + 1, nullptr, 10);
+        room.numbers = most > there ? most - there : 0;
+    }
+    std::ifstream memory("/proc/meminfo");
+    std::string name;
+    for (std::uint64_t kilobytes = 0; memory >> name >> kilobytes; memory.ignore(80, '\n')) {
+        if (name == "MemAvailable:") {
+            room.memory = kilobytes << 10U;
+        }
+    }
+    return room;
+}
+
+std::string why_too_many(int processes, const ProcessRoom& room) {
+    // Stack, page tables and private pages of one that does nothing yet.
+    constexpr std::uint64_t least_memory = 256U << 10U;
+    const auto asked = static_cast<std::uint64_t>(processes);
+    const std::string begin = std::to_string(processes) + " processes are more than this node can hold: ";
+    if (room.numbers > 0 && asked > room.numbers) {
+        return begin + std::to_string(room.numbers) +
+               " process numbers are free (kernel.pid_max); ask for fewer, or for threads (tasks.threads)";
+    }
+    if (room.memory > 0 && asked > room.memory / least_memory) {
+        return begin + "each takes " + std::to_string(least_memory >> 10U) + " KiB at least, and " +
+               std::to_string(room.memory >> 20U) + " MiB are available; ask for fewer, or for threads (tasks.threads)";
+    }
+    return {};
+}
+
 int worst_status(std::span<const int> codes) {
     constexpr std::array<int, 6> order{2, 3, 1, 4, 5, 0};
     auto worst = order.end() - 1;
@@ -129,6 +168,9 @@ int worst_status(std::span<const int> codes) {
 }
 
 std::unique_ptr<Team> fork_team(int processes) {
+    if (const std::string why = why_too_many(processes, process_room()); !why.empty()) {
+        throw TeamError(why);
+    }
     Arena arena = Arena::create();
     NodeHead* head = NodeHead::make(arena.take(NodeHead::bytes(processes)), processes);
     // Blocked before the first fork, so that no signal falls between the fork and the wait.

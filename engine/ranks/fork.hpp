@@ -4,9 +4,21 @@
 
 #include "ranks/team.hpp"
 
+#include <cstdint>
 #include <span>
+#include <string>
 
 namespace sonde::ranks {
+
+/// What a node has left for processes.
+struct ProcessRoom {
+    std::uint64_t numbers = 0;  ///< process numbers that are free (kernel.pid_max less what runs)
+    std::uint64_t memory = 0;   ///< bytes available
+};
+ProcessRoom process_room();
+
+/// Empty, or one sentence: so many processes cannot be on this node, and how many can.
+std::string why_too_many(int processes, const ProcessRoom& room);
 
 /// Forks `processes` workers and returns the team in each of them. The parent never returns: it passes SIGINT, SIGTERM
 /// and SIGHUP on to the workers, waits until all have ended, and exits with worst_status() of theirs. Must be called

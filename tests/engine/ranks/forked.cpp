@@ -286,3 +286,16 @@ TEST_CASE("when the parent is killed, the workers are asked to end") {
     close(report[0]);
     CHECK(heard == "rrtt");
 }
+
+TEST_CASE("more processes than a node can hold are refused with the number that it can") {
+    constexpr std::uint64_t gibi = 1ULL << 30U;
+    CHECK(ranks::why_too_many(65'000, {32'000, 64 * gibi}).find("32000 process numbers") != std::string::npos);
+    CHECK(ranks::why_too_many(65'000, {4'000'000, 8 * gibi}).find("8192 MiB are available") != std::string::npos);
+    CHECK(ranks::why_too_many(65'000, {4'000'000, 64 * gibi}).empty());
+    CHECK(ranks::why_too_many(65'000, {0, 0}).empty());  // what is not known refuses nothing
+    const ranks::ProcessRoom here = ranks::process_room();
+    CHECK(here.numbers > 0);
+    CHECK(here.memory > 0);
+    CHECK(ranks::why_too_many(2, here).empty());
+    CHECK_THROWS_AS(ranks::fork_team(1 << 30), ranks::TeamError);
+}

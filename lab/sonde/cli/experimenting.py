@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,10 +37,12 @@ from sonde.model.experiment.outcomes import Outcome
 from sonde.model.plan import Plan
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
-from sonde.model.units import counted, format_ops, format_rate, format_wait
+from sonde.model.units import counted, format_ops, format_rate
 from sonde.store.archive import REPORT
 from sonde.terminal.live import Display, make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
+
+_WAIT_S = 0.2  # between two looks at a run that is still going on
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,10 @@ def perform(request: Request, how: How) -> Done:
         setup, display.line, request.where.launcher, request.where.launcher_args, lambda attempt: heading[-1](attempt)
     )
     watcher = _watcher(display, heading, request.experiment.title)
+    if archive.under_way(request.group):
+        display.say("A run of this experiment is still going on, although its runner is gone: waiting for it to end.")
+    while archive.under_way(request.group):
+        time.sleep(_WAIT_S)
     archive.recover()
     runner = Runner(request, archive, executor, watcher)
     prepared = runner.prepared()
@@ -158,8 +165,8 @@ def _watcher(display: Display, heading: list[Callable[[Attempt], None]], title: 
     def begin(turn: Turn, number: int, count: int, left: float | None) -> None:
         what = f"warm-up {turn.repeat + 1}" if turn.warm_up else f"repeat {turn.repeat + 1}"
         name = f"{title}, {turn.cell.id}" if turn.cell.id != "base" else title
-        rest = f", about {format_wait(left)} left" if left else ""
-        heading.append(lambda attempt: display.begin(f"{name}, {what}{rest}", number, count, attempt.plan))
+        display.whole(number, count, left)
+        heading.append(lambda attempt: display.begin(f"{name}, {what}", number, count, attempt.plan))
 
     def seed(number: int) -> None:
         display.say(f"Seed of the order: {number}")

@@ -102,7 +102,7 @@ def read_results(archive: Archive, group: str) -> Results:
     kept = read_group(archive.root, group)
     name = str(kept["group"])
     experiment = asked(kept["document"], str(kept["origin"]), str(kept["profile"]), list(kept["settings"]))
-    runs, failed = list[tuple[int, CellRun]](), dict[str, str]()
+    runs, failed, seen = list[tuple[int, CellRun]](), dict[str, str](), set[tuple[str, int, bool]]()
     for folder in folders_of_group(archive.root, name):
         try:
             summary = read_summary(folder)
@@ -112,7 +112,10 @@ def read_results(archive: Archive, group: str) -> Results:
         if place is None:
             continue  # of the same group, but not of the experiment: a retest
         if summary.status == "done":
-            runs.append((int(place["number"]), _run(place, summary)))
+            run = _run(place, summary)
+            if (run.cell, run.repeat, run.warm_up) not in seen:  # two runners at once, against all advice
+                runs.append((int(place["number"]), run))
+            seen.add((run.cell, run.repeat, run.warm_up))
         else:
             failed[str(place["cell"])] = str(summary.document.get("text") or f"{summary.id}: {summary.status}")
     return Results(

@@ -213,6 +213,15 @@ class Archive:
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
         return [place_of(self.root, run_id)] if self._complete(draft, reader, code, text) else []
 
+    def under_way(self, group: str) -> list[Path]:
+        """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
+        found = (
+            one
+            for one in self.root.glob(f"{_INCOMING}*")
+            if (durable.read_json(one / _FACTS) or {}).get("group") == group
+        )
+        return [one for one in found if owner.alive_here(one)]
+
     def runs(self) -> tuple[list[Summary], list[str]]:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
         may be many, ask a `Catalog`."""

@@ -44,6 +44,19 @@ def alive(folder: Path) -> bool:
     return any(start is not None and _start_of(pid) == start for pid, start in processes)
 
 
+def alive_here(folder: Path) -> bool:
+    """True when processes of this machine are still writing there, for certain."""
+    try:
+        found: Any = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        return found["host"] == socket.gethostname() and any(
+            one["start"] is not None and _start_of(int(one["pid"])) == one["start"]
+            for one in found["processes"]
+            if int(one["pid"]) != os.getpid()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def _start_of(pid: int) -> str | None:
     """Start of a process in clock ticks since boot, which tells it from a later one with the same id."""
     try:

@@ -131,6 +131,10 @@ class Display:
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         """A run starts; it is number `number` of `count` (0 of 0: one that prepares the others)."""
 
+    def whole(self, number: int, count: int, left: float | None) -> None:
+        """Said before `begin`, of many runs: the one that begins is number `number` of probably `count`, and all of
+        them take about `left` seconds from now (None when that is not known)."""
+
     def line(self, kind: str, line: Line) -> None:
         """One line of its record."""
 
@@ -157,13 +161,18 @@ class PlainDisplay(Display):
         self._follower = Follower()
         self._shown = time.monotonic()
         self._preparing = self._prepared = False
+        self._left: float | None = None
+
+    def whole(self, number: int, count: int, left: float | None) -> None:
+        self._left = left
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._follower.start(plan)
         self._shown = time.monotonic()
         self._preparing = count == 0
         if count:
-            self.say(_heading(title, number, count))
+            left = f", about {format_wait(self._left)} left" if self._left else ""
+            self.say(f"{_heading(title, number, count)}{left}")
         elif not self._prepared:
             self._prepared = True
             self.say("Finding volumes that fit")
@@ -208,8 +217,12 @@ class LiveDisplay(Display):
         self._width = 12
         self._placed = False  # said once where the files are
         self._preparing = False
+        self._whole: tuple[int, int, float | None, float] | None = None
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
         self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
+
+    def whole(self, number: int, count: int, left: float | None) -> None:
+        self._whole = number, count, left, time.monotonic()
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._follower.start(plan)
@@ -276,7 +289,18 @@ class LiveDisplay(Display):
             Text(f"{'fsync' if state.flushing else rate:>14}", style="bold"),
             Text(sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
         )
-        return Group(grid, Text(self._details(state), style="dim"))
+        return Group(grid, Text(self._details(state), style="dim"), *self._all())
+
+    def _all(self) -> list[Text]:
+        """Where this run stands among many."""
+        if self._whole is None:
+            return []
+        number, count, left, since = self._whole
+        words = f"    run {number} of {count}"
+        if left is not None:
+            still = format_wait(max(0.0, left - (time.monotonic() - since)))
+            words += f"{', ' if self._plain else ' · '}about {still} left in all"
+        return [Text(words, style="dim")]
 
     def _spinner_cell(self, name: str) -> RenderableType:
         cell = Table.grid(padding=(0, 1, 0, 0))
@@ -288,7 +312,7 @@ class LiveDisplay(Display):
         elapsed = time.monotonic() - state.since
         clock = f" {format_wait(elapsed)}" if elapsed >= 2 else ""
         cell.add_row(Text(" "), self._spinner, Text(f"{state.waiting}{clock}", style="dim"))
-        return cell
+        return Group(cell, *self._all())
 
     def _details(self, state: Follower) -> str:
         words = []

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,3 +87,26 @@ def test_removing_all_runs_of_an_experiment_removes_what_was_kept_of_it(fake: Fa
         keep(Archive(archive), group, 0, 0, 0)
     assert sonde("rm", "g1", "--group", "--yes").code == 0
     assert [one.name for one in (archive / "experiments").iterdir()] == ["g2"]
+
+
+def test_a_run_whose_runner_was_killed_is_under_way_until_its_engine_ends(archive: Path) -> None:
+    store = Archive(archive)
+    draft = store.begin("p", "{}", {"group": "g1"})
+    assert store.under_way("g1") == [], "what we write ourselves is not somebody else's"
+    engine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        draft.claim(engine.pid)
+        assert store.under_way("g1") == [draft.folder]
+        assert store.under_way("g2") == []
+    finally:
+        engine.communicate(b"\n")
+    assert store.under_way("g1") == []
+
+
+def test_a_turn_that_was_run_twice_counts_once(fake: Fake, archive: Path) -> None:
+    fake()
+    write_group(archive, "g1", {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": []})
+    for _ in range(2):
+        keep(Archive(archive), "g1", 0, 0, 0)
+    keep(Archive(archive), "g1", 0, 1, 1)
+    assert [one.repeat for one in read_results(Archive(archive), "g1").runs] == [0, 1]

@@ -151,6 +151,39 @@ def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
     assert "3 of 4 tasks on 1 of 2 nodes" in shown(raw)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    console, raw = terminal(encoding)
+    clock = [100.0]
+    monkeypatch.setattr("sonde.terminal.live.time.monotonic", lambda: clock[0])
+    display = LiveDisplay(console)
+    display.whole(5, 36, 1200.0)
+    display.begin("A plan", 5, 36, PLAN)
+    display._live.refresh()
+    clock[0] += 300
+    for kind, line in lines(RUN, BEGIN, progress(50)):
+        display.line(kind, line)
+    display._live.refresh()
+    display.whole(6, 36, None)
+    display._live.refresh()
+    display.close()
+    dot = " ·" if encoding == "utf-8" else ","
+    for words in (f"run 5 of 36{dot} about 20 min left in all", f"run 5 of 36{dot} about 15 min left", "run 6 of 36"):
+        assert words in shown(raw, encoding), words
+
+
+def test_plain_lines_of_many_runs_say_how_long_all_of_them_take() -> None:
+    file = io.StringIO()
+    display = PlainDisplay(Console(file=file, width=100))
+    display.whole(1, 3, None)
+    display.begin("A plan", 1, 3, PLAN)
+    display.whole(2, 3, 720.0)
+    display.begin("A plan", 2, 3, PLAN)
+    assert file.getvalue().splitlines() == ["A plan  (1 of 3)", "A plan  (2 of 3), about 12 min left"]
+
+
 def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     display = PlainDisplay(Console(file=file, width=100))

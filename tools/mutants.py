@@ -188,9 +188,10 @@ class Runner:
             self.end(one)
 
 
-def try_module(module: Module, arguments: argparse.Namespace, known: dict[results.Key, Outcome]) -> None:
-    """Tries the sample of a module; adds to what is known."""
-    order = drawn(changes_of(module), arguments.seed)
+def try_module(
+    module: Module, order: list[Change], arguments: argparse.Namespace, known: dict[results.Key, Outcome]
+) -> None:
+    """Tries the first of the changes of a module; adds to what is known."""
     number = arguments.sample or module.least
     same = results.equivalents()
     chosen: list[Change] = []
@@ -250,10 +251,10 @@ def main() -> int:
     kept: list[Outcome] = []
     try:
         for module in modules:
-            try_module(module, arguments, known)
-            there = changes_of(module)
-            every[module.name] = len(there)
-            keys = {change.key: change for change in drawn(there, arguments.seed)}
+            order = drawn(changes_of(module), arguments.seed)
+            try_module(module, order, arguments, known)
+            every[module.name] = len(order)
+            keys = dict.fromkeys(change.key for change in order)
             tried = [known[key] for key in keys if key in known and known[key].became != BROKEN]
             kept += tried[: arguments.sample or module.least]
     except KeyboardInterrupt:

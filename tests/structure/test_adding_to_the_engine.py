@@ -45,6 +45,7 @@ EXAMPLES = (
         ("engine",),
         ("engine/workloads/file_stream.hpp", "engine/workloads/file_stream.cpp"),
     ),
+    Example("a dialect", r"\bmdtest_dialect\b", ("engine",), ("engine/dialects/mdtest/session.cpp",)),
     Example("an operation on names", r"\b(kind_)?open_close\b", ("engine", "schema", "docs/concepts"), ()),
     Example("a member of a record line", r"\bdroop\b", ("schema",), ()),
 )
@@ -150,6 +151,61 @@ def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path)
         "    }\n",
     )
     compiles(copy, "engine/workloads/nap_stream.cpp", "engine/workloads/data.cpp")
+
+
+NAP_DIALECT = """// SPDX-License-Identifier: Apache-2.0
+#include "dialects/dialect.hpp"
+
+namespace sonde::dialects {
+namespace {
+
+class NapSession final : public Session {
+    void begin(const Setting&) override {}
+    std::optional<std::string> next() override { return std::nullopt; }
+    void line(std::string_view, const nlohmann::ordered_json&) override {}
+    void ended(int) override {}
+    int finish(int code) override { return code; }
+};
+
+}  // namespace
+
+extern const Dialect nap_dialect;
+const Dialect nap_dialect{
+    .name = "nap",
+    .summary = "a tool that sleeps",
+    .read = [](const std::vector<std::string>&) -> std::unique_ptr<Session> { return std::make_unique<NapSession>(); },
+};
+
+}  // namespace sonde::dialects
+"""
+
+
+def test_a_dialect_is_a_folder_and_a_line_in_each_group_of_the_list(copy: Path) -> None:
+    folder = copy / "engine" / "dialects"
+    (folder / "nap").mkdir()
+    (folder / "nap" / "session.cpp").write_text(NAP_DIALECT, encoding="utf-8")
+    insert(folder / "list.cpp", "extern const Dialect mdtest_dialect;", "extern const Dialect nap_dialect;\n")
+    insert(folder / "list.cpp", "&mdtest_dialect", "&nap_dialect, ")
+    compiles(copy, "engine/dialects/nap/session.cpp", "engine/dialects/list.cpp")
+    # Who starts a dialect, and who says which there are, asks the list.
+    quoted = re.compile('"(?:mdtest|md-workbench)"')
+    knowing = [
+        path.relative_to(copy).as_posix()
+        for path in (copy / "engine").rglob("*.[ch]pp")
+        if quoted.search(path.read_text(encoding="utf-8")) and "dialects" not in path.parts
+    ]
+    assert knowing == []
+
+
+def test_each_dialect_has_its_page() -> None:
+    names = [
+        re.search(r'const Dialect \w+\{\s*\.name = "([\w-]+)"', path.read_text(encoding="utf-8"))
+        for path in (ROOT / "engine/dialects").glob("*/session.cpp")
+    ]
+    assert len(names) >= 3
+    for name in names:
+        assert name is not None
+        assert (ROOT / "docs" / "reference" / f"{name[1]}.md").is_file()
 
 
 def test_an_operation_that_the_table_lacks_does_not_compile(copy: Path) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sonde.findings.best import kind_of
 from sonde.findings.judgement import doubt_words, judgement_of, movement_words, operations_first
 from sonde.findings.members import lagging, nodes_of, slow_below, tasks_of
 from sonde.findings.movement import Movement, movement
 from sonde.findings.nodes import node_rates, slow_words
 from sonde.findings.profile import profile_of
+from sonde.findings.remarks import dip_words, late_words
 from sonde.findings.standing import Standing, error_words, flush_words, standing_of, unfinished_words
 from sonde.findings.verdicts import exact_words, judge, phase_detail, phase_name, transfer_bytes
 from sonde.model.lines import (
@@ -466,3 +468,44 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, drawn: int) -> N
     assert (found.joined, len(found.bytes_per_s)) == (joined, drawn)
     assert set(found.bytes_per_s) == {4.0}
     assert found.edges[-1] == slices
+
+
+def test_steady_is_within_a_tenth_of_the_median_and_a_line_may_end_near_nothing() -> None:
+    assert movement([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
+    assert movement([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
+    down = movement([100.0 - 0.995 * at for at in range(100)], [1] * 100, 1.0)
+    assert down.kind == "drift"
+    assert 0 <= down.after < 2
+
+
+def test_levels_explain_a_number_within_a_tenth() -> None:
+    moved = Movement("steady", mean=100.0)
+    assert moved.explains(91.0)
+    assert moved.explains(110.0)
+    assert not moved.explains(90.0)
+    assert not moved.explains(112.0)
+    assert not moved.explains(0.0)
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
+def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
+    phase = made(direct=True)
+    assert standing_of(run_with(phase, FileSystem(kind)), phase)[0] is Standing.MEMORY
+
+
+@pytest.mark.parametrize(
+    ("op", "verb"),
+    [("write", "writes"), ("rewrite", "rewrites"), ("read", "reads"), ("reread", "reads"), ("read_only", "reads")],
+)
+def test_each_direction_has_its_best(op: str, verb: str) -> None:
+    phase = made(op)
+    kind = kind_of(run_with(phase), phase)
+    assert kind is not None
+    assert (kind.verb, kind.random) == (verb, "")
+    assert kind_of(run_with(made("mixed")), made("mixed")) is None
+
+
+def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="read"))
+    assert late_words(run_with(phase), phase) == ""
+    assert dip_words(None, False) == ""

@@ -150,3 +150,20 @@ def test_a_fall_little_by_little_is_a_tail_while_little_moves_and_a_decline_othe
     u = (np.arange(120) + 0.5) / 120
     assert fall(0.5) == "long tail"  # moves 24 % of the bytes
     assert fall(0.3) == "steady decline"  # 42 %
+
+
+def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
+    sixteen = np.array([10.0] * 8 + [1.0] * 8)
+    found = shape_of(sixteen)
+    assert found is not None
+    assert found.start == 0.5
+    assert shape_of(sixteen[1:]) is None
+
+
+def test_a_band_is_what_its_references_are() -> None:
+    references = [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
+    found = band(references)
+    curves = np.array([progress(one) for one in references])
+    assert found.runs == 3
+    assert np.array_equal(found.low, curves.min(axis=0))
+    assert np.array_equal(found.high, curves.max(axis=0))

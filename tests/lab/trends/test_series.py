@@ -32,6 +32,7 @@ def test_the_pace_of_a_history(times: list[float], pace: float) -> None:
 def test_the_usual_distance_ignores_gaps_and_repeats() -> None:
     assert series([0.0, 0.0, DAY, 2 * DAY, 60 * DAY, 61 * DAY]).interval_s == DAY
     assert series([]).interval_s == DAY
+    assert series([0.0, 0.0, 0.0, 0.0, DAY]).interval_s == DAY
 
 
 def test_the_name_is_what_the_labels_say() -> None:

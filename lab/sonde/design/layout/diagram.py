@@ -89,11 +89,13 @@ def _file_system(system: System, laid: Laid, top: int) -> Iterator[Markup]:
     yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top + 12, words)
     rows, y = _rows(laid), top + 36
     tall = max(_ROW * min(len(rows), _SHOWN), 152)
-    middle = y + tall / 2 - 8
     above = _above(laid)
+    # one row without a volume goes straight to its file system
+    alone = len(rows) == 1 and above is None
+    middle = y + 20 if alone else y + tall / 2 - 8
     for at, group in enumerate(rows[:_SHOWN]):
         row = y + _ROW * at
-        yield from _group(system, group, row)
+        yield from _group(system, laid, group, row)
         yield from _lun(system, laid, at, group, row)
         target = _COLUMNS[2] if above is not None else _COLUMNS[3]
         yield _line(_COLUMNS[1] + _BOX[1], row + 20, target, middle)
@@ -105,7 +107,7 @@ def _file_system(system: System, laid: Laid, top: int) -> Iterator[Markup]:
     if above is not None:
         yield from _box("volume", 2, middle - 34, 68, _volume_words(above))
         yield _line(_COLUMNS[2] + _BOX[2], middle, _COLUMNS[3], middle)
-    yield from _box("fs", 3, middle - 68, 136, list(_fs_words(system, laid)))
+    yield from _box("fs", 3, middle - (22 if alone else 68), 136, list(_fs_words(system, laid)))
     yield from _stages(laid, int(y + tall + 8))
 
 
@@ -120,10 +122,21 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
     )
 
 
-def _group(system: System, group: Store, y: int) -> Iterator[Markup]:
+def _owner(system: System, laid: Laid, group: Store) -> str:
+    """The controller of the LUN through which a group is reached, else that of the group."""
+    for store in laid.stores:
+        for one in store.walk():
+            if one.kind == "luns" and any(inner.id == group.id for inner in one.groups()) and one.id in system.index:
+                told = system.reference(one.id, "controller")
+                if told:
+                    return told
+    return (system.reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
+
+
+def _group(system: System, laid: Laid, group: Store, y: int) -> Iterator[Markup]:
     geometry = group.geometry
     drives = [one for one in group.walk() if one.kind == "drives"]
-    owner = system.reference(group.id, "controller") if group.kind == "raid_groups" else None
+    owner = _owner(system, laid, group)
     if geometry is None or not isinstance(group.table, RaidGroup):
         words = group.id
         kinds = ["data"]

@@ -140,6 +140,29 @@ def _slices(index: Index) -> None:
             )
 
 
+def _overlaps(index: Index) -> None:
+    """Slices that say where they begin lie within their disk, and none over another."""
+    sizes = Capacities(index)
+    by_disk: dict[str, list[tuple[int, Item]]] = {}
+    for item in index.items("slices"):
+        told = cast(Slice, item.table).start
+        if told is not None:
+            for whole in index.share(item, "on"):
+                by_disk.setdefault(whole, []).append((int(told), item))
+    for whole, placed in by_disk.items():
+        end, before = 0, ""
+        for start, item in sorted(placed, key=lambda one: one[0]):
+            source = index.source_of(item.table)
+            if start < end:
+                raise source.wrong("start", f'lies within "{before}", which ends at {end} B; begin it there or later.')
+            end, before = start + (sizes.of(item.id) or 0), item.id
+            offered = sizes.of(whole)
+            if offered is not None and end > offered:
+                raise source.wrong(
+                    "start", f'and size lead to {end} B, but "{whole}" has {offered} B; make it smaller.'
+                )
+
+
 def _volumes(index: Index) -> None:
     for source in _tables(index, "volumes"):
         table = cast(Volume, source.table)
@@ -219,6 +242,6 @@ def _mounts(index: Index) -> None:
 
 
 _RULES: Sequence[Callable[[Index], None]] = (
-    check_addresses, check_routers, _geometry, _spares, _once, _circles, _sizes, _slices, _volumes, _targets, _servers,
-    _pools, _file_systems, _mounts,
+    check_addresses, check_routers, _geometry, _spares, _once, _circles, _sizes, _slices, _overlaps, _volumes, _targets,
+    _servers, _pools, _file_systems, _mounts,
 )  # fmt: skip

@@ -24,6 +24,8 @@ def can_loop() -> str:
         return f"{', '.join(lacking)} is not installed"
     if not Path("/dev/loop-control").exists():
         return "the kernel has no loop devices"
+    if " /dev devtmpfs " not in Path("/proc/mounts").read_text(encoding="utf-8"):
+        return "/dev is no devtmpfs (a container), so that partitions get no names"
     return ""
 
 

@@ -442,7 +442,7 @@ def test_what_a_plan_makes_has_no_fault(name: str) -> None:
     clean(plan_layout(read_system(system_source(name))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["home", "scratch", "archive"]), st.sampled_from(["xfs", "ext4"]),
                           st.integers(2, 60)), min_size=1, max_size=4))  # fmt: skip
 def test_what_any_plan_makes_has_no_fault(drawn: list[tuple[str, str, int]]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from made_layout import lun_machine, wish
 
 from sonde.design.layout.alternatives import compare, parse_alternative
+from sonde.design.layout.diagram import diagram
 from sonde.design.layout.documents import plan_files
 from sonde.design.layout.failures import failures
 from sonde.design.layout.geometry import MIB, parse_geometry
@@ -211,7 +213,7 @@ _WISHES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(_WISHES)
 def test_plans_of_luns_are_sound_whatever_is_wished(drawn: list[tuple[str, str, int, bool]]) -> None:
     asked = [
@@ -280,6 +282,22 @@ def test_the_cost_of_every_kind_of_part_is_told() -> None:
     assert found["cabinet"].write == pytest.approx(500e6)
     assert found["drive"].write is None  # the talk gives no rate of a drive
     assert "more than its geometry bears" in found["box"].lost
+
+
+def test_the_picture_in_the_documentation_is_the_one_that_is_drawn() -> None:
+    """Made with `sonde layout plan cray-x1 -o DIR`."""
+    plan = shipped_plan("cray-x1")
+    drawn = diagram(plan.system, plan.file_systems)
+    shown = Path(__file__).resolve().parents[4] / "docs" / "tasks" / "layout-cray-x1.svg"
+    assert shown.read_text(encoding="utf-8") == drawn
+    for words in (
+        "rs2-L10s11",
+        "by rs2-b",
+        "6 x 2 MiB",
+        "3,258 allocation groups of 1 GiB",
+        "read 1.00 GB/s, write 1.00 GB/s",
+    ):
+        assert words in drawn
 
 
 def test_files_of_a_plan_are_read_as_the_same_system(tmp_path: Any) -> None:

@@ -41,10 +41,11 @@ void on_signal(int number) {
 
 }  // namespace
 
+// SIGUSR1: what schedulers are asked to send before a time limit, and what srun passes on to its tasks.
 sigset_t stop_signals(bool children) {
     sigset_t set;
     sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
         sigaddset(&set, number);
     }
     if (children) {
@@ -60,7 +61,7 @@ void install_signals(ranks::NodeControl& control, bool speaks) {
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
         sigaction(number, &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);

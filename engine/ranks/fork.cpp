@@ -23,7 +23,7 @@ namespace {
 sigset_t awaited() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) {
         sigaddset(&set, signal);
     }
     return set;

@@ -123,6 +123,28 @@ bool slurm(const Lookup& variable, Launched& found) {
     return true;
 }
 
+bool flux(const Lookup& variable, Launched& found) {
+    if (!ranks(variable, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", found)) {
+        return false;
+    }
+    found.by = "flux";
+    found.local = number(variable, "FLUX_TASK_LOCAL_ID").value_or(-1);
+    found.locals = number(variable, "FLUX_JOB_NNODES") == 1 ? found.processes : -1;
+    found.job = "flux-" + variable("FLUX_JOB_ID").value_or("0");
+    return true;
+}
+
+bool jsrun(const Lookup& variable, Launched& found) {
+    if (!ranks(variable, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", found)) {
+        return false;
+    }
+    found.by = "jsrun";
+    found.local = number(variable, "JSM_NAMESPACE_LOCAL_RANK").value_or(-1);
+    found.locals = number(variable, "JSM_NAMESPACE_LOCAL_SIZE").value_or(-1);
+    found.job = "jsrun-" + variable("LSB_JOBID").value_or("0") + "." + variable("JSM_JSRUN_STEP_ID").value_or("0");
+    return true;
+}
+
 bool pmix(const Lookup& variable, Launched& found) {
     const auto rank = number(variable, "PMIX_RANK");
     const auto job = variable("PMIX_NAMESPACE");
@@ -138,7 +160,7 @@ bool pmix(const Lookup& variable, Launched& found) {
 
 Launched launched(const Lookup& variable) {
     // A launcher inside an allocation sets more than the batch system around it: the inner one first.
-    constexpr std::array probes{openmpi, hydra, slurm, pmix};
+    constexpr std::array probes{openmpi, hydra, slurm, flux, jsrun, pmix};
     for (const auto probe : probes) {
         Launched found;
         if (probe(variable, found)) {

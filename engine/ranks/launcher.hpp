@@ -9,7 +9,7 @@
 namespace sonde::ranks {
 
 struct Launched {
-    std::string by = "none";  ///< "hydra", "openmpi", "slurm", "pmix" or "none"
+    std::string by = "none";  ///< "hydra", "openmpi", "slurm", "flux", "jsrun", "pmix" or "none"
     int process = 0, processes = 1;
     int local = 0, locals = 1;  ///< -1: the launcher does not say
     bool pmix = false;          ///< a PMIx server is there to be talked to

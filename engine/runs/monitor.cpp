@@ -73,7 +73,7 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
 [[noreturn]] void watch(phases::Board& board, ranks::Team& team, const std::string& path, std::int64_t epoch_ns,
                         std::int64_t interval_ns, const std::vector<std::string>& ids, int pipe) {
     // Ctrl-C and the launcher's signals are for the tasks; the monitor ends when they do.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
         std::signal(number, SIG_IGN);
     }
     Sample last;

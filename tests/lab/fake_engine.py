@@ -309,7 +309,7 @@ def main(arguments: list[str]) -> int:
     if "FAKE_LOG" in os.environ:
         with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
             log.write(json.dumps(arguments) + "\n")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, note_signal)
     match arguments[:1]:
         case ["--version"]:

@@ -30,6 +30,7 @@ _NO_VERBS = frozenset(
 _FIRST = (
     *("check", "run", "suite", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
     *("list", "show", "tag", "rm", "query", "export", "import"),
+    *("submit", "jobs"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),
     *("layout", "route"),
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A terminal that lacks a sign shows another one; it is no reason to fail.
             stream.reconfigure(errors="replace")
     try:
-        with _as_interrupts(signal.SIGTERM, signal.SIGHUP):
+        with _as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             result = command.main(
                 args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
             )

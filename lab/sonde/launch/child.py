@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One child process in its own process group, and how signals to us reach it.
 
-The first SIGINT, SIGTERM or SIGHUP is passed on once: the child ends its phase, completes its record and cleans up. A
-second one starts a grace period, after which the whole group is killed.
+The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is passed on once: the child ends its phase, completes its record and
+cleans up. A second one starts a grace period, after which the whole group is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from sonde.model.errors import MachineError
 
 GRACE_S = 5.0
-_RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # How often the record is looked at: ten times a second is as often as a person can see.
 _INTERVAL_S = 0.1
 

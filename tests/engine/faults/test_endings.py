@@ -35,7 +35,7 @@ def workers(running: Running) -> list[int]:
 
 
 @TEAMS
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_one_signal_ends_the_phase_and_the_run_in_good_order(
     engine: Engine, target: Path, tasks: Plan, number: signal.Signals
 ) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What environments of launchers say. Those of hydra and Open MPI were read off the real launchers; those of Slurm and
-// of bare PMIx were written from their documentation and have not been tried.
+// What environments of launchers say. Those of hydra, Open MPI and Slurm were read off the real launchers; those of
+// Flux, jsrun and of bare PMIx were written from their documentation and have not been tried.
 #include "ranks/launcher.hpp"
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"
@@ -98,6 +98,34 @@ TEST_CASE("hydra inside a Slurm step is hydra") {
     auto both = slurm;
     both.insert(hydra.begin(), hydra.end());
     CHECK(in(both).by == "hydra");
+}
+
+TEST_CASE("a task of Flux on one node, and on two") {
+    const std::map<std::string, std::string> flux{{"FLUX_TASK_RANK", "1"},
+                                                  {"FLUX_JOB_SIZE", "4"},
+                                                  {"FLUX_JOB_NNODES", "1"},
+                                                  {"FLUX_TASK_LOCAL_ID", "1"},
+                                                  {"FLUX_JOB_ID", "f2Kx9"}};
+    const Launched found = in(flux);
+    CHECK(found.by == "flux");
+    CHECK(found.process == 1);
+    CHECK(found.processes == 4);
+    CHECK(found.job == "flux-f2Kx9");
+    CHECK(found.one_node());
+    CHECK_FALSE(in(with(flux, "FLUX_JOB_NNODES", "2")).one_node());
+}
+
+TEST_CASE("a task of jsrun") {
+    const Launched found = in({{"JSM_NAMESPACE_RANK", "5"},
+                               {"JSM_NAMESPACE_SIZE", "8"},
+                               {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                               {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
+                               {"LSB_JOBID", "311"}});
+    CHECK(found.by == "jsrun");
+    CHECK(found.process == 5);
+    CHECK(found.locals == 4);
+    CHECK(found.job == "jsrun-311.0");
+    CHECK_FALSE(found.one_node());
 }
 
 TEST_CASE("a bare PMIx server leaves the counts to MPI") {

@@ -136,7 +136,7 @@ def test_a_stage_that_fails_is_the_last(fake: Fake, tmp_path: Path) -> None:
     assert "no space left" in outcome.text
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
     fake(seconds="20")
     before = signal.getsignal(signal.SIGINT)
@@ -230,7 +230,7 @@ def test_command_lines_of_launchers() -> None:
     assert srun[:3] == ["srun", "--ntasks=8", "--mpi=pmi2"]
     assert srun[-3:] == ["--nodes=2", *engine]
     assert "--mpi=pmi2" not in SrunLauncher(8, ["--mpi=pmix"]).arguments(engine)
-    assert SrunLauncher(8).relayed(signal.SIGINT) == signal.SIGTERM
+    assert SrunLauncher(8).relayed(signal.SIGINT) == SrunLauncher(8).relayed(signal.SIGTERM) == signal.SIGUSR1
 
 
 def program(path: Path, text: str) -> Path:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import shlex
 
+from sonde.launch.launchers.aprun import AprunLauncher
+from sonde.launch.launchers.flux import FluxLauncher
+from sonde.launch.launchers.jsrun import JsrunLauncher, LrunLauncher
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
 from sonde.launch.launchers.mpiexec import MpiexecLauncher
@@ -15,6 +18,10 @@ LAUNCHERS: tuple[type[Launcher], ...] = (
     LocalLauncher,
     MpiexecLauncher,
     SrunLauncher,
+    FluxLauncher,
+    AprunLauncher,
+    JsrunLauncher,
+    LrunLauncher,
 )
 LOCAL = LocalLauncher.name
 

@@ -32,5 +32,5 @@ class SrunLauncher(Launcher):
         return ["srun", *own, *self.extra, *engine]
 
     def relayed(self, number: int) -> int:
-        # srun answers its first SIGINT with a status report only; SIGTERM it passes on to the tasks.
-        return signal.SIGTERM if number == signal.SIGINT else number
+        # srun answers its first SIGINT with a status report, and kills its tasks at SIGTERM; SIGUSR1 it passes on.
+        return signal.SIGUSR1

@@ -77,7 +77,7 @@ clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy types asan tsan mutants nightly fuzz
+.PHONY: check format lint tidy types asan tsan mutants test-clusters nightly fuzz
 check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
@@ -112,7 +112,15 @@ MUTANTS ?=
 mutants: $(VENV)/.done-dev  ## changes the sources in small ways: do the tests notice? MUTANTS="--module stats"
 	@$(BIN)/python tools/mutants.py $(MUTANTS)
 
+<<<<<<< HEAD
 nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
+=======
+test-clusters: build $(VENV)/.done-test  ## jobs on a real Slurm, which is installed and started for that
+	@tools/system-packages clusters
+	$(BIN)/python -m pytest -q tests/together/test_slurm.py
+
+nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing, mutants
+>>>>>>> 35a907a (wip2)
 	@tools/system-packages tidy fuzz
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who else on this node uses a file. Each process that buffers a file holds a lock on two bytes of one small file in
-// memory: the kernel gives it back however the process ends. One byte is held by those who buffer (shared by readers,
-// alone by a writer); another one, far from it, by those who came later and could not, as a sign for the others to
-// stop.
+// memory: the kernel gives it back however the process ends. Byte 2h is held by those who buffer (shared by readers,
+// alone by a writer); byte 2h + 1 by those who came later and could not, as a sign for the others to stop.
 #include "buffer/node_locks.hpp"
 
 #include "buffer/state.hpp"
@@ -40,14 +39,11 @@ int locks() noexcept {
     return lock_file;
 }
 
-constexpr std::uint64_t places = 1ULL << 60U;
-constexpr off64_t to_sign = places;
-
-/// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
-/// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
+/// Two files in one place make each other unbuffered, no more; with 2^60 places that will not happen.
 off64_t place_of(const File& file) noexcept {
-    const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
-    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % places);
+    const std::uint64_t mixed = (static_cast<std::uint64_t>(file.inode) * 0x9E3779B97F4A7C15ULL) ^
+                                (static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL);
+    return static_cast<off64_t>((mixed >> 4U) << 1U);
 }
 
 bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
@@ -67,7 +63,7 @@ bool claim(const File& file, bool writes) noexcept {
     if (locks() < 0 || (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer))) {
         return true;
     }
-    ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
+    ask(F_OFD_SETLK, F_RDLCK, place + 1, answer);
     return false;
 }
 
@@ -75,13 +71,13 @@ void disclaim(const File& file) noexcept {
     struct flock64 answer {};
     if (locks() >= 0) {
         ask(F_OFD_SETLK, F_UNLCK, place_of(file), answer);
-        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
+        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + 1, answer);
     }
 }
 
 bool visited(const File& file) noexcept {
     struct flock64 answer {};
-    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + to_sign, answer) && answer.l_type != F_UNLCK;
+    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + 1, answer) && answer.l_type != F_UNLCK;
 }
 
 void yield_to_others(File& file) noexcept {

@@ -88,7 +88,7 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
 GROUND = {"model", "stats"}
 SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "conduct"}
-CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report"}
+CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs"}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),

@@ -7,6 +7,7 @@
     ├── 2026-11/                         the runs of a month
     │   └── 20261121T204501Z-quick-ab12cd34/ one run: record.ndjson plan.json run.json *.parquet report.html
     ├── reports/                         reports over several runs
+    ├── jobs/                            what was submitted to a scheduler
     ├── experiments/GROUP/               an experiment that was run: what was asked, and what was not run and why
     ├── .index/                          a cache of all run.json; may be deleted at any time
     ├── .incoming-20261121T210000Z-…/    a run that is being written, or was when its writer died
@@ -38,6 +39,7 @@ from sonde.store.summary import Summary, read_summary, summarize
 VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
 RECORD, PLAN, REPORT = "record.ndjson", "plan.json", "report.html"
+JOB = "SONDE_JOB"  # set in what `sonde submit` submits
 _FACTS = ".facts.json"
 IMPORTING = ".importing-"
 _INCOMING, _REMOVED = ".incoming-", ".removed-"
@@ -51,6 +53,12 @@ def new_id(name: str) -> str:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:40] or "run"
     return f"{stamp}-{plain}-{secrets.token_hex(4)}"
+
+
+def _job() -> dict[str, str]:
+    """The batch job that this run is part of, if it is."""
+    name = os.environ.get(JOB)
+    return {"job": name} if name else {}
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Archive:
         run_id = new_id(name)
         folder = self.root / f"{_INCOMING}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        complete = {"id": run_id, "started": started, "site": site_facts(), **facts}
+        complete = {"id": run_id, "started": started, "site": site_facts(), **_job(), **facts}
         try:
             folder.mkdir(parents=True)
             durable.write_json(folder / _FACTS, complete)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a real Slurm of three nodes, which the tests start and end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_slurm import Slurm, missing
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.root, pytest.mark.serial, pytest.mark.skipif(bool(missing()), reason=missing())]
+PATIENCE_S, LONG_S = 90.0, 300
+
+SITE = """
+[made]
+title = "three nodes of a test"
+scheduler = "slurm"
+launcher = "srun"
+partition = "work"
+nodes = 2
+tasks_per_node = 2
+time = "5 min"
+environment = { SONDE_MADE = "a word" }
+"""
+# A first phase that is over at once, and a second one that waits for as long as a test wants.
+PLAN = """
+schema = "sonde-plan/1"
+id = "waiting"
+target.path = "."
+data.backend = "null"
+data.access = {{ transfer = "4KiB", segments = 50 }}
+phases = [
+  {{ id = "write", op = "write" }},
+  {{ id = "again", op = "rewrite", before = [ {{ kind = "sleep", time = "{seconds}s" }} ] }},
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    cluster = Slurm(tmp_path_factory.mktemp("slurm"))
+    yield cluster
+    cluster.close()
+
+
+Sonde = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def sonde(slurm: Slurm, engine: Path, tmp_path: Path) -> Sonde:
+    """Runs `sonde WORDS…` as a user of the cluster."""
+    (tmp_path / "sites.toml").write_text(SITE)
+    (tmp_path / "target").mkdir()
+    known = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"), "SONDE_SITES": str(tmp_path / "sites.toml"),
+             "HOME": str(tmp_path), **slurm.environment}  # fmt: skip
+
+    def run(*words: str, start: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        command = [*start, sys.executable, "-m", "sonde", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+            check=False, env={**os.environ, **known},
+        )  # fmt: skip
+
+    return run
+
+
+def plan(folder: Path, seconds: float = 0.1) -> str:
+    (folder / "waiting.toml").write_text(PLAN.format(seconds=seconds))
+    return "waiting.toml"
+
+
+def state(sonde: Sonde, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(sonde("jobs", job, "--json").stdout)
+    return found
+
+
+def until(sonde: Sonde, job: str, *wanted: str) -> dict[str, Any]:
+    end = time.monotonic() + PATIENCE_S
+    while (now := state(sonde, job))["state"] not in wanted and time.monotonic() < end:
+        time.sleep(0.3)
+    return now
+
+
+def summaries(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("sonde-archive/2*/*/run.json"))]
+
+
+def test_a_submitted_plan_ends_as_a_run_in_the_archive(sonde: Sonde, tmp_path: Path) -> None:
+    said = sonde("submit", plan(tmp_path), "--on", "target", "--tasks", "4")
+    assert said.returncode == 0, said.stderr
+    job = said.stdout.strip()
+    done = sonde("jobs", job, "--follow")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = summaries(tmp_path)
+    assert (run["job"], run["group"], run["launcher"]) == (job, job, "srun")
+    assert (run["tasks"], run["nodes"]) == (4, 2)
+    script = (tmp_path / "sonde-archive" / "jobs" / job / "job.sh").read_text()
+    assert "export SONDE_MADE='a word'" in script
+    assert sonde("show", job).returncode == 0
+    assert job in sonde("jobs").stdout
+
+
+def test_a_sweep_is_one_job_with_all_its_cells(sonde: Sonde, tmp_path: Path) -> None:
+    said = sonde(
+        "submit", plan(tmp_path), "--on", "target", "--repeat", "2", "--sweep", "data.access.transfer=4KiB,8KiB"
+    )
+    assert said.returncode == 0, said.stderr
+    assert until(sonde, said.stdout.strip(), "done", "failed", "gone")["state"] == "done"
+    assert len(summaries(tmp_path)) == 4
+
+
+def test_a_job_that_meets_its_time_limit_ends_in_good_order(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
+    said = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2", "--time", "1 min")
+    job = said.stdout.strip()
+    assert until(sonde, job, "running")["state"] == "running"
+    _began(tmp_path)
+    # Not a minute of waiting: the same signal that `timeout` in the script sends then.
+    script = next(iter((tmp_path / "sonde-archive" / "jobs").glob("*/job.sh"))).read_text()
+    assert "timeout --preserve-status --signal=TERM 54" in script
+    subprocess.run(["pkill", "-TERM", "-f", f"^timeout.*{job}"], check=True)
+    ended = until(sonde, job, "failed", "done", "gone")
+    assert (ended["state"], ended["exit_code"]) == ("failed", 5)
+    (run,) = summaries(tmp_path)
+    assert run["exit_code"] == 5
+    assert not list((tmp_path / "target").iterdir()), "the files are removed"
+
+
+def test_a_cancelled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path: Path) -> None:
+    job = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2").stdout.strip()
+    until(sonde, job, "running")
+    _began(tmp_path)
+    assert sonde("jobs", job, "--cancel").returncode == 0
+    assert until(sonde, job, "cancelled", "gone", "failed")["state"] in ("cancelled", "gone", "failed")
+    end = time.monotonic() + 20
+    while not summaries(tmp_path) and time.monotonic() < end:
+        sonde("list")
+        time.sleep(0.5)
+    assert len(summaries(tmp_path)) == 1
+
+
+def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
+    words = ("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "4", "--nodes", "2")
+    job = sonde(*words).stdout.strip()
+    number = until(sonde, job, "running")["number"]
+    _began(tmp_path)
+    nodes = slurm.said("squeue", "-h", "-j", number, "-o", "%N").strip()
+    last = slurm.said("scontrol", "show", "hostnames", nodes).split()[-1]
+    slurm.kill_node(last)
+    try:
+        ended = until(sonde, job, "failed", "gone", "cancelled")
+        assert ended["state"] in ("failed", "gone")
+        assert slurm.said("squeue", "-h", "-j", number).strip() == "", "it is not begun anew"
+    finally:
+        slurm.start_node(last)
+        slurm.said("scontrol", "update", f"nodename={last}", "state=resume")
+
+
+def _began(folder: Path) -> None:
+    """The engine writes its record."""
+    end = time.monotonic() + PATIENCE_S
+    while not list(folder.glob("sonde-archive/.incoming-*/record.ndjson")) and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(0.5)
+
+
+def test_what_the_scheduler_refuses_is_one_sentence_and_leaves_no_job(sonde: Sonde, tmp_path: Path) -> None:
+    (tmp_path / "sites.toml").write_text(SITE.replace('partition = "work"', 'partition = "nowhere"'))
+    said = sonde("submit", plan(tmp_path), "--on", "target")
+    assert said.returncode == 3
+    assert said.stderr.count("\n") == 1
+    assert "refused the job" in said.stderr
+    assert "invalid partition" in said.stderr.lower()
+    assert not list((tmp_path / "sonde-archive").glob("jobs/*"))
+
+
+def test_tasks_of_a_step_are_ranks_of_one_run(sonde: Sonde, tmp_path: Path) -> None:
+    """Inside an allocation, without submission; PMI-2 is what MPICH and Slurm share."""
+    salloc = (str(shutil.which("salloc")), "-Q", "-N2", "-n4")
+    said = sonde("run", plan(tmp_path), "--on", "target", "--launcher", "srun", "--tasks", "4", "--no-report",
+                 start=salloc)  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    (run,) = summaries(tmp_path)
+    assert (run["tasks"], run["nodes"]) == (4, 2)

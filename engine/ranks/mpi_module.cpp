@@ -16,7 +16,6 @@ namespace sonde::ranks::mpi {
 namespace {
 
 MPI_Comm leaders = MPI_COMM_NULL;  // stays null while there is only one leader: nothing to say to oneself
-MPI_Comm members = MPI_COMM_NULL;  // null while all ranks are
 constexpr int tag = 7;
 constexpr int member_tag = 8;
 constexpr std::size_t longest_message = 1U << 30U;  // counts are ints
@@ -194,10 +193,6 @@ int receive(int leader, void* data, std::size_t bytes) {
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 }  // namespace
-
-MPI_Comm member_group() {
-    return members != MPI_COMM_NULL ? members : MPI_COMM_WORLD;
-}
 
 }  // namespace sonde::ranks::mpi
 

@@ -50,6 +50,7 @@ int errno_of(int error_class) {
 }  // namespace
 
 bool one_thread_only = false;
+MPI_Comm members = MPI_COMM_NULL;
 
 void set_watch(int (*question)(void*), void* context) {
     go_on = question;
@@ -100,6 +101,10 @@ int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Statu
         pause_ns = std::min(pause_ns * 2, longest_pause_ns);
     }
     return failed(code, doing);
+}
+
+MPI_Comm member_group() {
+    return members != MPI_COMM_NULL ? members : MPI_COMM_WORLD;
 }
 
 }  // namespace sonde::ranks::mpi

@@ -23,6 +23,8 @@ int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Statu
 const char* last_error();
 /// The library forbids calls from several threads at a time, so only the main thread may have files.
 extern bool one_thread_only;
+/// Who takes part, where not all ranks do; else null.
+extern MPI_Comm members;
 /// Who opens shared files together.
 MPI_Comm member_group();
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sonde.jobs import batch
-from sonde.jobs.book import ENDED, find_job, keep, new_job, read_jobs, write_script
+from sonde.jobs.book import ENDED, Job, find_job, keep, new_job, read_jobs, write_script
 from sonde.jobs.script import script_of
 from sonde.launch.sites import MEMBERS, Site, read_sites, site_of
 from sonde.model.errors import MachineError, UserError
@@ -87,7 +87,7 @@ def test_a_job_waits_runs_and_is_cancelled(scheduler: str, programs: Path, tmp_p
 def test_a_job_that_the_scheduler_has_forgotten_ended_as_it_says_itself(programs: Path, tmp_path: Path) -> None:
     program(programs, "squeue", "slurm_load_jobs error: Invalid job id specified", 1)
     archive = Archive(tmp_path / "archive")
-    jobs = []
+    jobs: list[Job] = []
     for name, code in (("good", "0"), ("bad", "5"), ("killed", "")):
         job = new_job(archive, site(), name, 1, 600)
         write_script(job, "")

@@ -50,17 +50,43 @@ TaskRow row_of(const meters::StreamMeter& meter, int node, std::int64_t offset) 
     return row;
 }
 
+void add_slice(SliceSum& into, const SliceSum& from) {
+    into.bytes += from.bytes;
+    into.operations += from.operations;
+    into.active += from.active;
+    for (const auto& [bucket, count] : from.rates) {
+        into.rates[bucket] += count;
+    }
+}
+
+/// What a stream and a sum of streams count under the same names.
+template <class Counted>
+void add_counts(Totals& into, const Counted& from) {
+    into.planned_bytes += from.planned_bytes;
+    into.planned_operations += from.planned_operations;
+    for (unsigned i = 0; i < 2; ++i) {
+        into.bytes[i] += from.bytes[i];
+        into.operations[i] += from.operations[i];
+    }
+    into.short_operations += from.short_operations;
+    into.failed += from.failed;
+    into.checked_bytes += from.checked_bytes;
+    into.mismatches += from.mismatches;
+    into.file_operations += from.file_operations;
+    into.entries += from.entries;
+    into.directories += from.directories;
+    into.looked_at += from.looked_at;
+    into.matched += from.matched;
+    into.verify_ns = std::max(into.verify_ns, from.verify_ns);
+    into.stonewall_bytes += from.stonewall_bytes;
+    into.stonewall_operations += from.stonewall_operations;
+}
+
 void join_lane(LaneSum& into, const LaneSum& from) {
     into.bytes += from.bytes;
     into.slices.resize(std::max(into.slices.size(), from.slices.size()));
     for (std::size_t i = 0; i < from.slices.size(); ++i) {
-        SliceSum& slice = into.slices[i];
-        slice.bytes += from.slices[i].bytes;
-        slice.operations += from.slices[i].operations;
-        slice.active += from.slices[i].active;
-        for (const auto& [bucket, count] : from.slices[i].rates) {
-            slice.rates[bucket] += count;
-        }
+        add_slice(into.slices[i], from.slices[i]);
     }
 }
 
@@ -68,25 +94,8 @@ void join_lane(LaneSum& into, const LaneSum& from) {
 
 void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
                  std::uint32_t doublings, std::int64_t offset_ns) {
-    planned_bytes += meter.planned_bytes;
-    planned_operations += meter.planned_operations;
-    for (unsigned i = 0; i < 2; ++i) {
-        bytes[i] += meter.bytes[i];
-        operations[i] += meter.operations[i];
-    }
-    short_operations += meter.short_operations;
-    failed += meter.failed;
-    checked_bytes += meter.checked_bytes;
-    mismatches += meter.mismatches;
+    add_counts(*this, meter);
     walls += meter.wall_passed ? 1U : 0U;
-    file_operations += meter.file_operations;
-    entries += meter.entries;
-    directories += meter.directories;
-    looked_at += meter.looked_at;
-    matched += meter.matched;
-    verify_ns = std::max(verify_ns, meter.verify_ns);
-    stonewall_bytes += meter.stonewall_bytes;
-    stonewall_operations += meter.stonewall_operations;
     for (unsigned i = 0; i < meters::parts; ++i) {
         widen(part[i], meter.part[i], offset_ns);
     }
@@ -131,26 +140,11 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
 }
 
 void Totals::join(const Totals& other) {
-    planned_bytes += other.planned_bytes;
-    planned_operations += other.planned_operations;
+    add_counts(*this, other);
+    walls += other.walls;
     for (unsigned i = 0; i < 2; ++i) {
-        bytes[i] += other.bytes[i];
-        operations[i] += other.operations[i];
         join_lane(lane[i], other.lane[i]);
     }
-    short_operations += other.short_operations;
-    failed += other.failed;
-    checked_bytes += other.checked_bytes;
-    mismatches += other.mismatches;
-    walls += other.walls;
-    file_operations += other.file_operations;
-    entries += other.entries;
-    directories += other.directories;
-    looked_at += other.looked_at;
-    matched += other.matched;
-    verify_ns = std::max(verify_ns, other.verify_ns);
-    stonewall_bytes += other.stonewall_bytes;
-    stonewall_operations += other.stonewall_operations;
     for (unsigned i = 0; i < meters::parts; ++i) {
         widen(part[i], other.part[i], 0);
     }
@@ -165,12 +159,7 @@ std::vector<SliceSum> all_slices(const Totals& totals) {
     std::vector<SliceSum> sum(std::max(totals.lane[0].slices.size(), totals.lane[1].slices.size()));
     for (const LaneSum& lane : totals.lane) {
         for (std::size_t i = 0; i < lane.slices.size(); ++i) {
-            sum[i].bytes += lane.slices[i].bytes;
-            sum[i].operations += lane.slices[i].operations;
-            sum[i].active += lane.slices[i].active;
-            for (const auto& [bucket, count] : lane.slices[i].rates) {
-                sum[i].rates[bucket] += count;
-            }
+            add_slice(sum[i], lane.slices[i]);
         }
     }
     return sum;

@@ -20,6 +20,7 @@ from typing import Any
 from sonde.model import resolve
 from sonde.model.errors import PlanError
 from sonde.model.explain import place, problems
+from sonde.model.file_text import text_of
 from sonde.model.schemas import plan_schema
 from sonde.model.settings import apply_settings
 from sonde.model.units import parse_bytes
@@ -110,31 +111,15 @@ class Plan:
 
 def read_document(source: str) -> dict[str, Any]:
     """The tree in a TOML or JSON file, unchecked. The suffix decides; standard input and others are tried as both."""
-    text = sys.stdin.read() if source == "-" else _file_text(Path(source))
+    file = Path(source)
+    text = sys.stdin.read() if source == "-" else text_of(file, "plan file", _LARGEST_PLAN_FILE, PlanError, True)
     name = "standard input" if source == "-" else source
-    suffix = Path(source).suffix.lower()
+    suffix = file.suffix.lower()
     as_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
     document = _from_json(text, name) if as_json else _from_toml(text, name)
     if not isinstance(document, dict):
         raise PlanError(f"{name}: a plan is a table of members, not {type(document).__name__}.")
     return document
-
-
-def _file_text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            if path.is_dir():
-                raise PlanError(f"{path} is a directory, not a plan file.")
-            if not path.exists():
-                raise PlanError(f"There is no plan file {path}.")
-            raise PlanError(f"{path} is not a regular file; a plan is a TOML or JSON file.")
-        if path.stat().st_size > _LARGEST_PLAN_FILE:
-            raise PlanError(f"{path} is larger than 16 MiB; that cannot be a plan.")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as reason:
-        raise PlanError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
-    except OSError as reason:
-        raise PlanError(f"{path} cannot be read: {reason.strerror}.") from None
 
 
 def _from_toml(text: str, name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from sonde.model.errors import EventError, SystemFileError
 from sonde.model.event.description import SCHEMA, EventsFile, EventText
 from sonde.model.event.times import Interval, WhenError, when, zone_named
+from sonde.model.file_text import text_of
 from sonde.model.ranges import RangeError, expand
 from sonde.model.system.dependence import depends_on
 from sonde.model.system.system import System
@@ -94,7 +95,7 @@ def read_events(path: Path | str, system: System | None = None) -> list[Event]:
     Raises EventError with one sentence.
     """
     path = Path(path)
-    text = _text_of(path)
+    text = text_of(path, "file of events", _LARGEST_FILE, EventError)
     found = _from_lines(text, path) if path.suffix.lower() in (".ndjson", ".jsonl") else _from_whole(text, path)
     seen: dict[str, Event] = {}
     for event in found:
@@ -107,21 +108,6 @@ def read_events(path: Path | str, system: System | None = None) -> list[Event]:
             except EventError as reason:
                 raise EventError(f"{path}: {reason}") from None
     return sorted(found, key=lambda event: (event.when.first, event.id))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        if path.is_dir():
-            raise EventError(f"{path} is a directory, not a file of events.")
-        if not path.exists():
-            raise EventError(f"There is no file of events {path}.")
-        if path.stat().st_size > _LARGEST_FILE:
-            raise EventError(f"{path} is larger than 256 MiB; that cannot be a file of events.")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as reason:
-        raise EventError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
-    except OSError as reason:
-        raise EventError(f"{path} cannot be read: {reason.strerror}.") from None
 
 
 def _from_whole(text: str, path: Path) -> list[Event]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import SystemFileError
+from sonde.model.file_text import text_of
 from sonde.model.system.checks import check
 from sonde.model.system.description import KINDS, SCHEMA, SystemFile
 from sonde.model.system.index import Index, Source
@@ -73,18 +74,7 @@ def _checked_version(document: Mapping[str, Any], at: Reading) -> SystemFile:
 
 
 def _document(path: Path) -> Mapping[str, Any]:
-    try:
-        if path.is_dir():
-            raise SystemFileError(f"{path} is a directory, not a system file.")
-        if not path.exists():
-            raise SystemFileError(f"There is no system file {path}.")
-        if path.stat().st_size > _LARGEST_FILE:
-            raise SystemFileError(f"{path} is larger than 256 MiB; that cannot be a system file.")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as reason:
-        raise SystemFileError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
-    except OSError as reason:
-        raise SystemFileError(f"{path} cannot be read: {reason.strerror}.") from None
+    text = text_of(path, "system file", _LARGEST_FILE, SystemFileError)
     try:
         found = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as reason:

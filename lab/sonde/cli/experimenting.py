@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,9 +29,9 @@ from sonde.experiments.page.page import judged_results, write_experiment
 from sonde.experiments.page.words import outcome_lines
 from sonde.experiments.ready import plan_source
 from sonde.experiments.request import Request, new_request, taken_up
-from sonde.experiments.results import Results, read_results
+from sonde.experiments.results import Results, read_results, remains
 from sonde.experiments.runner import Ended, Runner, Watcher
-from sonde.launch.engine import find_engine
+from sonde.launch.engine import Engine, find_engine
 from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, UserError
 from sonde.model.experiment import experiment_from_document, read_experiment
 from sonde.model.experiment.outcomes import Outcome
@@ -38,7 +39,7 @@ from sonde.model.plan import Plan
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
 from sonde.model.units import counted, format_ops, format_rate
-from sonde.store.archive import REPORT
+from sonde.store.archive import REPORT, Archive
 from sonde.terminal.live import Display, make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
@@ -130,6 +131,8 @@ def perform(request: Request, how: How) -> Done:
     while archive.under_way(request.group):
         time.sleep(_WAIT_S)
     archive.recover()
+    if request.kept:
+        _tidy(setup.engine, archive, request.group)
     runner = Runner(request, archive, executor, watcher)
     prepared = runner.prepared()
     forecaster = Forecaster(setup.engine, launcher=request.where.launcher)
@@ -138,12 +141,21 @@ def perform(request: Request, how: How) -> Done:
         ended = runner.run(prepared, refused)
     finally:
         display.close()
+    if ended.failed:
+        _tidy(setup.engine, archive, request.group)
     found = read_results(archive, request.group)
     cells = medians(found)
     system = read_system(system_source(request.where.system)) if request.where.system else None
     judged = judged_results(found, system, lacking(found, system))[1] if found.runs else []
     page = _page(found, system, how) if how.report and found.runs else None
     return Done(ended, found, cells, effects(cells), judged, page)
+
+
+def _tidy(engine: Engine, archive: Archive, group: str) -> None:
+    """Removes the files that killed runs of this experiment left on the storage."""
+    for directory in remains(archive, group):
+        with contextlib.suppress(UserError):  # `sonde clean` says what stands in its way
+            engine.clean(directory, dry_run=False)
 
 
 def _page(found: Results, system: System | None, how: How) -> Path | None:

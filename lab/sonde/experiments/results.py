@@ -131,6 +131,22 @@ def read_results(archive: Archive, group: str) -> Results:
     )
 
 
+def remains(archive: Archive, group: str) -> list[Path]:
+    """Directories that runs of an experiment left on the storage because they, or what started them, were killed."""
+    from sonde.store.names import folders_of_group
+
+    found = []
+    for folder in folders_of_group(archive.root, group):
+        try:
+            run = read_summary(folder)
+        except RecordError:
+            continue
+        left = Path(run.target) / f"sonde-{run.id}"
+        if run.status != "done" and left.is_dir():
+            found.append(left)
+    return found
+
+
 def place_of(run: Summary) -> Mapping[str, Any] | None:
     """What a run says about its place in an experiment; None where it says nothing. (Runs of other tools have a member
     of that name, too, that says what makes them another experiment.)"""

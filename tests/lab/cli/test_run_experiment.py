@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,3 +184,47 @@ def test_one_run_of_a_plan_keeps_tag_note_and_group(fake: Fake, sonde: Any, targ
     (run,) = runs(archive)
     assert (run["note"], run["group"]) == ("b", "c")
     assert json.loads(next(archive.glob("20*/*/tags.json")).read_text())["tags"] == ["a"]
+
+
+PROCESSES = """
+schema = "sonde-experiment/1"
+id = "killed"
+[plan.data]
+access = { transfer = "64KiB", volume = "1MiB" }
+[[plan.phases]]
+id = "write"
+op = "write"
+stop = { time = "60s" }
+[repeat]
+min = 1
+"""
+
+
+@pytest.mark.engine
+def test_what_a_killed_run_left_on_the_storage_goes_when_the_experiment_is_taken_up(
+    sonde: Any, tmp_path: Path, target: Path, archive: Path, engine: Any
+) -> None:
+    path = tmp_path / "killed.toml"
+    path.write_text(PROCESSES, encoding="utf-8")
+    words = ["run", str(path), "--on", str(target), "--group", "g", "--no-report", "-q"]
+    runner = subprocess.Popen([sys.executable, "-m", "sonde", *words], start_new_session=True)
+    owner: list[Path] = []
+    while runner.poll() is None and not (owner and list(target.glob("sonde-*/*"))):
+        owner = [
+            one for one in archive.glob(".incoming-*/owner.json") if len(json.loads(one.read_text())["processes"]) > 1
+        ]
+        time.sleep(0.02)
+    child = json.loads(owner[0].read_text())["processes"][1]["pid"]
+    for pid in (runner.pid, child):
+        os.kill(pid, signal.SIGKILL)
+    runner.wait()
+    assert list(target.glob("sonde-*/*")), "the killed engine left its files"
+    other = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
+    assert other.code == 2, "with other settings it is another experiment"
+    kept = archive / "experiments" / "g" / "experiment.json"
+    document = json.loads(kept.read_text())
+    document["settings"] = ["phases.write.stop.time=50ms"]  # so that the test does not wait for a minute
+    kept.write_text(json.dumps(document))
+    said = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
+    assert said.code == 0, said.err
+    assert list(target.iterdir()) == []

@@ -55,6 +55,7 @@ _system = click.argument("system", metavar="SYSTEM")
 @click.option(
     "--report", "as_report", is_flag=True, help="Boxes, controllers, groups and LUNs, as csmreport shows them."
 )
+@click.option("-G", "binary", is_flag=True, help="LUN sizes of report and csmadd in powers of 1024, as with csm's -G.")
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
     help="Write scripts, the picture, the report and the system with the plan in it.",
@@ -71,6 +72,7 @@ def plan_command(
     against: tuple[str, ...],
     wish: str | None,
     as_report: bool,
+    binary: bool,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -92,16 +94,18 @@ def plan_command(
     wanted = parse_geometry(geometry) if geometry is not None else None
     plan = plan_layout(known, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], lost)
     if output is not None:
-        _write(output, _files(plan))
+        _write(output, _files(plan, binary))
     if as_json:
         print_json(_as_json(plan, failing=failing))
         return FAILED if plan.short else 0
     if as_report:
-        results().print(words.report(plan.system, plan.file_systems), markup=False, highlight=False, soft_wrap=True)
+        results().print(
+            words.report(plan.system, plan.file_systems, binary=binary), markup=False, highlight=False, soft_wrap=True
+        )
     else:
         _print_plan(plan, explain=explain, failing=failing, lost=lost)
     if output is not None:
-        for name in sorted(_files(plan)):
+        for name in sorted(_files(plan, binary)):
             results().print(str(output / name), soft_wrap=True, highlight=False)
     return FAILED if plan.short else 0
 
@@ -333,7 +337,7 @@ def _planned(system: System, plan: LayoutPlan, name: str | None, places: list[st
     return plan.of(name)
 
 
-def _files(plan: LayoutPlan) -> dict[str, str]:
+def _files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     from sonde.design.layout.diagram import diagram
     from sonde.design.layout.documents import plan_files
     from sonde.design.layout.notation import notation
@@ -341,8 +345,8 @@ def _files(plan: LayoutPlan) -> dict[str, str]:
 
     files = scripts_of(plan) | plan_files(plan)
     files["layout.svg"] = diagram(plan.system, plan.file_systems)
-    files["report.txt"] = words.report(plan.system, plan.file_systems)
-    old = notation(plan.system, plan.file_systems)
+    files["report.txt"] = words.report(plan.system, plan.file_systems, binary=binary)
+    old = notation(plan.system, plan.file_systems, binary=binary)
     return files | ({"csm-parts-xlv.txt": old} if old else {})
 
 

@@ -22,19 +22,22 @@ _DATA_SLICE = 11
 _ALL = 0.95
 
 
-def notation(system: System, laid: Sequence[Laid]) -> str:
-    """Everything that a system with LUNs can be written as, one block for each tool. Empty where there are none."""
+def notation(system: System, laid: Sequence[Laid], *, binary: bool = False) -> str:
+    """Everything that a system with LUNs can be written as, one block for each tool. Empty where there are none.
+
+    With `binary` sizes of LUNs are powers of 1024, and csmadd has its option -G.
+    """
     stores = [store for one in laid for store in (*one.stores, *([one.log] if one.log is not None else []))]
     luns = list(dict.fromkeys(inner.id for store in stores for inner in store.walk() if inner.kind == "luns"))
     if not luns:
         return ""
-    blocks = [list(_csm(system)), *([*_parts(system, lun)] for lun in luns)]
+    blocks = [list(_csm(system, binary)), *([*_parts(system, lun)] for lun in luns)]
     blocks += [list(_volume(one)) for one in laid]
     blocks += [[_mkfs(one)] for one in laid if one.table.kind == "xfs"]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _csm(system: System) -> Iterator[str]:
+def _csm(system: System, binary: bool) -> Iterator[str]:
     """csmadd CHASSIS SLOT LAYOUT SIZES SIZES: for each group the sizes of its LUNs in GB, 0 is what is left."""
     for item in system.items("enclosures"):
         box = item.table
@@ -46,22 +49,22 @@ def _csm(system: System) -> Iterator[str]:
         except UserError:
             continue
         groups = [one.id for one in system.items("raid_groups") if item.id in _boxes(system, one.id)]
-        sizes = [_lun_sizes(system, group) for group in groups]
+        sizes = [_lun_sizes(system, group, binary) for group in groups]
         if len(groups) == len(geometries):
-            yield f"csmadd {int(box.chassis)} {int(box.slot)} {box.layout} {' '.join(sizes)}"
+            yield f"csmadd {'-G ' if binary else ''}{int(box.chassis)} {int(box.slot)} {box.layout} {' '.join(sizes)}"
 
 
 def _boxes(system: System, group: str) -> set[str | None]:
     return {system.reference(drive, "enclosure") for drive in system.references(group, "drives")}
 
 
-def _lun_sizes(system: System, group: str) -> str:
+def _lun_sizes(system: System, group: str, binary: bool) -> str:
     luns = [one.id for one in system.items("luns") if group in system.references(one.id, "raid_group")]
     whole, sizes = system.capacity_of(group), [system.capacity_of(one) for one in luns]
     if not luns or None in sizes or whole is None:
         return "0"
     known = [one for one in sizes if one is not None]
-    words = [csm_words(one).removesuffix("GB") for one in known]
+    words = [csm_words(one, binary=binary).removesuffix("GB") for one in known]
     if sum(known) > _ALL * whole:
         words[-1] = "0"
     return ":".join(words)

@@ -148,11 +148,12 @@ def seen_words(seen: Seen) -> Iterator[str]:
 # ---- a report of what there is, in the shape of csmreport
 
 
-def report(system: System, laid: Sequence[Laid]) -> str:
-    """Every subsystem with its boxes, controllers, drives, RAID groups and LUNs; then the file systems."""
+def report(system: System, laid: Sequence[Laid], *, binary: bool = False) -> str:
+    """Every subsystem with its boxes, controllers, drives, RAID groups and LUNs; then the file systems. Sizes of drives
+    and LUNs are in powers of 1000, or with `binary` of 1024, as csmreport has them with its option -G."""
     lines = [f"{system.id}: {system.title}".rstrip(": ")]
     for box, members in _subsystems(system).items():
-        lines += ["", *_subsystem(system, box, members)]
+        lines += ["", *_subsystem(system, box, members, binary)]
     if laid:
         lines += ["", "File systems"]
         for row in plan_rows(laid):
@@ -176,12 +177,12 @@ def _subsystems(system: System) -> dict[str, list[str]]:
     return found
 
 
-def _subsystem(system: System, box: str, groups: Sequence[str]) -> Iterator[str]:
+def _subsystem(system: System, box: str, groups: Sequence[str], binary: bool) -> Iterator[str]:
     kind = getattr(system.item(box).table, "kind", "") if box else ""
     yield f"{box or 'RAID groups'}{' (' + kind + ')' if kind else ''}"
     drives = [one for group in groups for one in system.references(group, "drives")]
     sizes = sorted({system.capacity_of(one) or 0 for one in drives})
-    each = ", ".join(csm_words(one) for one in sizes if one) or "size unknown"
+    each = ", ".join(csm_words(one, binary=binary) for one in sizes if one) or "size unknown"
     yield f"  {counted(len(drives), 'drive')} in groups, {each}"
     for owner in dict.fromkeys(system.reference(group, "controller") for group in groups):
         if owner:
@@ -191,7 +192,7 @@ def _subsystem(system: System, box: str, groups: Sequence[str]) -> Iterator[str]
         yield f"  {_group_words(store)}  drives {fold(system.references(group, 'drives')) or 'not described'}"
         for item in system.items("luns"):
             if group in system.references(item.id, "raid_group"):
-                yield _lun_words(system, item.id, store)
+                yield _lun_words(system, item.id, store, binary)
 
 
 def _controller(system: System, name: str) -> Iterator[str]:
@@ -209,7 +210,7 @@ def _group_words(store: Store) -> str:
     return f"{store.id}  RAID-{table.level}/{store.geometry or '?'}{segment}  {size_words(store.capacity)}"
 
 
-def _lun_words(system: System, name: str, group: Store) -> str:
+def _lun_words(system: System, name: str, group: Store, binary: bool) -> str:
     item = system.item(name)
     table = item.table
     assert isinstance(table, Lun)
@@ -218,5 +219,5 @@ def _lun_words(system: System, name: str, group: Store) -> str:
     segment = f"/{group.unit // 1024}KB" if group.unit else ""
     size = system.capacity_of(name)
     what = f"RAID-{group.table.level}/{group.geometry}{segment}"
-    words = csm_words(size) if size else UNKNOWN
+    words = csm_words(size, binary=binary) if size else UNKNOWN
     return f"    LUN {number:>3}  {table.label or name:<14} {what:<18} {words:>8}  {table.purpose}".rstrip()

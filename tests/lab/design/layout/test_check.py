@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +25,7 @@ from sonde.design.layout.live.listings import read_xfs
 from sonde.design.layout.live.mounts import mount_of, read_mounts
 from sonde.design.layout.live.reading import FORMS, read_files, read_output
 from sonde.design.layout.live.seen import Extents, Seen, SeenDisk, SeenFileSystem, SeenPath, Slices
+from sonde.design.layout.live.superblocks import read_superblock
 from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.design.layout.stores import Store
 from sonde.model.errors import MachineError, UserError
@@ -375,6 +379,36 @@ def test_the_mount_of_a_path_is_the_longest_that_it_begins_with() -> None:
     other = mount_of("/scratch", text)
     assert other is not None
     assert other.where == "/"
+
+
+@pytest.mark.parametrize("unit", [64 * KIB, 128 * KIB])
+def test_superblocks_say_what_mkfs_was_told(tmp_path: Path, unit: int) -> None:
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    programs = {name: shutil.which(name, path=path) for name in ("mkfs.xfs", "mke2fs")}
+    if None in programs.values():
+        pytest.skip("mkfs.xfs or mke2fs is not installed")
+    blocks = unit // 4096
+    made = {
+        "xfs": [str(programs["mkfs.xfs"]), "-q", "-d", f"su={unit},sw=8", "-l", "size=70m"],
+        "ext4": [str(programs["mke2fs"]), "-q", "-t", "ext4", "-b", "4096", "-E",
+                 f"stride={blocks},stripe_width={8 * blocks}", "-J", "size=64"],
+    }  # fmt: skip
+    for kind, words in made.items():
+        disk = tmp_path / kind
+        with disk.open("wb") as file:
+            file.truncate(2 * GIB)
+        subprocess.run([*words, str(disk)], check=True)
+        one = read_superblock(str(disk))
+        assert one is not None
+        assert (one.kind, one.unit, one.width, one.log_device) == (kind, unit, 8 * unit, "internal")
+        assert one.log == (70 * MIB if kind == "xfs" else 64 * MIB)
+        assert one.block == 4096
+        assert one.group_count is not None
+        assert one.group_blocks is not None
+        assert one.blocks is not None
+        assert one.group_blocks * (one.group_count - 1) < one.blocks <= one.group_blocks * one.group_count
+    (tmp_path / "empty").write_bytes(bytes(8192))
+    assert read_superblock(str(tmp_path / "empty")) is None
 
 
 def test_extents_of_a_file_cover_it(tmp_path: Path) -> None:

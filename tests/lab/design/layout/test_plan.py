@@ -135,6 +135,12 @@ def test_a_report_lists_luns_as_csmreport_did() -> None:
         assert line in text
 
 
+def test_sizes_of_luns_in_powers_of_1024_as_with_the_option_g() -> None:
+    plan = shipped_plan("cray-x1")
+    assert "RAID-5/8+1/256KB      543GB" in report(plan.system, plan.file_systems, binary=True)
+    assert "csmadd -G 1 2 RG128 75:0 75:0" in notation(plan.system, plan.file_systems, binary=True)
+
+
 def test_a_lustre_wish_becomes_targets_on_servers() -> None:
     document = {"schema": "sonde-system/1", "id": "site",
                 "servers": [{"id": "oss[1-2]", "roles": "oss", "rate": "6 GB/s"}],

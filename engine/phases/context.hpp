@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Context {
     AtRoot at_root = {};
     files::Manifest manifest = {};  ///< what phases have left so far; the same in all processes between two phases
     std::size_t begun = 0;          ///< phases that have begun so far
+    /// Operations of each task, first pass, in the phases that a later one stays within (stop.within).
+    std::map<std::string, std::vector<std::uint64_t>> done = {};
 
     bool in_place() const { return plan.data.files.in_place(); }
     bool root() const { return team.place().root(); }

@@ -43,6 +43,20 @@ files::DataState state_of(const Context& context, std::size_t index, const resul
     return state;
 }
 
+/// Operations of each task in its first pass, when a later phase stays within this one.
+std::vector<std::uint64_t> done_by_task(const Context& context, const plan::Phase& phase,
+                                        const results::Totals& totals) {
+    const auto asks = [&phase](const plan::Phase& later) { return later.stop.within == phase.id; };
+    if (std::none_of(context.plan.phases.begin(), context.plan.phases.end(), asks)) {
+        return {};
+    }
+    std::vector<std::uint64_t> done(static_cast<std::size_t>(context.tasks.all()), 0);
+    for (const results::TaskRow& row : totals.rows) {
+        done[static_cast<std::size_t>(row.task)] = row.next_operation;
+    }
+    return done;
+}
+
 }  // namespace
 
 void remember(Context& context, std::size_t index, const results::Totals& totals) {
@@ -55,13 +69,18 @@ void remember(Context& context, std::size_t index, const results::Totals& totals
     } else if (plan::writes(phase.op)) {
         manifest.data.add(state_of(context, index, totals));
     }
-    const std::string text = context.team.broadcast(
-        context.root() ? json::array({manifest.data.to_json(), manifest.trees.states_to_json()}).dump()
-                       : std::string());
+    const std::string text =
+        context.team.broadcast(context.root() ? json::array({manifest.data.to_json(), manifest.trees.states_to_json(),
+                                                             done_by_task(context, phase, totals)})
+                                                    .dump()
+                                              : std::string());
+    const json parts = json::parse(text);
+    if (!parts.at(2).empty()) {
+        context.done[phase.id] = parts.at(2).get<std::vector<std::uint64_t>>();
+    }
     if (!context.root()) {
-        const json both = json::parse(text);
-        manifest.data = files::Dataset::from_json(both.at(0));
-        manifest.trees.take_states(both.at(1), context.tasks.all());
+        manifest.data = files::Dataset::from_json(parts.at(0));
+        manifest.trees.take_states(parts.at(1), context.tasks.all());
     }
 }
 

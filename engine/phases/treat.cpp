@@ -61,6 +61,10 @@ json line_of(const plan::Phase& phase, const plan::Treatment& treatment, const t
               {"seconds", result.seconds},
               {"text", records::json_text(result.text)},
               {"node", node}};
+    if (result.user_s && result.system_s) {
+        line["user_s"] = *result.user_s;
+        line["system_s"] = *result.system_s;
+    }
     if (result.before.known) {
         line["resident_before"] = result.before.share();
     }

@@ -71,6 +71,15 @@ void add_items(const Context& context, const plan::Phase& phase, std::size_t ind
     job.parts.push_back(part_of(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
 }
 
+/// What a task did in the phase that this one stays within; everything when it stays within none.
+std::uint64_t most_of(const Context& context, const plan::Phase& phase, int task) {
+    const auto found = context.done.find(phase.stop.within);
+    if (phase.stop.within.empty() || found == context.done.end()) {
+        return ~0ULL;
+    }
+    return found->second[static_cast<std::size_t>(task)];
+}
+
 /// A cycle takes and makes items of other tasks.
 void add_neighbors(const Context& context, const plan::Phase& phase, TreeJob& job) {
     for (int task = 0; task < context.tasks.tasks(); ++task) {
@@ -180,6 +189,7 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, place.task, *tree);
         job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_of_turn(phase.meta->cycle) : 1);
+        job.files = std::min(job.files, most_of(context, phase, place.task));
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
         }
@@ -189,6 +199,7 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(place.task);
         tree->own_file = files::manifest_name;
+        tree->most = most_of(context, phase, place.task);
         if (const auto& find = phase.meta->find) {
             tree->search.emplace(*find,
                                  find->newer_than_file.empty() ? find->newer_than_ns : modified_ns(context, *find));

@@ -276,6 +276,22 @@ void check_place(const std::string& where, const Plan& plan) {
     }
 }
 
+void check_within(const Plan& plan, std::size_t index) {
+    const Phase& phase = plan.phases[index];
+    const std::string where = "phases[" + std::to_string(index) + "].stop.within";
+    const auto end = plan.phases.begin() + static_cast<std::ptrdiff_t>(index);
+    const auto found = std::find_if(plan.phases.begin(), end,
+                                    [&phase](const Phase& earlier) { return earlier.id == phase.stop.within; });
+    if (found == end || found->op != phase.op) {
+        refuse(where, "names \"" + phase.stop.within + "\", but no earlier phase of that name does op = \"" +
+                          text(phase.op) + "\"");
+    }
+    if (std::any_of(found + 1, end + 1, [](const Phase& later) { return later.separate_process; })) {
+        refuse(where, "names \"" + phase.stop.within +
+                          "\", which runs in an earlier process: what each task did there is not known any more");
+    }
+}
+
 void check_phase(const Plan& plan, std::size_t index, const Offer& offer) {
     const Phase& phase = plan.phases[index];
     const Traits backend = offer.traits_of(phase.data.backend);
@@ -286,6 +302,9 @@ void check_phase(const Plan& plan, std::size_t index, const Offer& offer) {
         check_treatments(where, phase.before, offer);
         check_meta(where, plan, index);
         return;
+    }
+    if (!phase.stop.within.empty()) {
+        refuse(where + ".stop.within", "is for walks and items of trees: for data give segments or volume");
     }
     if (phase.stop.items) {
         refuse(where + ".stop.items", "counts the items of a tree: for data give segments or volume");
@@ -370,6 +389,9 @@ void check_plan(const Plan& plan, const Offer& offer) {
             refuse("phases[" + std::to_string(i) + "].id", "\"" + plan.phases[i].id + "\" is used twice");
         }
         check_phase(plan, i, offer);
+        if (!plan.phases[i].stop.within.empty()) {
+            check_within(plan, i);
+        }
     }
     check_files("data", plan.data.files);
     check_place("data.files", plan);

@@ -53,6 +53,7 @@ Stop read_stop(const Reader& in) {
     if (in.has("items")) {
         stop.items = static_cast<std::uint64_t>(in.integer("items", 1, 1, INT64_MAX));
     }
+    stop.within = in.text("within", "");
     in.done();
     return stop;
 }

@@ -228,6 +228,13 @@ void check_stop_rules(const std::string& where, const Phase& phase) {
     if (phase.stop.operations) {
         refuse(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
     }
+    if (!phase.stop.within.empty() && operation(phase.op).effect != Operation::Effect::looks) {
+        refuse(where + ".stop.within", std::string("is for what looks only, but op = \"") + text(phase.op) +
+                                           "\" changes the tree: leave it out");
+    }
+    if (!phase.stop.within.empty() && on_directories(phase.op)) {
+        refuse(where + ".stop.within", "counts items and entries, but op = \"readdir\" counts directories");
+    }
     if (phase.stop.wearout && !on_items(phase.op)) {
         refuse(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
     }

@@ -165,6 +165,7 @@ struct Stop {
     bool first_done = false;                  ///< the first task to finish stops all (IOzone)
     std::optional<std::uint64_t> operations;  ///< of each file a task does at most so many
     std::optional<std::uint64_t> items;       ///< trees: so many items of each task at most
+    std::string within;                       ///< trees: no more than each task did in the phase of this name
 };
 
 struct Lane {

@@ -242,6 +242,7 @@ ordered_json stop(const Stop& stop) {
     put_duration(out, "min_time", stop.min_time);
     put(out, "operations", stop.operations);
     put(out, "items", stop.items);
+    put_text(out, "within", stop.within);
     return out;
 }
 

@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 extern char** environ;
 
@@ -37,8 +40,28 @@ void reset_signals(posix_spawnattr_t& attributes) {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
+/// The environment, with `variable` in the place of another one of its name.
+std::vector<char*> environment_with(const std::string& variable) {
+    std::vector<char*> all;
+    const std::string_view name(variable.data(), std::min(variable.find('=') + 1, variable.size()));
+    for (char** one = environ; *one != nullptr; ++one) {
+        if (name.empty() || std::string_view(*one).substr(0, name.size()) != name) {
+            all.push_back(*one);
+        }
+    }
+    if (!variable.empty()) {
+        all.push_back(const_cast<char*>(variable.c_str()));
+    }
+    all.push_back(nullptr);
+    return all;
+}
+
+double seconds_of(const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
 /// 0 or errno; the child's standard error goes to `errors`.
-int spawn(const std::vector<std::string>& arguments, int errors, pid_t& child) {
+int spawn(const std::vector<std::string>& arguments, const std::string& variable, int errors, pid_t& child) {
     std::vector<char*> words;
     words.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) {
@@ -53,7 +76,8 @@ int spawn(const std::vector<std::string>& arguments, int errors, pid_t& child) {
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
     reset_signals(attributes);
-    const int failed = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), environ);
+    std::vector<char*> variables = environment_with(variable);
+    const int failed = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), variables.data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return failed;
@@ -84,8 +108,11 @@ int wait_for(pid_t child, int errors, const StopAsked& stop, CommandResult& resu
     bool open = true;
     Clock::time_point killed_at{};
     for (;;) {
-        const pid_t ended = ::waitpid(child, &status, WNOHANG);
+        rusage used{};
+        const pid_t ended = ::wait4(child, &status, WNOHANG, &used);
         if (ended == child) {
+            result.user_s = seconds_of(used.ru_utime);
+            result.system_s = seconds_of(used.ru_stime);
             break;
         }
         if (ended < 0 && errno != EINTR) {
@@ -124,7 +151,8 @@ std::string CommandResult::reason() const {
     return first_line.empty() ? text : text + ": " + first_line;
 }
 
-CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop) {
+CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop,
+                          const std::string& variable) {
     CommandResult result;
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -133,7 +161,7 @@ CommandResult run_program(const std::vector<std::string>& arguments, const StopA
     }
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t child = -1;
-    result.start_error = spawn(arguments, ends[1], child);
+    result.start_error = spawn(arguments, variable, ends[1], child);
     ::close(ends[1]);
     if (result.start_error == 0) {
         const int status = wait_for(child, ends[0], stop, result);
@@ -150,8 +178,8 @@ CommandResult run_program(const std::vector<std::string>& arguments, const StopA
     return result;
 }
 
-CommandResult run_shell(const std::string& command, const StopAsked& stop) {
-    return run_program({"/bin/sh", "-c", command}, stop);
+CommandResult run_shell(const std::string& command, const StopAsked& stop, const std::string& variable) {
+    return run_program({"/bin/sh", "-c", command}, stop, variable);
 }
 
 }  // namespace sonde::treatments

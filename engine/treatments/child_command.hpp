@@ -10,11 +10,12 @@
 namespace sonde::treatments {
 
 struct CommandResult {
-    int start_error = 0;     ///< errno when it could not be started
-    bool stopped = false;    ///< killed because `stop` asked for it
-    int exit_code = 0;       ///< when it ended by itself
-    int signal = 0;          ///< when a signal ended it
-    std::string first_line;  ///< of what it wrote to standard error
+    int start_error = 0;              ///< errno when it could not be started
+    bool stopped = false;             ///< killed because `stop` asked for it
+    int exit_code = 0;                ///< when it ended by itself
+    int signal = 0;                   ///< when a signal ended it
+    std::string first_line;           ///< of what it wrote to standard error
+    double user_s = 0, system_s = 0;  ///< processor time of the program and of the children that it waited for
     bool ok() const { return start_error == 0 && !stopped && exit_code == 0 && signal == 0; }
     /// "exit code 3: cannot open …" for a sentence.
     std::string reason() const;
@@ -22,9 +23,11 @@ struct CommandResult {
 
 /// Runs a program with standard input and output at /dev/null, in a process group of its own, and waits. When `stop`
 /// says so, the whole group gets SIGTERM and, two seconds later, SIGKILL.
-CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop);
+/// `variable` ("NAME=value") is added to its environment unless it is empty.
+CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop,
+                          const std::string& variable = {});
 
 /// The same with `/bin/sh -c command`.
-CommandResult run_shell(const std::string& command, const StopAsked& stop);
+CommandResult run_shell(const std::string& command, const StopAsked& stop, const std::string& variable = {});
 
 }  // namespace sonde::treatments

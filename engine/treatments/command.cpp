@@ -13,11 +13,16 @@ std::string missing_command(const plan::Treatment& asked) {
 }
 
 TreatmentResult apply_command(const Subject& subject) {
-    const CommandResult result = run_shell(subject.asked.command, subject.stop);
-    if (result.ok()) {
-        return said(Outcome::done, "The command succeeded.");
+    const CommandResult result = run_shell(subject.asked.command, subject.stop, "SONDE_DIRECTORY=" + subject.directory);
+    TreatmentResult told =
+        result.ok()
+            ? said(Outcome::done, "The command succeeded.")
+            : said(Outcome::failed, "The command `" + subject.asked.command + "` failed: " + result.reason() + ".");
+    if (result.start_error == 0) {
+        told.user_s = result.user_s;
+        told.system_s = result.system_s;
     }
-    return said(Outcome::failed, "The command `" + subject.asked.command + "` failed: " + result.reason() + ".");
+    return told;
 }
 
 }  // namespace

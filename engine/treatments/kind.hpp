@@ -8,6 +8,7 @@
 #include "treatments/residency.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct TreatmentResult {
     enum class Outcome { done, failed, skipped };
     Outcome outcome = Outcome::done;
     double seconds = 0;
-    std::string text;         ///< one sentence: what was done, or why not and what would help
-    Residency before, after;  ///< cache treatments: of `files`
+    std::string text;                        ///< one sentence: what was done, or why not and what would help
+    std::optional<double> user_s, system_s;  ///< command: processor time of it and of the children it waited for
+    Residency before, after;                 ///< cache treatments: of `files`
     /// memory_hog: holds the memory; released when the last copy goes (the runner keeps it until the phase ends).
     std::shared_ptr<void> held;
 };

@@ -58,7 +58,7 @@ template <class Time>
 bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
     ++this->done_;
     const bool passed = this->place(from, to, 0);
-    if (passed || this->told_to_stop()) [[unlikely]] {
+    if (passed || this->done_ >= tree_.most || this->told_to_stop()) [[unlikely]] {
         this->settle();
         return false;
     }

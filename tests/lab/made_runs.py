@@ -36,6 +36,8 @@ class Made:
     nodes: Sequence[float] = ()  # bytes per second of each
     slices: Sequence[float] = ()  # bytes in each slice of 0.1 s
     order: int = 0
+    command: tuple[float, float, float] | None = None  # real, user and system seconds of one before the phase
+    command_outcome: str = "done"
 
     def lines(self) -> list[dict[str, Any]]:
         moved, done = round(self.rate * self.seconds), round(self.ops * self.seconds)
@@ -60,7 +62,7 @@ class Made:
         }
         if self.resident is not None:
             end["resident"] = self.resident
-        lines = [head, end]
+        lines = [*self._treatments(), head, end]
         if self.tasks:
             columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s"]
             rows = [[at, 0, 0, b, b // 1000, start, stop] for at, (b, start, stop) in enumerate(self.tasks)]
@@ -74,13 +76,20 @@ class Made:
             lines.append({"type": "series", "phase": self.id, "scope": "all", **told})
         return lines
 
+    def _treatments(self) -> list[dict[str, Any]]:
+        if self.command is None:
+            return []
+        real, user, system = self.command
+        told = {"kind": "command", "need": "best_effort", "outcome": self.command_outcome}
+        return [{"type": "treatment", "phase": self.id, **told, "seconds": real, "user_s": user, "system_s": system}]
+
 
 def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> RecordReader:
     """A record with these phases, in their order."""
     lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/1", "nodes": nodes}]
     for at, one in enumerate(phases):
         told = one.lines()
-        told[0]["index"] = at
+        next(line for line in told if line["type"] == "phase_begin")["index"] = at
         lines += told
     lines.append({"type": "end", "status": status})
     reader = RecordReader()

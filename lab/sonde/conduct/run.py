@@ -83,12 +83,13 @@ def conduct(
     job = Job(
         setup.engine,
         setup.launcher,
-        draft.plan_file,
-        draft.folder,
+        draft.plan_file.absolute(),
+        draft.folder.absolute(),
         draft.id,
         plan.stages,
         setup.mpi_module,
         setup.environment,
+        _directory(plan, draft.folder),
     )
     try:
         outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
@@ -103,6 +104,13 @@ def conduct(
     record = _reread(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
     return Result(folder, outcome.exit_code, outcome.text, record)
+
+
+def _directory(plan: Plan, folder: Path) -> Path | None:
+    """Logs of operations that a plan names without a directory are kept with the run, so the engine runs there."""
+    logs = [str(one["operations_file"]) for one in plan.phases if one.get("operations_file")]
+    asks = any("/" not in one for one in logs) and Path(plan.target).is_absolute()
+    return folder if asks else None
 
 
 def failure(exit_code: int, text: str) -> UserError:

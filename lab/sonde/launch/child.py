@@ -53,7 +53,9 @@ class SignalWatch:
 class Child:
     """A running command. Its output and messages go to a file, so that it outlives us without harm."""
 
-    def __init__(self, command: Sequence[str], messages: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], messages: Path, environment: Mapping[str, str], directory: Path | None = None
+    ) -> None:
         with messages.open("ab") as output:
             try:
                 self._process = subprocess.Popen(
@@ -62,6 +64,7 @@ class Child:
                     stdout=output,
                     stderr=output,
                     env={**os.environ, **environment},
+                    cwd=directory,
                     process_group=0,
                 )
             except OSError as reason:

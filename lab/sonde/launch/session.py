@@ -34,6 +34,7 @@ class Job:
     stages: int = 1
     mpi_module: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # of what is launched, beside that of this process
+    directory: Path | None = None  # where it runs; None: where this process does
 
     def command(self, stage: int | None, record: Path) -> list[str]:
         """The command line of one stage; None when the plan has only one."""
@@ -103,7 +104,7 @@ class Session:
 
     def _stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
         variables = {**self._job.launcher.environment(), **self._job.environment}
-        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, variables)
+        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, variables, self._job.directory)
         self._started(child.pid)
         follower = Follower(record)
 

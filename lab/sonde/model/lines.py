@@ -88,6 +88,8 @@ class TreatmentLine(Line):
     text: str = ""
     resident_before: float | None = None
     resident_after: float | None = None
+    user_s: float | None = None  # command: processor time of it and of the children that it waited for
+    system_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
     # 4000 operations in 2 s, 4000 in 4 s: the slower does 1000 a second, two tasks do 2000
     "operations_slowest": ([Made(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
     "time": ([Made(seconds=12.5)], 12.5, {}),
-    "real_time": ([Made(seconds=12.5)], 12.5, {}),
+    "real_time": ([Made(command=(34.8, 5.8, 19.0))], 34.8, {}),
+    "command_user_time": ([Made(command=(34.8, 5.8, 19.0))], 5.8, {}),
+    "command_system_time": ([Made(command=(34.8, 5.8, 19.0))], 19.0, {}),
     "latency_p50": (
         [Made(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
         2e-3,
@@ -86,7 +88,7 @@ def test_each_metric_is_what_its_definition_says(metric: str) -> None:
     assert judged(f"{metric}(write) > {wanted * 1.01}", phases, **members).outcome is FAILS
 
 
-@pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time", "real_time"}))
+@pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
 def test_what_a_record_does_not_say_is_missing_and_not_zero(metric: str) -> None:
     bare = Made(rate=0.0, ops=0.0, system_s=None, user_s=None)
     found = judged(f"{metric}(write) >= 0", [bare])
@@ -332,3 +334,10 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
     unknown = judge(made, measured(made, runs))[0]
     assert unknown.outcome is NOT
     assert "--system" in unknown.reason
+
+
+def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
+    failed = [Made(command=(1.0, 0.1, 0.1), command_outcome="failed")]
+    assert judged("errors(write) <= 0", failed).outcome is FAILS
+    assert judged("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
+    assert judged("real_time(write) >= 0", failed).outcome is NOT

@@ -81,7 +81,19 @@ def resident(phase: PhaseRecord) -> float | None:
 
 
 def errors(phase: PhaseRecord) -> float | None:
-    return float(phase.end.ops.failed) if phase.end else None
+    commands = sum(one.kind == "command" and one.outcome == "failed" for one in phase.treatments)
+    return float(phase.end.ops.failed + commands) if phase.end else None
+
+
+def _of_command(member: str) -> Callable[[PhaseRecord], float | None]:
+    """A program as a cell is the last command before the phase."""
+
+    def found(phase: PhaseRecord) -> float | None:
+        done = [one for one in phase.treatments if one.kind == "command" and one.outcome == "done"]
+        value = getattr(done[-1], member) if done else None
+        return None if value is None else float(value)
+
+    return found
 
 
 def calls(phase: PhaseRecord) -> float | None:
@@ -96,7 +108,9 @@ OF_PHASE: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "operations": operations,
     "operations_slowest": operations_slowest,
     "time": elapsed,
-    "real_time": elapsed,
+    "real_time": _of_command("seconds"),
+    "command_user_time": _of_command("user_s"),
+    "command_system_time": _of_command("system_s"),
     "latency_p50": _latency("p50_ns"),
     "latency_p99": _latency("p99_ns"),
     "latency_max": _latency("max_ns"),

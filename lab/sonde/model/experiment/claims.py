@@ -30,14 +30,16 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "cpu_rate": ("B/s", "bytes for each second of system processor time"),
     "system_time": ("s", "system processor time of all tasks"),
     "user_time": ("s", "user processor time of all tasks"),
-    "real_time": ("s", "time of the whole process, as timex prints it"),
+    "real_time": ("s", "time of the last command before the phase, as timex prints it"),
+    "command_user_time": ("s", "user processor time of the last command before the phase"),
+    "command_system_time": ("s", "system processor time of the last command before the phase"),
     "bandwidth_per_unit": ("B/s", "bandwidth over the units of storage"),
     "bandwidth_per_target": ("B/s", "bandwidth over the targets"),
     "bandwidth_per_node": ("B/s", "bandwidth over the client nodes"),
     "share_of_peak": ("1", "bandwidth over the stated peak"),
     "duplex_efficiency": ("1", "duplex bandwidth over the sum of both halves alone"),
     "resident": ("1", "share of the file that was in the page cache before the phase"),
-    "errors": ("1", "operations that failed"),
+    "errors": ("1", "operations that failed, and commands before the phase that did"),
     "calls": ("1", "calls that reached the file system"),
 }
 # Function -> (options that it must have, options that it may have, meaning).

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -102,7 +104,7 @@ def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs:
 def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    words = "iozone --quiet -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
+    words = "iozone -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
     result = sonde(*words.split())
     assert result.returncode == 0, result.stderr
     assert re.findall(r"throughput for  2 ([\w-]+(?: \w+)?) \t", result.stdout)[::2] == [
@@ -113,6 +115,17 @@ def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: P
     ]
     assert result.stdout.count("Child[1] xfer count =    1024.00 kB") == 4
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+    (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
+    assert result.stderr.endswith(f"sonde: kept in {kept.parent.relative_to(tmp_path)}\n")
+
+
+@pytest.mark.parametrize("place", ["/proc", "/sys"])
+def test_a_check_of_what_is_no_file_system_for_data_says_so(place: str, sonde: Sonde, runs: Runs) -> None:
+    result = sonde("check", place)
+    assert result.returncode == 3
+    assert f"sonde: {place} is of the kernel" in result.stderr
+    assert "free" not in result.stderr
+    assert runs() == []
 
 
 def test_a_survey_of_directories_is_a_line_for_each_combination(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def command(
     rates: dict[Cell, dict[str, float]] = {}
     group = new_id("iozone") if len(cells) > 1 else None
     worst: Result | None = None
+    kept: list[Path] = []
     for number, (cell, plan) in enumerate(zip(cells, plans, strict=True), 1):
         ranks = max(1, cell.children)
         if launcher != LOCAL:
@@ -77,12 +78,16 @@ def command(
             display.close()
             raise
         _show(cell, result, settings, rates)
+        kept.append(result.folder)
         if result.exit_code != DONE:
             worst = result
             break
     display.close()
     print("\niozone test complete.")
     _page(rates, words, page, archive, group, quiet)
+    if not quiet:
+        where = str(kept[0]) if len(kept) == 1 else f"{archive.root}, {len(kept)} runs of the group {group}"
+        messages().print(f"sonde: kept in {where}", soft_wrap=True)
     if worst is not None:
         raise failure(worst.exit_code, worst.text)
     return DONE

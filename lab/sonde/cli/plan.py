@@ -17,6 +17,7 @@ from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import BAD_INPUT, DONE, ENVIRONMENT, MachineError, UserError
 from sonde.model.plan import Plan
+from sonde.model.plan_remarks import remarks_on
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
 from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
 from sonde.terminal.phase_words import preparation
@@ -52,6 +53,8 @@ def command(
     engine = _engine()
     if engine is not None:
         _check(engine, checked)
+    for remark in remarks_on(checked):
+        messages().print(f"sonde: {remark}", soft_wrap=True)
     if as_json:
         print_json(checked.resolved())
         return 0

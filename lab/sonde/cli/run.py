@@ -29,6 +29,7 @@ from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, UnitError, UserError
 from sonde.model.plan import read_document
+from sonde.model.plan_remarks import remarks_on
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
 from sonde.store.groups import check_group
@@ -161,6 +162,8 @@ def command(
         checked, _ = spread(checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None))
         return run_plan(checked, wanted, how)
     checked, ranks = spread(checked, launcher, tasks, processes)
+    for remark in remarks_on(checked) if not quiet else ():
+        messages().print(f"sonde: {remark}", soft_wrap=True)
     display = make_display(messages(), quiet)
     setup = Setup(find_engine(), archive, make_launcher(launcher, ranks, launcher_args), mpi_module, display.stopping)
     archive.recover()

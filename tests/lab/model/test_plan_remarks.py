@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan hardly means is said, and what is ordinary is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.model.plan import Plan
+from sonde.model.plan_remarks import remarks_on
+
+
+def plan(transfer: Any, **read: Any) -> Plan:
+    document = {
+        "schema": "sonde-plan/1",
+        "id": "p",
+        "target": {"path": "/tmp"},
+        "data": {"access": {"transfer": transfer, "block": 4096}},
+        "phases": [{"id": "fill", "op": "write"}, {"id": "look", "op": "read", **read}, {"id": "gone", "op": "remove"}],
+    }
+    return Plan.from_document(document, "mine.toml")
+
+
+def test_a_forgotten_unit_is_named_with_its_phases() -> None:
+    (remark,) = remarks_on(plan(1))
+    assert remark == "mine.toml: access.transfer of fill, look is 1 B: was a unit forgotten (1KiB, 1MiB)?"
+    (remark,) = remarks_on(plan(4, access={"transfer": "4KiB"}))
+    assert "of fill is 4 B" in remark
+
+
+@pytest.mark.parametrize("transfer", [8, 512, "4KiB"])
+def test_ordinary_transfers_are_not_remarked(transfer: Any) -> None:
+    assert remarks_on(plan(transfer)) == []

@@ -204,7 +204,7 @@ def print_done(console: Console, done: Done) -> None:
     group = done.ended.group
     kept = f"Kept as {group}; `sonde show {group}` has every run."
     if done.ended.exit_code == INTERRUPTED:
-        kept = f"Kept as {group}; `sonde run {done.results.experiment.id} --resume --group {group}` goes on with it."
+        kept = f"Kept as {group}; the same command with --resume goes on with it."
     console.print(Text(kept, style="dim"), soft_wrap=True)
     if done.page is not None:
         console.print(f"Report  {done.page}", soft_wrap=True)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from sonde.experiments.executor import Attempt, Measured
+
 Fake = Callable[..., Path]
 
 EXPERIMENT = """
@@ -228,3 +230,24 @@ def test_what_a_killed_run_left_on_the_storage_goes_when_the_experiment_is_taken
     said = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
     assert said.code == 0, said.err
     assert list(target.iterdir()) == []
+
+
+def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute, begun = Measured.execute, list[Attempt]()
+
+    def interrupted(self: Measured, attempt: Attempt) -> Any:
+        begun.append(attempt)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return execute(self, attempt)
+
+    monkeypatch.setattr(Measured, "execute", interrupted)
+    said = sonde("run", experiment, "--on", target, "--no-report")
+    assert said.code == 5
+    assert said.sentences == ["sonde: The experiment was interrupted; what is finished is kept."]
+    assert "the same command with --resume goes on with it" in said.out
+    assert len(runs(archive)) == 2
+    assert sonde("run", experiment, "--on", target, "--no-report", "--resume").code == 0
+    assert len(runs(archive)) == 4

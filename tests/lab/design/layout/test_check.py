@@ -19,10 +19,11 @@ from made_layout import lun_machine, wish
 from sonde.design.layout.check import check
 from sonde.design.layout.geometry import GIB, KIB, MIB
 from sonde.design.layout.laid import Laid
+from sonde.design.layout.live import machine
 from sonde.design.layout.live.blocks import read_blocks
 from sonde.design.layout.live.extents import extents_of
 from sonde.design.layout.live.listings import read_xfs
-from sonde.design.layout.live.mounts import mount_of, read_mounts
+from sonde.design.layout.live.mounts import Mount, mount_of, read_mounts
 from sonde.design.layout.live.reading import FORMS, read_files, read_output
 from sonde.design.layout.live.seen import Extents, Seen, SeenDisk, SeenFileSystem, SeenPath, Slices
 from sonde.design.layout.live.superblocks import read_superblock
@@ -409,6 +410,17 @@ def test_superblocks_say_what_mkfs_was_told(tmp_path: Path, unit: int) -> None:
         assert one.group_blocks * (one.group_count - 1) < one.blocks <= one.group_blocks * one.group_count
     (tmp_path / "empty").write_bytes(bytes(8192))
     assert read_superblock(str(tmp_path / "empty")) is None
+
+
+def test_a_device_that_only_the_host_has_is_told_and_not_raised(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = Mount(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
+    monkeypatch.setattr(machine, "mount_of", lambda where: gone)
+    seen = machine.look_at(str(tmp_path))
+    assert any("/dev/none-such, which is not there" in one for one in seen.unknown)
+    gone = replace(gone, device="overlay", kind="overlay")
+    assert "overlay at" in machine.look_at(str(tmp_path)).unknown[0]
 
 
 def test_extents_of_a_file_cover_it(tmp_path: Path) -> None:

@@ -74,7 +74,10 @@ def _device(device: str) -> Seen:
 
 def _blocks(device: str) -> Seen:
     """The devices beneath, and what multipathd knows of their paths."""
-    number = os.stat(os.path.realpath(device)).st_rdev
+    try:
+        number = os.stat(os.path.realpath(device)).st_rdev
+    except OSError:  # a container names devices that only its host has
+        return Seen(unknown=(f"{device}, which is not there (a container?)",))
     folder = SYS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
     if not folder.exists():
         return Seen(unknown=(f"{device}, which sysfs does not have",))

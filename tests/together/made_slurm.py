@@ -31,21 +31,32 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
+class NotStartedError(Exception):
+    """A daemon did not come up."""
+
+
 class Slurm:
     """One cluster. `environment` is what clients need to find it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.chmod(0o755)
-        for name in ("state", *NODES):
-            (folder / name).mkdir()
-        self._munge()
         self.environment: Mapping[str, str] = {"SLURM_CONF": str(folder / "slurm.conf")}
-        (folder / "slurm.conf").write_text(self._configuration())
-        self._start("slurmctld", "-c", "-f", str(folder / "slurm.conf"))
-        for node in NODES:
-            self.start_node(node)
-        self._wait("idle 3")
+
+    def start(self) -> str:
+        """Starts everything. Returns why it did not come up, or nothing."""
+        self.folder.chmod(0o755)
+        for name in ("state", *NODES):
+            (self.folder / name).mkdir()
+        (self.folder / "slurm.conf").write_text(self._configuration())
+        try:
+            self._munge()
+            self._start("slurmctld", "-c", "-f", str(self.folder / "slurm.conf"))
+            for node in NODES:
+                self.start_node(node)
+            self._wait(f"idle {len(NODES)}")
+        except (NotStartedError, OSError, subprocess.SubprocessError) as reason:
+            return str(reason)
+        return ""
 
     def start_node(self, node: str) -> None:
         """A host of its own name, with memory of its own to share: MPI finds two nodes where there is one machine."""
@@ -67,11 +78,17 @@ class Slurm:
 
     def close(self) -> None:
         self.said("scancel", "--state=RUNNING")
+        pids = []
         for file in (*self.folder.glob("slurmd.*.pid"), self.folder / "ctld.pid", self.folder / "munge" / "pid"):
-            with contextlib.suppress(OSError, ValueError, ProcessLookupError):
-                pid = int(file.read_text())
-                os.kill(pid, signal.SIGTERM)
-                _gone(pid)
+            with contextlib.suppress(OSError, ValueError):
+                pids.append(int(file.read_text()))
+        for number, patience_s in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 1.0)):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            end = time.monotonic() + patience_s
+            while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end:
+                time.sleep(0.05)
 
     def _munge(self) -> None:
         """An authority of its own, with a key of its own: whatever runs on this machine is left alone."""
@@ -84,7 +101,8 @@ class Slurm:
 
     def _start(self, name: str, *words: str) -> None:
         done = subprocess.run([str(program(name)), *words], capture_output=True, text=True, timeout=30, check=False)
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        if done.returncode:
+            raise NotStartedError(f"{name}: {done.stdout}{done.stderr}")
 
     def _configuration(self) -> str:
         host, folder = socket.gethostname().split(".")[0], self.folder
@@ -128,7 +146,8 @@ PartitionName=work Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
     def _wait(self, state: str) -> None:
         end = time.monotonic() + _PATIENCE_S
         while state not in (said := self.said("sinfo", "-h", "-o", "%t %D")):
-            assert time.monotonic() < end, f"Slurm did not come up: {said}"
+            if time.monotonic() > end:
+                raise NotStartedError(f"after {_PATIENCE_S:g} s nodes are {said}")
             time.sleep(0.1)
 
 
@@ -153,9 +172,3 @@ def _free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
-
-
-def _gone(pid: int) -> None:
-    end = time.monotonic() + 5
-    while time.monotonic() < end and Path(f"/proc/{pid}").exists():
-        time.sleep(0.05)

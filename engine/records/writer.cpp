@@ -51,7 +51,7 @@ void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     }
     nlohmann::ordered_json whole;
     whole["type"] = type;
-    whole["t"] = static_cast<double>(meters::Clock::monotonic_ns() - epoch_ns_) / 1e9;
+    whole["t"] = static_cast<double>((now_ ? now_() : meters::Clock::monotonic_ns()) - epoch_ns_) / 1e9;
     whole.update(content);
     const std::string text = whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     if (begin_turn()) {

@@ -29,6 +29,8 @@ class Writer {
 
     /// Moves time zero (a later stage continues the time of the first one).
     void set_epoch(std::int64_t epoch_ns) { epoch_ns_ = epoch_ns; }
+    /// From now on `t` is what this clock says less the epoch, ns (a simulation has its own time).
+    void keep_time(std::function<std::int64_t()> now) { now_ = std::move(now); }
     /// From now on lines are written by turns; a line of the monitor that finds the engine writing is left out. Null
     /// ends that: the other is gone.
     void take_turns(Turns* turns, Role role) {
@@ -59,6 +61,7 @@ class Writer {
     std::int64_t epoch_ns_;
     std::string trouble_;
     Listener listener_;
+    std::function<std::int64_t()> now_;
     Turns* turns_ = nullptr;
     Role role_ = Role::engine;
     bool unused_ = false;  ///< made by this writer and empty

@@ -43,7 +43,12 @@ Buffers::Buffers(const payload::Base& base, const Needs& needs) : size_(needs.me
     const Parts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;
     read_offset_ = parts.write;
-    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    shared_ = !needs.shared.empty();
+    if (shared_ && needs.shared.size() < size_) {
+        throw std::runtime_error("the memory given for buffers is too small");
+    }
+    void* memory = shared_ ? needs.shared.data()
+                           : mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         throw std::runtime_error("not enough memory for the buffers of one task (" + std::to_string(size_) +
                                  " bytes): use a smaller transfer or queue_depth");
@@ -65,7 +70,7 @@ Buffers::Buffers(const payload::Base& base, const Needs& needs) : size_(needs.me
 }
 
 Buffers::~Buffers() {
-    if (memory_ != nullptr) {
+    if (memory_ != nullptr && !shared_) {
         munmap(memory_, size_);
     }
 }

@@ -18,7 +18,8 @@ class Buffers {
         std::size_t slots = 1;
         std::uint64_t max_length = 0;  ///< bytes of the longest operation
         bool writes = false, reads = false, verify = false;
-        int tasks = 1;  ///< with as much memory on this node
+        int tasks = 1;                     ///< with as much memory on this node
+        std::span<std::byte> shared = {};  ///< given memory of at least that size, instead of its own
 
         /// Bytes of one task.
         std::uint64_t memory(std::uint64_t period) const;
@@ -38,6 +39,7 @@ class Buffers {
  private:
     std::byte* memory_ = nullptr;
     std::size_t size_ = 0;
+    bool shared_ = false;
     std::uint64_t read_offset_ = 0;
     std::vector<std::span<std::byte>> areas_;
     std::vector<payload::Image> images_;

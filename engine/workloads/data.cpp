@@ -52,8 +52,8 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
         const bool reads = job.phase->op == plan::Op::read_items && job.phase->meta->read > 0;
         std::unique_ptr<Buffers> buffers;
         if (writes || reads) {
-            buffers = std::make_unique<Buffers>(
-                base, Buffers::Needs{1, job.phase->data.access.transfer, writes, reads, job.verify, job.tasks_on_node});
+            buffers = std::make_unique<Buffers>(base, Buffers::Needs{1, job.phase->data.access.transfer, writes, reads,
+                                                                     job.verify, job.tasks_on_node, job.memory});
         }
         return std::make_unique<TreeStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
                                                   std::move(buffers));
@@ -64,7 +64,7 @@ std::unique_ptr<Stream> make_on(const StreamJob& job, const payload::Base& base,
     setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
-                             job.reads, job.verify, job.tasks_on_node});
+                             job.reads, job.verify, job.tasks_on_node, job.memory});
     setup.areas = buffers->areas();
     std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));

@@ -61,6 +61,9 @@ struct StreamJob {
     int max_slices = 512;
     std::int64_t slice_ns = 1'000'000;  ///< first width of a slice
     const void* mpi = nullptr;
+    /// Where the buffers of this stream lie, one over the other with those of all streams that have the same: for a
+    /// backend that moves no bytes. Empty: each has its own.
+    std::span<std::byte> memory;
 };
 
 /// Runs a stream. `prepare` may allocate, open nothing and throw std::runtime_error; `run` is timed and reports errors

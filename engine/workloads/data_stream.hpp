@@ -65,7 +65,7 @@ class DataStream final : public TimedStream<Time> {
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
-    std::uint64_t idle(plan::Nanoseconds length) const noexcept;
+    std::uint64_t idle(plan::Nanoseconds length) noexcept;
     std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
     void settle_all() noexcept;

@@ -67,7 +67,10 @@ void DataStream<Time>::settle_all() noexcept {
 
 /// Does nothing for a while; the reading of the clock afterwards.
 template <class Time>
-std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) const noexcept {
+std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) noexcept {
+    if (channel_->idle(length)) {
+        return now();
+    }
     timespec left{length / 1'000'000'000, length % 1'000'000'000};
     while (nanosleep(&left, &left) != 0 && errno == EINTR && !told_to_stop()) {
     }

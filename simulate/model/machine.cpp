@@ -157,6 +157,19 @@ void Machine::advance(Time until) {
     core_->now = std::max(core_->now, until);
 }
 
+void Machine::flush(Time limit) {
+    for (StreamId id = 0; id < core_->streams.size(); ++id) {
+        core_->seal(id);
+    }
+    const auto dirty = [this] {
+        return std::any_of(core_->clients.begin(), core_->clients.end(),
+                           [](const Client& client) { return client.flushing > 0; });
+    };
+    while (dirty() && next() <= limit) {
+        step();
+    }
+}
+
 void Machine::drop_caches(std::uint32_t client) {
     core_->clients[client].pages.clear();
     for (const StreamId id : core_->clients[client].streams) {

@@ -69,6 +69,8 @@ class Machine {
 
     // --- treatments and faults ---
 
+    /// Writes back what clients hold dirty, until that is done or it is `limit`.
+    void flush(Time limit);
     void drop_caches(std::uint32_t client);
     void drop_server_caches();
     /// Bytes of a file that a client has in its page cache.

@@ -32,8 +32,11 @@ Time drive_time(Medium& medium, const MediaRequest& request, std::uint64_t shift
     Time time = time_for(load.stripes * stripe, rate.of(request.writing));
     time += load.partial * site.partial_stripe_cost;
     const bool follows = medium.last_object == request.object && medium.last_end == request.offset;
-    if (!follows) {
-        time += site.seek + site.rotation / 2;
+    // Small requests move the arm of one drive while the others do something else.
+    const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
+    const auto touched = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
+    if (!follows && site.seek > 0 && (!site.elevator || request.length <= segment)) {
+        time += (site.seek + site.rotation / 2) * static_cast<Time>(touched) / site.drives;
     }
     time += (request.pieces - 1) * (site.seek + site.rotation / 2);
     if (medium.last_write != request.writing) {

@@ -38,7 +38,13 @@ ClientSite client_of(const json& node, const FileSystemSite& fs, bool& guessed) 
 }
 
 /// The mount that is asked for, or a file system without one, as a mount of all nodes.
-json mount_of(const Parts& system, const std::string& name) {
+json mount_of(const Parts& system, const std::string& asked) {
+    std::string name = asked;
+    for (const json& pool : system.list("pools")) {
+        if (text(pool, "id") == asked) {
+            name = text(pool, "file_system");
+        }
+    }
     for (const json& mount : system.list("mounts")) {
         if (text(mount, "id") == name || (text(mount, "file_system") == name && !name.empty())) {
             return mount;
@@ -102,6 +108,23 @@ FileSystemSite file_system_of(const Parts& system, const std::string& id) {
     return site;
 }
 
+/// Where a pool was asked for, files lie on its targets only.
+void keep_pool(SiteModel& site, const Parts& system, const std::string& wanted) {
+    for (const json& pool : system.list("pools")) {
+        if (text(pool, "id") != wanted) {
+            continue;
+        }
+        const std::vector<std::string> members = texts(pool, "targets");
+        std::erase_if(site.targets, [&members](const TargetSite& target) {
+            return std::find(members.begin(), members.end(), target.id) == members.end();
+        });
+        site.mount = wanted;
+        if (site.targets.empty()) {
+            throw SiteError("pool " + wanted + " of system " + site.system + " has no targets that hold data");
+        }
+    }
+}
+
 void add_clients(SiteModel& site, const Parts& system, const json& mount) {
     std::vector<std::string> on = texts(mount, "on");
     std::sort(on.begin(), on.end());
@@ -135,6 +158,7 @@ SiteModel read_site(std::string_view resolved_json, const std::string& wanted) {
         site.mount = text(mount, "id");
         site.fs = file_system_of(system, text(mount, "file_system"));
         add_storage(site, system);
+        keep_pool(site, system, wanted);
         add_clients(site, system, mount);
         add_ways(site, system, mount);
         return site;

@@ -31,6 +31,8 @@ struct Defaults {
     static constexpr double page_cache_share = 0.75;       ///< Lustre: llite.*.max_cached_mb, of memory
     static constexpr std::uint64_t read_ahead = 40U << 20U;        ///< Lustre: max_read_ahead_per_file_mb (to 2.13)
     static constexpr std::uint64_t read_ahead_local = 128U << 10U; ///< Linux: read_ahead_kb
+    static constexpr double hdd_seek_s = 8.5e-3;           ///< guess: data sheets of 7200 rpm drives
+    static constexpr std::uint64_t segment = 128U << 10U;  ///< guess: the usual chunk of hardware RAIDs
     static constexpr double metadata_cost_s = 100e-6;      ///< guess: one operation on names on one server thread
     static constexpr std::uint32_t metadata_threads = 8;   ///< guess: as many run at once without waiting for each other
 };
@@ -92,6 +94,7 @@ struct MediumSite {
     bool parity = false;               ///< a write of part of a stripe reads what it needs to make parity
     Time partial_stripe_cost = 0;      ///< of each partial stripe, beside the bytes
     Time seek = 0, rotation = 0;       ///< of a request that does not follow another; rotation = one turn
+    bool elevator = false;             ///< seeks were not given: long requests are taken as merged into runs
     Time turnaround = 0;               ///< between a read and a write
     double inner_rate = 1;             ///< at the inner edge, as a share of the outer one
     double rebuild_share = 0.3;        ///< guess: of the rate that a rebuild takes

@@ -49,7 +49,9 @@ MediumSite medium_of(const Parts& system, const json& group) {
         // Each byte of data costs (data + parity) / data bytes on the drives; a copy may be read from either.
         medium.rate = {one.read * n * (mirror ? 1 : medium.data / all), one.write * n * medium.data / all};
         const double turn = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
-        medium.seek = time_of(parameter(*drive, "seek", 0));
+        const bool spins = text(*drive, "kind") == "hdd";
+        medium.elevator = spins && !has_parameter(*drive, "seek");
+        medium.seek = time_of(parameter(*drive, "seek", spins ? static_cast<double>(Defaults::hdd_seek_s) : 0));
         medium.rotation = medium.seek > 0 ? time_of(parameter(*drive, "rotation", turn)) : 0;
         medium.turnaround = time_of(parameter(*drive, "turnaround", 0));
         medium.inner_rate = parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);

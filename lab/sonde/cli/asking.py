@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sonde.conduct.run import Observer, Setup
+from sonde.experiments.executor import Attempt, Executor
 from sonde.experiments.where import Where
 from sonde.store.archive import Archive
+
+Maker = Callable[[Setup, Observer, Callable[[Attempt], None]], Executor]
 
 
 @dataclass(frozen=True)
@@ -48,3 +53,4 @@ class How:
     report: bool = False
     dry_run: bool = False
     rate: float | None = None  # bytes/s to reckon with, in a dry run
+    make: Maker | None = None  # who carries the runs out, if not the engine

@@ -18,7 +18,7 @@ from sonde.cli.forecasting import forecast_document, print_forecast
 from sonde.cli.present import write_with
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.cells import prepare
-from sonde.experiments.executor import Attempt, Measured
+from sonde.experiments.executor import Attempt, Executor, Measured
 from sonde.experiments.forecast import Forecaster
 from sonde.experiments.from_plan import document_of, with_options
 from sonde.experiments.judging.judge import Judgement, as_document
@@ -122,8 +122,15 @@ def perform(request: Request, how: How) -> Done:
     archive, display = how.archive, make_display(messages(), how.quiet)
     setup = Setup(find_engine(), archive, mpi_module=how.mpi_module, stopping=display.stopping)
     heading: list[Callable[[Attempt], None]] = []
-    executor = Measured(
-        setup, display.line, request.where.launcher, request.where.launcher_args, lambda attempt: heading[-1](attempt)
+    where = request.where
+
+    def begin(attempt: Attempt) -> None:
+        heading[-1](attempt)
+
+    executor: Executor = (
+        how.make(setup, display.line, begin)
+        if how.make is not None
+        else Measured(setup, display.line, where.launcher, where.launcher_args, begin)
     )
     watcher = _watcher(display, heading, request.experiment.title)
     if archive.under_way(request.group):
@@ -135,8 +142,10 @@ def perform(request: Request, how: How) -> Done:
         _tidy(setup.engine, archive, request.group)
     runner = Runner(request, archive, executor, watcher)
     prepared = runner.prepared()
-    forecaster = Forecaster(setup.engine, launcher=request.where.launcher)
-    refused = {one.cell: one.refused for one in map(forecaster.of, prepared) if one.refused}
+    forecaster = Forecaster(setup.engine, launcher=where.launcher)
+    # What a model would need of this machine is nothing: no space, no memory.
+    found_before = () if executor.simulated else map(forecaster.of, prepared)
+    refused = {one.cell: one.refused for one in found_before if one.refused}
     try:
         ended = runner.run(prepared, refused)
     finally:

@@ -33,7 +33,7 @@ _FIRST = (
     *("submit", "jobs"),
     *("compare", "trend", "baseline", "gate"),
     *("trace", "iobuf"),
-    *("layout", "route"),
+    *("layout", "route", "simulate"),
     *("report", "clean", "doctor"),
 )
 

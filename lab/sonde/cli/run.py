@@ -176,7 +176,7 @@ def command(
     if tags:
         change_tags(result.folder, add=tags)
     page = make_report([result.folder], result.folder / "report.html", None, quiet) if report else None
-    _show(result, page, as_json, quiet)
+    show_run(result, page, as_json, quiet)
     if result.exit_code != DONE:
         raise failure(result.exit_code, result.text)
     return DONE
@@ -199,7 +199,8 @@ def _rate(text: str | None) -> float | None:
         raise UserError(f"--rate: {reason}") from None
 
 
-def _show(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None:
+def show_run(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None:
+    """What came of one run: as JSON, its name, or tables."""
     if as_json:
         found: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
         found |= {"folder": str(result.folder), "report": str(page) if page else None}

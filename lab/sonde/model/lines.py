@@ -35,6 +35,7 @@ class RunLine(Line):
     plan: dict[str, Any] = field(default_factory=dict)
     overlay: int = 1  # rule by which the engine laid phases over the plan (sonde.model.sameness.OVERLAY)
     directory: str = ""  # where the run keeps its files
+    simulated: dict[str, Any] = field(default_factory=dict)  # a model of a machine did it: system, mount, seed, faults
 
 
 @dataclass(frozen=True)

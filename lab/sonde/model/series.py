@@ -63,6 +63,10 @@ def site_facts(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def run_key(run: RunLine, machines: Sequence[NodeLine], target: str, site: Mapping[str, str]) -> RunKey:
     """The key of a run from its record, the directory it was told to measure, and what the site says."""
+    if run.simulated:
+        # Never one series with what was measured, whatever the site says of itself.
+        system = f"simulated {run.simulated.get('system', '')}"
+        site = {"system": system, "file_system": str(run.simulated.get("mount", ""))}
     return RunKey(
         system=site.get("system") or _system(machines),
         file_system=site.get("file_system") or _place(machines, target),

@@ -67,6 +67,10 @@ def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
     if run and run.tasks:
         words.append(f"{run.tasks} task{'s' if run.tasks != 1 else ''} on {run.nodes or 1} node(s)")
     console.print(Text("  ".join(words), style="dim"), soft_wrap=True)
+    if run and run.simulated:
+        faults = ", ".join(map(str, run.simulated.get("faults", []))) or "nothing wrong with it"
+        told = f"Simulated, not measured: {run.simulated.get('system')}, {run.simulated.get('mount')}, {faults}"
+        console.print(Text(told, style="yellow"), soft_wrap=True)
     if record.machines:
         machine = record.machines[0]
         system = machine.file_system

@@ -30,6 +30,7 @@ SERVER: Parameters = HOST | {
     "threads": ("count", "service threads"),
     "request_cost": ("duration", "time of one request on a thread, beside moving its bytes"),
     "cache": ("size", "memory that caches what drives hold"),
+    "cache_max_file": ("size", "largest file that the cache keeps"),
     "rate": ("rate", "bytes per second through the server"),
     "create_cost": ("duration", "service time of one create"),
     "stat_cost": ("duration", "service time of one stat"),

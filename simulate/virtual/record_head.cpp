@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first and last lines of a simulated record, and the traces beside it.
+#include "virtual/simulation.hpp"
+
+#include "plan/overlay.hpp"
+#include "records/environment.hpp"
+#include "records/text.hpp"
+
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string now_in_utc() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
+}
+
+/// Seconds since 1970 of a time in ISO 8601; 0 when it is none.
+double epoch_of(const std::string& started) {
+    std::tm parts{};
+    return strptime(started.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0
+                                                                              : static_cast<double>(timegm(&parts));
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+}
+
+}  // namespace
+
+void Simulation::write_head() {
+    if (options_.started.empty()) {
+        options_.started = now_in_utc();
+    }
+    const SiteModel& site = machine_.site();
+    ordered_json simulated{{"system", site.system}, {"mount", site.mount}, {"seed", options_.seed}};
+    simulated["faults"] = ordered_json::array();
+    for (const Fault& fault : options_.faults) {
+        simulated["faults"].push_back(fault.text());
+    }
+    simulated["assumptions"] = site.assumptions;
+    ordered_json line{{"schema", "sonde-record/1"},
+                      {"id", options_.run_id},
+                      {"engine", records::engine_version()},
+                      {"started", options_.started},
+                      {"command", records::json_text(options_.command)},
+                      {"launch", "simulated"},
+                      {"tasks", context_.tasks.tasks()},
+                      {"processes", context_.tasks.node_of_process.size()},
+                      {"threads", context_.tasks.threads},
+                      {"nodes", context_.tasks.nodes()},
+                      {"clock", "virtual"},
+                      {"directory", records::json_text(context_.storage.directory)},
+                      {"simulated", simulated},
+                      {"overlay", plan::overlay_rule}};
+    line["plan"] = ordered_json::parse(plan_.canonical);
+    writer_->line("run", line);
+    for (int node = 0; node < context_.tasks.nodes(); ++node) {
+        const ClientSite& client = site.clients[static_cast<std::size_t>(node)];
+        context_.at_root.hosts.push_back(client.id);
+        ordered_json of{{"node", node}, {"host", client.id}, {"cpus", client.cores}, {"page_bytes", 4096}};
+        if (client.memory > 0) {
+            of["memory_bytes"] = client.memory;
+        }
+        of["file_system"] = {{"type", site.fs.kind},
+                             {"mount_point", plan_.target.path},
+                             {"source", site.system + ":" + site.fs.id},
+                             {"network", !site.fs.local},
+                             {"memory_backed", false}};
+        of["clock_offset_ns"] = 0;
+        of["clock_error_ns"] = 0;
+        writer_->line("node", of);
+    }
+    for (const std::string& assumption : site.assumptions) {
+        writer_->line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
+    }
+}
+
+void Simulation::write_end() {
+    const phases::Outcome& outcome = context_.at_root.outcome;
+    ordered_json end{{"status", outcome.status()}, {"exit_code", outcome.code}, {"seconds", seconds(machine_.now())}};
+    if (!outcome.text.empty()) {
+        end["text"] = outcome.text;
+    }
+    writer_->line("end", end);
+    if (!outcome.text.empty()) {
+        records::complain(outcome.text);
+    }
+    if (!writer_->trouble().empty()) {
+        records::complain(writer_->trouble());
+        context_.at_root.outcome.set(phases::exit_environment, writer_->trouble());
+    }
+}
+
+/// Under the paths that real servers have, so that whoever reads those can read these.
+void Simulation::write_traces() const {
+    if (options_.traces.empty()) {
+        return;
+    }
+    const std::filesystem::path folder = options_.traces;
+    const Traces& traces = machine_.traces();
+    const double epoch = epoch_of(options_.started);
+    const double now = epoch + seconds(machine_.now());
+    for (const TargetTrace& target : traces.targets) {
+        const std::filesystem::path of = folder / "proc/fs/lustre/obdfilter" / target.name;
+        write_file(of / "stats", stats_text(target, now));
+        write_file(of / "brw_stats", brw_stats_text(target, now));
+    }
+    for (const ServerTrace& server : traces.metadata) {
+        write_file(folder / "proc/fs/lustre/mdt" / (traces.file_system + "-MDT0000-" + server.id) / "md_stats",
+                   md_stats_text(server, now));
+    }
+    write_file(folder / "lmt.csv", lmt_text(traces, epoch));
+    write_file(folder / "messages", log_text(traces, epoch));
+}
+
+}  // namespace sonde::simulate

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans and experiments on described machines: what is put into a machine comes out of its record."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.launch.simulator import find_simulator
+from sonde.model.errors import MachineError
+from sonde.model.record import read_record
+from sonde.model.system import read_system
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+try:
+    SIMULATOR = find_simulator()
+except MachineError as reason:  # a tree without C++ programs
+    pytest.skip(str(reason), allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def edison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("system") / "edison.json"
+    path.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
+    return path
+
+
+def plan_of(tasks: int, mib: int, **more: Any) -> dict[str, Any]:
+    """Each task writes a file, and reads that of a task on another node."""
+    return {
+        "schema": "sonde-plan/1",
+        "id": "t",
+        "title": "t",
+        "target": {"path": "/scratch"},
+        "tasks": {"processes": tasks},
+        "data": {"access": {"transfer": "1MiB", "block": f"{mib}MiB", "segments": 1}, "io": {"fsync": "end"}, **more},
+        "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read", "shift": {"by": "nodes", "n": 1}}],
+    }
+
+
+def simulated(folder: Path, system: Path, plan: dict[str, Any], *words: str) -> bytes:
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    record = folder / "record.ndjson"
+    record.unlink(missing_ok=True)
+    command = [str(SIMULATOR), "run", str(folder / "plan.json"), "--system", str(system), "--record", str(record)]
+    started = ["--started", "2014-08-23T12:00:00Z"]
+    subprocess.run([*command, *started, *words], check=True, capture_output=True, text=True)
+    return record.read_bytes()
+
+
+def rate(folder: Path, phase: str) -> float:
+    end = read_record(folder / "record.ndjson").phases[phase].end
+    assert end is not None
+    return (end.rates.total.bytes_per_s if end.rates.total else 0.0) or 0.0
+
+
+def test_a_file_for_each_target_gets_the_rate_of_all_targets(tmp_path: Path, edison: Path) -> None:
+    simulated(tmp_path, edison, plan_of(96, 512), "--mount", "fs2")
+    # A target has 4 GB/s / 8, less what its place on the drives costs (1 % full).
+    assert rate(tmp_path, "write") == pytest.approx(96 * 500e6, rel=0.05)
+    assert rate(tmp_path, "read") == pytest.approx(96 * 500e6, rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_record_and_another_one_another(tmp_path: Path, edison: Path) -> None:
+    plan = plan_of(48, 32)
+    first = simulated(tmp_path, edison, plan, "--seed", "7")
+    assert simulated(tmp_path, edison, plan, "--seed", "7") == first
+    assert simulated(tmp_path, edison, plan, "--seed", "8") != first
+
+
+def test_a_slow_target_slows_the_tasks_on_it_by_its_factor(tmp_path: Path, edison: Path) -> None:
+    plan = plan_of(96, 256)
+    simulated(tmp_path, edison, plan, "--mount", "fs2")
+    sound = rate(tmp_path, "write")
+    simulated(tmp_path, edison, plan, "--mount", "fs2", "--fault", "slow-target 3 10x")
+    assert rate(tmp_path, "write") == pytest.approx(sound / 10, rel=0.1)
+
+
+def test_traces_have_the_form_of_the_files_of_lustre(tmp_path: Path, edison: Path) -> None:
+    traces = tmp_path / "traces"
+    simulated(tmp_path, edison, plan_of(96, 16), "--mount", "fs2", "--traces", str(traces))
+    written = 0
+    for stats in traces.glob("proc/fs/lustre/obdfilter/*/stats"):
+        lines = {line.split()[0]: line.split() for line in stats.read_text(encoding="utf-8").splitlines()}
+        assert lines["write_bytes"][2:4] == ["samples", "[bytes]"]
+        written += int(lines["write_bytes"][6])
+    assert written == 96 * 16 * MIB
+    assert (traces / "lmt.csv").read_text(encoding="utf-8").startswith("TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("slow-targe 3", "there is none of that name"),
+        ("slow-target", "needs the target it is about"),
+        ("slow-target 999", 'has no target "999"'),
+        ("slow-target 3 fast", '"fast" is no factor'),
+        ("router-lost", "needs the router it is about"),
+        ("router-lost lnet99", 'has no router "lnet99"'),
+        ("tunable colour 3", "is no tunable of a client"),
+        ("noisy-neighbour 2", "is no share of the rate"),
+        ("raid-rebuild 3 at soon", "is no time"),
+    ],
+)
+def test_a_wrong_fault_is_one_sentence(tmp_path: Path, edison: Path, fault: str, said: str) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan_of(2, 1)), encoding="utf-8")
+    command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(edison), "--fault", fault]
+    answer = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert said in answer.stderr
+    assert answer.stderr.count("\n") == 1

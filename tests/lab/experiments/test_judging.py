@@ -341,3 +341,9 @@ def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
     assert judged("errors(write) <= 0", failed).outcome is FAILS
     assert judged("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
     assert judged("real_time(write) >= 0", failed).outcome is NOT
+
+
+def test_a_number_on_the_left_is_a_threshold_too() -> None:
+    parts = judged("50e6 <= bandwidth(write) <= 150e6", [Made(rate=100e6)]).cells[0].parts
+    assert [(part.operator, part.threshold) for part in parts] == [(">=", 50e6), ("<=", 150e6)]
+    assert all(part.value is not None and part.value.value == pytest.approx(100e6) for part in parts)

@@ -10,7 +10,7 @@ from typing import Any
 from sonde.experiments.judging.grid import Context, Grid
 from sonde.experiments.judging.samples import MissingError, Source
 from sonde.experiments.judging.values import Valued, Values
-from sonde.model.experiment.claims import Comparison, Function, Word
+from sonde.model.experiment.claims import Comparison, Function, Number, Word
 from sonde.model.experiment.description import Expectation
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.experiment.outcomes import Outcome, compared, joined
@@ -127,7 +127,12 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 
 
+_TURNED: Mapping[str, str] = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
+
+
 def _compare(one: Comparison, values: Values, at: Context) -> Compared:
+    if isinstance(one.left, Number):  # so that the sentence shows what was found, not a difference
+        one = Comparison(one.right, _TURNED[one.operator], one.left)
     try:
         if isinstance(one.left, Word) or isinstance(one.right, Word):
             return _form(one, values, at)

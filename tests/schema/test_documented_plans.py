@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from sonde.model.experiment import read_experiment
+
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.json").read_text(encoding="utf-8"))
 SYSTEM = 'schema = "sonde-system/1"'
@@ -28,7 +30,9 @@ def pages() -> list[Path]:
 def pieces() -> Iterator[tuple[str, str]]:
     """(place, TOML text) of every example; a part of a plan is completed to a whole one."""
     for path in sorted((ROOT / "docs").rglob("*.toml")):
-        yield path.name, path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        if tomllib.loads(text).get("schema") != "sonde-experiment/1":  # those are read by the test below
+            yield path.name, text
     for path in sorted((ROOT / "experiments").glob("*.toml")):  # the target comes from --on
         text = path.read_text(encoding="utf-8")
         if tomllib.loads(text)["schema"] != "sonde-plan/1":
@@ -81,3 +85,14 @@ def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
     paths = re.findall(r"`([a-z_.]+) = ", table)
     assert len(paths) >= 8
     assert {step for path in paths for step in path.split(".")} <= known
+
+
+@pytest.mark.parametrize(
+    "path",
+    [one for one in sorted((ROOT / "docs").rglob("*.toml")) if "sonde-experiment/1" in one.read_text(encoding="utf-8")],
+    ids=lambda path: path.name,
+)
+def test_a_documented_experiment_is_one(path: Path) -> None:
+    experiment = read_experiment(path)
+    assert experiment.cells
+    assert all(read_experiment(path, name).cells for name in experiment.profiles)

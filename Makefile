@@ -112,15 +112,11 @@ MUTANTS ?=
 mutants: $(VENV)/.done-dev  ## changes the sources in small ways: do the tests notice? MUTANTS="--module stats"
 	@$(BIN)/python tools/mutants.py $(MUTANTS)
 
-<<<<<<< HEAD
-nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
-=======
 test-clusters: build $(VENV)/.done-test  ## jobs on a real Slurm, which is installed and started for that
 	@tools/system-packages clusters
 	$(BIN)/python -m pytest -q tests/together/test_slurm.py
 
-nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, sanitizers, clang-tidy, fuzzing, mutants
->>>>>>> 35a907a (wip2)
+nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
 	@tools/system-packages tidy fuzz
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev

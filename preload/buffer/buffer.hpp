@@ -5,6 +5,7 @@
 #include "buffer/around.hpp"
 #include "buffer/calls.hpp"
 #include "buffer/descriptors.hpp"
+#include "buffer/direct.hpp"
 #include "buffer/processes.hpp"
 #include "buffer/report.hpp"
 #include "buffer/shared_memory.hpp"

@@ -2,6 +2,7 @@
 // The life of a descriptor: opened, duplicated, closed.
 #include "buffer/descriptors.hpp"
 
+#include "buffer/direct.hpp"
 #include "buffer/files.hpp"
 #include "buffer/flushing.hpp"
 #include "buffer/node_locks.hpp"
@@ -10,8 +11,6 @@
 #include "buffer/sharing.hpp"
 #include "buffer/state.hpp"
 #include "buffer/states.hpp"
-#include "system/high_descriptor.hpp"
-#include "system/text.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,33 +19,6 @@
 namespace sonde::buffer {
 
 namespace {
-
-/// /proc/self/fd/N
-struct DescriptorName {
-    explicit DescriptorName(int fd) noexcept {
-        system::Text made;
-        made << "/proc/self/fd/" << fd << '\0';
-        std::memcpy(text, made.data(), made.length());
-    }
-    char text[32];
-};
-
-/// A descriptor of our own for the file behind `fd`, or -1. Opened anew: the flags of the program's are its own. Stays
-/// open until the program has closed all of its own, because with any close() the locks of the process go away.
-int open_direct(int fd, int access) noexcept {
-    const DescriptorName name(fd);
-    const long got = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), access | O_DIRECT | O_CLOEXEC);
-    if (got < 0) {
-        return -1;
-    }
-    // High, where a program that counts on the lowest free number does not see it.
-    const long high = system::high_duplicate(static_cast<int>(got));
-    raw::call(SYS_close, got);
-    if (high >= 0) {
-        note_private(static_cast<int>(high), true);
-    }
-    return static_cast<int>(high >= 0 ? high : -1);
-}
 
 bool sole_writer(const File& file, const Description& description) noexcept {
     for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
@@ -154,10 +126,7 @@ void join(File& file, Description& made, int fd, int flags, bool just_opened) no
     choose_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
-            file.ends.direct_align = 4096;
-            file.ends.direct = file.ends.direct < 0 && made.reads ? open_direct(fd, O_RDONLY) : file.ends.direct;
-            file.ends.direct_out = file.ends.direct_out < 0 && made.writes && !made.appends ? open_direct(fd, O_WRONLY)
-                                                                                            : file.ends.direct_out;
+            add_direct(file, fd, made.reads, made.writes && !made.appends);
         }
         file.write_through = made.writes ? space_is_low(file) : file.write_through;
     }

@@ -2,6 +2,7 @@
 // The files that are known: made by the first open, unmade after the last close.
 #include "buffer/files.hpp"
 
+#include "buffer/direct.hpp"
 #include "buffer/node_locks.hpp"
 #include "buffer/pages.hpp"
 #include "buffer/report.hpp"
@@ -112,12 +113,7 @@ void unmake_file(File& file) noexcept {
     disclaim(file);
     drop_all(file);
     free_buckets(file);
-    for (const int one : {file.ends.direct, file.ends.direct_out}) {
-        if (one >= 0) {
-            note_private(one, false);
-            raw::call(SYS_close, one);
-        }
-    }
+    remove_direct(file);
     file.mode.store(Mode::Gone, std::memory_order_relaxed);
     file.device = 0;
     file.inode = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who else on this node uses a file. Each process that buffers a file holds a lock on two bytes of one small file in
-// memory: the kernel gives it back however the process ends. Byte 2h is held by those who buffer (shared by readers,
-// alone by a writer); byte 2h + 1 by those who came later and could not, as a sign for the others to stop.
+// memory: the kernel gives it back however the process ends. One byte is held by those who buffer (shared by readers,
+// alone by a writer); another one, far from it, by those who came later and could not, as a sign for the others to
+// stop.
 #include "buffer/node_locks.hpp"
 
 #include "buffer/state.hpp"
@@ -21,14 +22,33 @@ system::Lock opening;
 int lock_file = -1;
 bool tried = false;
 
+constexpr int most_names = 64;
+
+/// One file for all processes of a user. Somebody else may have made one of its name before us, and may remove it
+/// again: there are several names, and one that is ours already goes before one that is free. A negative errno when
+/// there is none.
+long open_lock_file() noexcept {
+    long fd = -1;
+    for (const int make : {0, O_CREAT}) {
+        for (int number = 0; number < most_names && fd < 0; ++number) {
+            system::Text name;
+            name << "/dev/shm/sonde-preload-" << std::uint64_t{geteuid()};
+            if (number > 0) {
+                name << '-' << number;
+            }
+            name << '\0';
+            fd = system::open_own_file(name.data(), O_RDWR | make, 0600);
+        }
+    }
+    return fd;
+}
+
 /// -1 where there is no shared memory: then nobody is noticed.
 int locks() noexcept {
     system::Hold hold(opening);
     if (!tried) {
         tried = true;
-        system::Text name;
-        name << "/dev/shm/sonde-preload-" << std::uint64_t{geteuid()} << '\0';
-        const long fd = system::open_own_file(name.data(), O_RDWR, 0600);
+        const long fd = open_lock_file();
         state.others_unseen = fd < 0;
         if (fd >= 0) {
             lock_file = system::high_duplicate(static_cast<int>(fd));
@@ -39,11 +59,14 @@ int locks() noexcept {
     return lock_file;
 }
 
-/// Two files in one place make each other unbuffered, no more; with 2^60 places that will not happen.
+constexpr std::uint64_t places = 1ULL << 60U;
+constexpr off64_t to_sign = places;
+
+/// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
+/// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
 off64_t place_of(const File& file) noexcept {
-    const std::uint64_t mixed = (static_cast<std::uint64_t>(file.inode) * 0x9E3779B97F4A7C15ULL) ^
-                                (static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL);
-    return static_cast<off64_t>((mixed >> 4U) << 1U);
+    const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
+    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % places);
 }
 
 bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
@@ -63,7 +86,7 @@ bool claim(const File& file, bool writes) noexcept {
     if (locks() < 0 || (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer))) {
         return true;
     }
-    ask(F_OFD_SETLK, F_RDLCK, place + 1, answer);
+    ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
     return false;
 }
 
@@ -71,13 +94,13 @@ void disclaim(const File& file) noexcept {
     struct flock64 answer {};
     if (locks() >= 0) {
         ask(F_OFD_SETLK, F_UNLCK, place_of(file), answer);
-        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + 1, answer);
+        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
     }
 }
 
 bool visited(const File& file) noexcept {
     struct flock64 answer {};
-    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + 1, answer) && answer.l_type != F_UNLCK;
+    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + to_sign, answer) && answer.l_type != F_UNLCK;
 }
 
 void yield_to_others(File& file) noexcept {
@@ -89,6 +112,17 @@ void yield_to_others(File& file) noexcept {
 void node_locks_moved(int from, int to) noexcept {
     system::Hold hold(opening);
     lock_file = lock_file == from ? to : lock_file;
+}
+
+bool forget_node_locks() noexcept {
+    system::Hold hold(opening);
+    if (lock_file < 0) {
+        return false;
+    }
+    note_private(lock_file, false);
+    raw::call(SYS_close, lock_file);
+    lock_file = -1;  // and stays so, because it was tried
+    return true;
 }
 
 /// The locks belong to the parent's open file, and stay its own; the child opens one for itself.

@@ -14,6 +14,9 @@ bool visited(const File& file) noexcept;
 void node_locks_after_fork() noexcept;
 /// The descriptor behind `from` is now `to`.
 void node_locks_moved(int from, int to) noexcept;
+/// The file of the locks takes up one descriptor. Closes it for good: nothing may be buffered any more. True when it
+/// was open.
+bool forget_node_locks() noexcept;
 /// Lets go of a file that another process uses.
 void yield_to_others(File& file) noexcept;
 

@@ -75,7 +75,7 @@ void open_lines() noexcept {
     }
     Text name;
     name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
-    const long fd = system::open_own_file(name.data(), O_WRONLY | O_APPEND, 0644);
+    const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);

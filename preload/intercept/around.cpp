@@ -27,7 +27,7 @@ int sync_one(int fd, Real real) {
     if (stretch::Stream* stream = stretch::stream_of(fd)) [[unlikely]] {
         pthread_testcancel();
         stretch::settle();
-        ++stream->statistics.syncs;
+        ++stretch::counted(*stream).syncs;
         const int error = stream->error;
         stream->error = 0;
         return intercept::result_of_flush(stream->rule->ignore_flush ? 0 : real(), error);

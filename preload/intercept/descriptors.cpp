@@ -207,7 +207,7 @@ void wrap_closefrom(int first) {
     wrap_close_range(static_cast<unsigned>(std::max(first, 0)), ~0U, 0);
 }
 int wrap_dup(int fd) {
-    return duplicate_to(fd, -1, [=] { return NEXT(dup)(fd); });
+    return duplicate_to(fd, -1, [=] { return intercept::with_all_numbers([=] { return NEXT(dup)(fd); }); });
 }
 int wrap_dup2(int fd, int to) {
     return duplicate_to(fd, to, [=] { return NEXT(dup2)(fd, to); });

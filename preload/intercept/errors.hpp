@@ -3,6 +3,7 @@
 #pragma once
 
 #include "buffer/buffer.hpp"
+#include "intercept/lifetime.hpp"
 #include "intercept/next.hpp"
 #include "trace/trace.hpp"
 
@@ -30,6 +31,17 @@ inline int result_of_flush(int done, int error) noexcept {
 
 /// While buffered files are known: the file behind a path, for calls that name it.
 bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept;
+
+/// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
+template <class Real>
+int with_all_numbers(Real real) noexcept(noexcept(real())) {
+    int made = real();
+    while (made < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
+           !in_borrowed_memory() && buffer::give_numbers_back()) {
+        made = real();
+    }
+    return made;
+}
 
 /// As buffer::Around, for the file behind a path.
 class AroundPath {

@@ -67,9 +67,9 @@ int open_at(int at, Path path, int flags, Real real) {
     if ((flags & O_TRUNC) != 0 && buffer::any()) [[unlikely]] {
         // What was written before must not arrive after the file was emptied.
         const intercept::AroundPath around(at, path, true);
-        return intercept::opened(real(), flags, path, began);
+        return intercept::opened(intercept::with_all_numbers(real), flags, path, began);
     }
-    return intercept::opened(real(), flags, path, began);
+    return intercept::opened(intercept::with_all_numbers(real), flags, path, began);
 }
 
 /// The beginning of the kernel's struct open_how, which older headers do not have.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stretch/gather.hpp"
 
+#include "stretch/paying.hpp"
 #include "stretch/trap.hpp"
 #include "system/clock.hpp"
 #include "system/critical.hpp"
@@ -19,20 +20,11 @@ namespace sonde::stretch {
 
 namespace {
 
-/// Larger calls gain nothing where a call is answered from memory.
-constexpr std::size_t small_in_memory = 8U << 10U;
-/// A call that takes longer than this, and a nanosecond a byte, is dear: the call itself, not the data.
-constexpr std::uint64_t dear_call_ns = 10'000;
-constexpr std::uint32_t longest_wait = 1U << 16U;
 constexpr std::size_t room_in_memory = 128U << 10U;  ///< of the processor's second cache
 constexpr std::size_t least_room = 64U << 10U;
 constexpr std::size_t most_room = 16U << 20U;
 constexpr std::uint64_t space_look_bytes = 16U << 20U;
 constexpr std::int64_t farthest = 1LL << 42U;  ///< no file system that we take on ends before
-// What a stretch costs, counted in small calls that are answered from memory.
-constexpr std::uint32_t cost_of_a_stretch = 8;
-constexpr std::uint32_t cost_of_a_trap = 14;
-
 struct Stretch {
     Stream* stream = nullptr;  ///< nullptr: there is no stretch
     int fd = -1;
@@ -53,19 +45,10 @@ constinit Stretch stretch;
 constinit Roads roads;
 std::size_t memory_most = 0;
 bool size_limited = false;
-bool always = false;
 bool ended = false;
 
-bool is_dear(const Stream& stream, std::size_t bytes) noexcept {
-    return stream.call_ns > dear_call_ns + bytes;
-}
-
-bool is_small(const Stream& stream, std::size_t bytes) noexcept {
-    return bytes != 0 && bytes <= (is_dear(stream, bytes) ? stream.rule->size / 4 : small_in_memory);
-}
-
 bool has_room(const Stream& stream) noexcept {
-    const std::size_t wanted = stream.call_ns > dear_call_ns ? stream.rule->size : room_in_memory;
+    const std::size_t wanted = calls_are_dear(stream) ? stream.rule->size : room_in_memory;
     const std::size_t room = std::clamp<std::size_t>(std::min<std::size_t>(wanted, stream.rule->size), least_room,
                                                      std::max(least_room, std::min(most_room, memory_most)));
     if (room > stretch.capacity) {
@@ -100,12 +83,10 @@ bool space_is_low(Stream& stream, int fd) noexcept {
            space_look_bytes + 2 * most_room;
 }
 
-void wait_longer(Stream& stream) noexcept {
-    stream.needed = always ? 2 : std::min(stream.needed * 4, longest_wait);
-    stream.in_a_row = 0;
-}
-
 bool begin(Stream& stream, int fd, bool writes, std::int64_t at) noexcept {
+    if (!know(stream, fd)) {
+        return false;
+    }
     if (!is_the_same(stream, fd)) {
         stream.stopped = "its descriptor was closed or replaced where it could not be seen";
         wait_longer(stream);
@@ -158,8 +139,7 @@ int hand_over(bool trapped) noexcept {
         }
         ++stretch.calls_below;
     }
-    buffer::Direction& counted = stretch.stream->statistics.write;
-    counted.below_bytes += done;
+    counted(*stretch.stream).write.below_bytes += done;
     stretch.begin += static_cast<std::int64_t>(done);
     stretch.stream->bytes_since_look += done;
     stretch.bytes = 0;
@@ -171,7 +151,7 @@ int hand_over_meanwhile() noexcept {
     open_trap();
     const std::uint64_t began = system::now_ns();
     const int error = hand_over(false);
-    stretch.stream->statistics.write.below_ns += system::now_ns() - began;
+    counted(*stretch.stream).write.below_ns += system::now_ns() - began;
     return error;
 }
 
@@ -189,21 +169,6 @@ std::size_t sum(const Piece* pieces, std::size_t number) noexcept {
         bytes += pieces[i].bytes;
     }
     return bytes;
-}
-
-/// Counts the call; true when it follows the one before and enough did so far.
-bool long_enough(Stream& stream, std::size_t bytes, std::int64_t at) noexcept {
-    const bool follows = at == here || at == stream.next_at;
-    stream.next_at = at == here ? here : at + static_cast<std::int64_t>(bytes);
-    if (!follows || !is_small(stream, bytes)) {
-        stream.in_a_row = 0;
-        return false;
-    }
-    const bool first = stream.needed == Stream::first_needed;
-    return ++stream.in_a_row >= (first && always                   ? 2
-                                 : first && is_dear(stream, bytes) ? 4
-                                                                   : stream.needed) &&
-           stream.may && trap_is_possible() && !ended;
 }
 
 bool is_memory(const Piece* pieces, std::size_t number) noexcept {
@@ -228,9 +193,9 @@ ssize_t load(std::int64_t at, std::size_t wanted) noexcept {
         got = got < 0 ? -errno : got;
     } while (got == -EINTR);
     errno = kept;
-    buffer::Direction& counted = stretch.stream->statistics.read;
-    counted.below_ns += system::now_ns() - began;
-    counted.below_bytes += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
+    buffer::Direction& reads = counted(*stretch.stream).read;
+    reads.below_ns += system::now_ns() - began;
+    reads.below_bytes += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
     ++stretch.calls_below;
     stretch.begin = at;
     stretch.used = 0;
@@ -259,7 +224,7 @@ Entry read_on(Stream& stream, const Piece* pieces, std::size_t number, std::size
         left = static_cast<std::size_t>(got);
     } else {
         ++stretch.gathered;
-        ++stream.statistics.read.hits;
+        ++counted(stream).read.hits;
     }
     const std::size_t given = std::min(left, bytes);
     give(pieces, number, given);
@@ -271,7 +236,7 @@ Entry read_on(Stream& stream, const Piece* pieces, std::size_t number, std::size
 
 void start_gathering(const Roads& given, settings::Settings& settings, void (*when_ready)() noexcept) noexcept {
     roads = given;
-    always = settings.limits.gather_always;
+    gather_always(settings.limits.gather_always);
     memory_most = settings.limits.memory;
     prepare_trap(settle, when_ready);
     read_size_limit();
@@ -281,7 +246,7 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
     const system::Critical critical;
     const std::size_t bytes = sum(pieces, number);
     const std::int64_t next = stream.next_at;
-    count(stream.statistics.write, bytes, at, next);
+    count(counted(stream).write, bytes, at, next);
     if (stretch.stream != nullptr) {
         const std::int64_t follows = stretch.placed ? stretch.begin + static_cast<std::int64_t>(stretch.bytes) : here;
         if (stretch.stream != &stream || stretch.fd != fd || !stretch.writes || at != follows || time_is_up() ||
@@ -300,7 +265,7 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
                 stretch.bytes += pieces[i].bytes;
             }
             ++stretch.gathered;
-            ++stream.statistics.write.hits;
+            ++counted(stream).write.hits;
             stream.next_at = at == here ? here : at + static_cast<std::int64_t>(bytes);
             close_trap();
             return {Way::Done, static_cast<ssize_t>(bytes)};
@@ -311,9 +276,9 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
         stream.error = 0;
         return {Way::Done, -error};
     }
-    ++stream.statistics.write.below;
-    stream.statistics.write.below_bytes += bytes;
-    if (!long_enough(stream, bytes, at) || !begin(stream, fd, true, at)) {
+    ++counted(stream).write.below;
+    counted(stream).write.below_bytes += bytes;
+    if (!long_enough(stream, bytes, at) || ended || !begin(stream, fd, true, at)) {
         return {Way::Plain, 0};
     }
     return {Way::First, 0};
@@ -340,7 +305,7 @@ void first_written(Stream& stream, int fd, std::size_t bytes, std::int64_t at, s
 Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
     const std::size_t bytes = sum(pieces, number);
-    count(stream.statistics.read, bytes, at, stream.next_at);
+    count(counted(stream).read, bytes, at, stream.next_at);
     if (stretch.stream != nullptr) {
         const std::int64_t follows = stretch.placed ? stretch.begin + static_cast<std::int64_t>(stretch.used) : here;
         if (stretch.stream == &stream && stretch.fd == fd && !stretch.writes && at == follows && !time_is_up() &&
@@ -350,10 +315,11 @@ Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t number, std:
         }
         settle();
     }
-    ++stream.statistics.read.below;
-    stream.statistics.read.below_bytes += bytes;  // near the end of the file less
+    ++counted(stream).read.below;
+    counted(stream).read.below_bytes += bytes;  // near the end of the file less
     const bool own = at != here || stream.share == share_count();
-    if (!own || !long_enough(stream, bytes, at) || !is_memory(pieces, number) || !begin(stream, fd, false, at)) {
+    if (!own || !long_enough(stream, bytes, at) || ended || !is_memory(pieces, number) ||
+        !begin(stream, fd, false, at)) {
         return {Way::Plain, 0};
     }
     if (at == here) {
@@ -365,8 +331,8 @@ Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t number, std:
         }
     }
     stretch.load = bytes;
-    --stream.statistics.read.below;
-    stream.statistics.read.below_bytes -= bytes;
+    --counted(stream).read.below;
+    counted(stream).read.below_bytes -= bytes;
     const Entry entry = read_on(stream, pieces, number, bytes);
     if (stretch.stream != nullptr) {
         start_clock();
@@ -376,7 +342,7 @@ Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t number, std:
 
 Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept {
     const system::Critical critical;
-    ++stream.statistics.seeks;
+    ++counted(stream).seeks;
     stream.next_at = here;
     if (stretch.stream != &stream || stretch.fd != fd || stretch.writes || stretch.placed ||
         (whence != SEEK_SET && whence != SEEK_CUR)) {
@@ -401,17 +367,6 @@ Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept {
     return {Way::Done, static_cast<ssize_t>(target)};
 }
 
-bool wants_time(const Stream& stream) noexcept {
-    return ((stream.call_ns == 0 || (stream.in_a_row > 0 && stream.in_a_row < Stream::first_needed)) &&
-            trap_is_possible()) ||
-           stream.is_timed;
-}
-
-void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept {
-    (writes ? stream.statistics.write : stream.statistics.read).below_ns += ns;
-    stream.call_ns = stream.call_ns == 0 ? ns : stream.call_ns - stream.call_ns / 4 + ns / 4;
-}
-
 void settle(bool trapped) noexcept {
     const system::Critical critical;
     Stream* stream = stretch.stream;
@@ -423,23 +378,18 @@ void settle(bool trapped) noexcept {
         const std::uint64_t began = trapped ? 0 : system::now_ns();
         const int error = stretch.bytes > 0 ? hand_over(trapped) : 0;
         stream->error = error != 0 ? error : stream->error;
-        stream->statistics.write.below_ns += trapped ? 0 : system::now_ns() - began;
-        stream->statistics.write.below += stretch.calls_below;
+        counted(*stream).write.below_ns += trapped ? 0 : system::now_ns() - began;
+        counted(*stream).write.below += stretch.calls_below;
     } else {
         if (!stretch.placed) {
             raw::call(SYS_lseek, stretch.fd, stretch.begin + static_cast<std::int64_t>(stretch.used), SEEK_SET);
         }
-        stream->statistics.read.below += stretch.calls_below;
+        counted(*stream).read.below += stretch.calls_below;
     }
-    const std::uint32_t cost = cost_of_a_stretch + cost_of_a_trap * (harmless_calls() + (trapped ? 1 : 0));
-    const bool gained = stretch.gathered > (stream->call_ns > dear_call_ns ? 0 : 2 * cost);
-    stream->gathered += stretch.gathered;
-    if (gained || time_is_up()) {
-        stream->needed = 2;
-        stream->in_a_row = 0;
-    } else {
-        wait_longer(*stream);
+    if (stream->told != nullptr) {
+        stream->told->gathered += stretch.gathered;
     }
+    judge(*stream, stretch.gathered, harmless_calls() + (trapped ? 1 : 0), time_is_up());
     stretch.stream = nullptr;
     stretch.awaits_first = false;
     take_trap_away();

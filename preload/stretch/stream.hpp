@@ -11,30 +11,43 @@
 
 namespace sonde::stretch {
 
-struct Stream {
-    /// Small calls in a row before a stretch is tried for the first time.
-    static constexpr std::uint32_t first_needed = 16;
-
-    Stream* next_free = nullptr;
-    settings::Rule* rule = nullptr;
-    dev_t device = 0;
-    ino_t inode = 0;
-    std::uint32_t share = 0;  ///< share_count() at open: while it is the same nobody else has the offset
-    std::uint32_t in_a_row = 0;
-    std::uint32_t needed = first_needed;
-    std::uint64_t call_ns = 0;           ///< of its small calls lately
-    std::uint64_t bytes_since_look = 0;  ///< written since the free space was looked at
-    std::int64_t next_at = -1;           ///< where the next call at a place given by the program would follow the last
-    bool may = false;                    ///< its kind of descriptor allows it
-    bool by_mpi = false;                 ///< opened by MPI-IO
-    bool is_timed = false;               ///< somebody will read how long its calls took
-    int error = 0;                       ///< errno of a delayed write, for the next call that can report it
-    const char* stopped = nullptr;       ///< why nothing is gathered here, for the report
+/// For files whose report somebody will read.
+struct Told {
+    Told* next_free = nullptr;
     std::uint64_t opened_ns = 0;
     std::uint64_t gathered = 0;  ///< calls that became part of a larger one
     buffer::Statistics statistics;
     char path[1024] = {};
 };
+
+/// Small, because a program may have many files open of which none is worth more than a look.
+struct alignas(64) Stream {
+    /// Small calls in a row before a stretch is tried for the first time.
+    static constexpr std::uint32_t first_needed = 16;
+
+    // What each call looks at lies in one line of the processor's cache.
+    Stream* next_free = nullptr;
+    settings::Rule* rule = nullptr;
+    Told* told = nullptr;
+    std::uint64_t call_ns = 0;  ///< of its small calls lately
+    std::int64_t next_at = -1;  ///< where the next call at a place given by the program would follow the last
+    std::uint32_t in_a_row = 0;
+    std::uint32_t needed = first_needed;
+    std::uint32_t share = 0;  ///< share_count() at open: while it is the same nobody else has the offset
+    int error = 0;            ///< errno of a delayed write, for the next call that can report it
+    bool may = false;         ///< its kind of descriptor allows it
+    bool is_known = false;    ///< rule, device and inode are; they are looked up when they are needed
+    bool by_mpi = false;      ///< opened by MPI-IO
+    // The rest is for those that are gathered.
+    std::uint64_t bytes_since_look = 0;  ///< written since the free space was looked at
+    dev_t device = 0;
+    ino_t inode = 0;
+    const char* stopped = nullptr;  ///< why nothing is gathered here, for the report
+    char given[120] = {};           ///< the name it was opened with, while it is not known
+};
+
+/// Where its calls are counted; what nobody will read goes to a place of the thread.
+buffer::Statistics& counted(Stream& stream) noexcept;
 
 inline constexpr int most_descriptors = 1 << 20;
 /// Empty until the first file is taken on.
@@ -51,6 +64,8 @@ void start_streams(settings::Settings& settings, bool wants_lines) noexcept;
 /// `fd` has just been opened with `flags` as `path`: true when it is one of ours from now on. With a `reason` its calls
 /// are counted, and left as they are. Files that the buffer takes are left to it.
 bool take_on(int fd, int flags, const char* path, const char* reason = nullptr, bool by_mpi = false) noexcept;
+/// Looks up what is not known of it yet; false when its calls are left as they are.
+bool know(Stream& stream, int fd) noexcept;
 /// The reason is for the report; nothing is gathered here from now on.
 void leave_alone(int fd, const char* reason) noexcept;
 /// Its descriptor is about to be closed or replaced. The error of a delayed write, or 0.

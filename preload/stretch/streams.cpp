@@ -22,6 +22,8 @@ namespace {
 
 struct Known {
     settings::Settings* settings = nullptr;
+    bool is_lazy = false;  ///< no setting asks for anything but gathering: what a file is matters when it is gathered
+    system::Slab<Told> told;
     bool wants_lines = false;
     system::Slab<Stream> slab;
     std::atomic<int> highest{0};
@@ -39,11 +41,11 @@ const char* unfit(int fd, int flags) noexcept {
 
 /// One sentence for who could gain more, or nothing.
 const char* advice(const Stream& stream) noexcept {
-    const buffer::Statistics& counted = stream.statistics;
+    const buffer::Statistics& counted = stream.told->statistics;
     const std::uint64_t calls = counted.read.asked + counted.write.asked;
     constexpr std::uint64_t many = 200;
     if (calls < many || (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= stream.rule->size ||
-        stream.gathered * 2 > calls) {
+        stream.told->gathered * 2 > calls) {
         return nullptr;
     }
     if (stream.by_mpi) {
@@ -55,17 +57,21 @@ const char* advice(const Stream& stream) noexcept {
 }
 
 void report(Stream& stream) noexcept {
-    const char* why = stream.stopped != nullptr ? stream.stopped : nullptr;
-    if (why == nullptr && stream.gathered == 0 && stream.statistics.read.asked + stream.statistics.write.asked > 0) {
+    if (stream.told == nullptr) {
+        return;
+    }
+    const Told& told = *stream.told;
+    const char* why = stream.stopped;
+    if (why == nullptr && told.gathered == 0 && told.statistics.read.asked + told.statistics.write.asked > 0) {
         why = why_no_trap();
     }
     const char* sentence = advice(stream);
-    buffer::report_lines({.path = stream.path,
+    buffer::report_lines({.path = told.path,
                           .rule = *stream.rule,
                           .page_bytes = stream.rule->size,
-                          .opened_ns = stream.opened_ns,
-                          .gathered = stream.gathered,
-                          .statistics = stream.statistics,
+                          .opened_ns = told.opened_ns,
+                          .gathered = told.gathered,
+                          .statistics = told.statistics,
                           .why = why,
                           .advice = sentence});
 }
@@ -73,14 +79,79 @@ void report(Stream& stream) noexcept {
 void release(int fd, Stream& stream) noexcept {
     streams[fd].store(nullptr, std::memory_order_release);
     report(stream);
+    if (stream.told != nullptr) {
+        known.told.give(stream.told);
+    }
     known.slab.give(&stream);
+}
+
+/// Until its own rule is looked up.
+constinit settings::Rule any_rule;
+
+/// Its calls are counted from now on, for a report under this name.
+void tell(Stream& stream, const char* name) noexcept {
+    Told* const told = known.told.take();
+    if (told != nullptr) {
+        Told* const next = told->next_free;
+        *told = Told{};
+        told->next_free = next;
+        told->opened_ns = system::now_ns();
+        std::memcpy(told->path, name, std::min(std::strlen(name), sizeof(told->path) - 1));
+        stream.told = told;
+    }
+}
+
+/// What the file behind `fd` is; false when no rule covers it, or the buffer does.
+bool look_up(Stream& stream, int fd, const char* path) noexcept {
+    char absolute[1024];
+    settings::Rule* rule = buffer::rule_of(*known.settings, fd, path, absolute);
+    struct stat got {};
+    if (rule == nullptr || rule->promised() || (stream.by_mpi && rule->mpi_disjoint) ||
+        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode) || !buffer::file_system_allows(fd)) {
+        return false;
+    }
+    stream.rule = rule;
+    stream.device = got.st_dev;
+    stream.inode = got.st_ino;
+    stream.is_known = true;
+    if (rule->verbose || known.wants_lines) {
+        tell(stream, absolute[0] == '/' ? absolute : path);
+    }
+    return true;
+}
+
+void insert(Stream& made, int fd) noexcept {
+    int most = known.highest.load(std::memory_order_relaxed);
+    while (fd > most && !known.highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+    streams[fd].store(&made, std::memory_order_release);
 }
 
 }  // namespace
 
+buffer::Statistics& counted(Stream& stream) noexcept {
+    static constinit thread_local buffer::Statistics unread;
+    return stream.told != nullptr ? stream.told->statistics : unread;
+}
+
+bool know(Stream& stream, int fd) noexcept {
+    if (stream.is_known) {
+        return true;
+    }
+    const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
+    if (flags < 0 || unfit(fd, static_cast<int>(flags)) != nullptr || !look_up(stream, fd, stream.given)) {
+        stream.may = false;
+    }
+    return stream.may;
+}
+
 void start_streams(settings::Settings& settings, bool wants_lines) noexcept {
     known.wants_lines = wants_lines;
     known.settings = &settings;
+    known.is_lazy = !wants_lines && !settings.any_promised();
+    for (std::size_t i = 0; i < settings.count; ++i) {
+        known.is_lazy = known.is_lazy && !settings.rules[i].verbose && !settings.rules[i].ignore_flush;
+    }
     // 8 MiB of addresses; memory only for the part that descriptors reach.
     streams = static_cast<std::atomic<Stream*>*>(system::map_bytes(sizeof(*streams) * most_descriptors, true));
 }
@@ -93,12 +164,9 @@ bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mp
     if (Stream* stale = stream_of(fd)) {
         release(fd, *stale);  // closed where we do not look
     }
-    char absolute[1024];
-    settings::Rule* rule =
-        (flags & (O_PATH | O_DIRECTORY)) == 0 ? buffer::rule_of(*known.settings, fd, path, absolute) : nullptr;
-    struct stat got {};
-    if (rule == nullptr || rule->promised() || (by_mpi && rule->mpi_disjoint) ||
-        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode) || !buffer::file_system_allows(fd)) {
+    const char* const left = reason != nullptr ? reason : unfit(fd, flags);
+    const bool lazy = known.is_lazy && path != nullptr && std::strlen(path) < sizeof(Stream::given);
+    if ((flags & (O_PATH | O_DIRECTORY)) != 0 || (lazy && left != nullptr)) {
         return false;
     }
     Stream* made = known.slab.take();
@@ -108,21 +176,19 @@ bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mp
     Stream* const next = made->next_free;
     *made = Stream{};
     made->next_free = next;
-    made->rule = rule;
-    made->device = got.st_dev;
-    made->inode = got.st_ino;
-    made->share = share_count();
-    made->stopped = reason != nullptr ? reason : unfit(fd, flags);
-    made->may = made->stopped == nullptr;
-    made->is_timed = rule->verbose || known.wants_lines;
+    made->rule = &any_rule;
     made->by_mpi = by_mpi;
-    made->opened_ns = system::now_ns();
-    const char* name = absolute[0] == '/' ? absolute : path;
-    std::memcpy(made->path, name, std::min(std::strlen(name), sizeof(made->path) - 1));
-    int most = known.highest.load(std::memory_order_relaxed);
-    while (fd > most && !known.highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    if (!lazy && !look_up(*made, fd, path)) {
+        known.slab.give(made);
+        return false;
     }
-    streams[fd].store(made, std::memory_order_release);
+    if (lazy) {
+        std::strcpy(made->given, path);
+    }
+    made->share = share_count();
+    made->stopped = left;
+    made->may = left == nullptr;
+    insert(*made, fd);
     return true;
 }
 
@@ -162,7 +228,7 @@ void report_streams() noexcept {
     for (int fd = 0; streams != nullptr && fd <= highest_stream(); ++fd) {
         if (Stream* stream = stream_of(fd)) {
             report(*stream);
-            stream->statistics = {};
+            counted(*stream) = {};
         }
     }
 }

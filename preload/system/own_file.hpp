@@ -9,12 +9,12 @@
 
 namespace sonde::system {
 
-/// Opens or makes `path` for writing (O_CLOEXEC), with `flags` besides. A negative errno when it is a link, belongs to
-/// another user, has other names, or is no regular file; nothing is emptied or written then.
+/// Opens `path` for writing (O_CLOEXEC), with `flags` (O_CREAT, too) besides. A negative errno when it is a link,
+/// belongs to another user, has other names, or is no regular file; nothing is emptied or written then.
 inline long open_own_file(const char* path, int flags, int mode) noexcept {
     const int truncate = flags & O_TRUNC;
     const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path),
-                              (flags & ~O_TRUNC) | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+                              (flags & ~O_TRUNC) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     if (fd < 0) {
         return fd;
     }

@@ -228,7 +228,7 @@ void write_out() noexcept {
     name << "-" << state.began_wall_ns / 1000;
     whole.add(name.data(), name.length()) << ".ndjson" << '\0';
     name << ".part" << '\0';
-    const long fd = system::open_own_file(name.data(), O_WRONLY | O_TRUNC, 0644);
+    const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd < 0) {
         return;
     }

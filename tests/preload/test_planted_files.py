@@ -41,21 +41,23 @@ def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, k
 
 
 @pytest.mark.root
-def test_a_file_that_another_user_made_in_memory_is_not_trusted_and_the_report_says_so(
-    preload: Preload, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("names", [1, 64])
+def test_a_file_that_another_user_made_in_memory_is_not_trusted(preload: Preload, tmp_path: Path, names: int) -> None:
+    """One takes another name then; where all are taken nobody is noticed, and the report says so."""
     if os.geteuid() != 0:
         pytest.skip("needs two users")
-    user = 54321
-    planted = Path(f"/dev/shm/sonde-preload-{user}")
-    if planted.exists():
-        pytest.skip(f"{planted} is in use")
-    planted.touch(mode=0o666)
+    user = 54321 + names
+    planted = [Path(f"/dev/shm/sonde-preload-{user}{f'-{number}' if number else ''}") for number in range(names)]
+    own = Path(f"/dev/shm/sonde-preload-{user}-{names}")
+    if any(path.exists() for path in (*planted, own)):
+        pytest.skip(f"{planted[0]} is in use")
     tmp_path.chmod(0o777)
     copy = tmp_path / preload.library.name  # where that user can read it
     copy.write_bytes(preload.library.read_bytes())
     copy.chmod(0o755)
     try:
+        for path in planted:
+            path.touch(mode=0o666)
         python = os.path.realpath("/proc/self/exe")
         writer = "import os; fd = os.open('data', os.O_RDWR | os.O_CREAT); os.write(fd, b'x' * 100); os.close(fd)"
         done = preload.run(
@@ -64,7 +66,9 @@ def test_a_file_that_another_user_made_in_memory_is_not_trusted_and_the_report_s
             LD_PRELOAD=str(copy),
             IOBUF_PARAMS="*/data:alone:verbose",
         )
-        assert "are not noticed" in done.stderr, done
-        assert planted.stat().st_size == 0
+        assert ("are not noticed" in done.stderr) == (names == 64), done
+        assert own.exists() == (names == 1)
+        assert all(path.stat().st_size == 0 for path in planted)
     finally:
-        planted.unlink()
+        for path in (*planted, own):
+            path.unlink(missing_ok=True)

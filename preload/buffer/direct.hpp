@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors of our own with O_DIRECT, and the program's right to all of its numbers.
+#pragma once
+
+#include "buffer/file.hpp"
+#include "system/text.hpp"
+
+#include <cstring>
+
+namespace sonde::buffer {
+
+/// /proc/self/fd/N
+struct DescriptorName {
+    explicit DescriptorName(int fd) noexcept {
+        system::Text made;
+        made << "/proc/self/fd/" << fd << '\0';
+        std::memcpy(text, made.data(), made.length());
+    }
+    char text[32];
+};
+
+/// Opens what is missing for a file, locked, whose descriptor `fd` is; nothing where numbers are scarce.
+void add_direct(File& file, int fd, bool reads, bool writes) noexcept;
+/// The file, locked, needs them no longer.
+void remove_direct(File& file) noexcept;
+/// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
+/// buffering ends, and with it the need for any.
+bool give_numbers_back() noexcept;
+
+}  // namespace sonde::buffer

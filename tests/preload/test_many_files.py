@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file costs that is opened, written a little and closed, counted in what the kernel has to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+Program = Callable[[str], Path]
+
+
+def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> int:
+    folder.mkdir()
+    log = folder.parent / f"{folder.name}.log"
+    words = ["strace", "-c", "-U", "calls,name", "-o", str(log), "-E", f"LD_PRELOAD={preload.library}"]
+    done = subprocess.run(
+        [*words, "-E", "IOBUF_PARAMS=*", str(program), str(files)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"^ *(\d+) total$", log.read_text(), re.MULTILINE)
+    assert found is not None, log.read_text()
+    return int(found[1])
+
+
+def test_by_default_a_file_costs_no_system_call_beside_those_of_the_program(
+    preload: Preload, program: Program, tmp_path: Path
+) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    made = program("many_files")
+    few, many = (system_calls(preload, made, tmp_path / str(files), files) for files in (10, 110))
+    assert many - few <= 100 * 5 + 20  # open, three writes, close; and now and then memory
+
+
+def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: Program, memory: Path) -> None:
+    """The kernel goes through all locks of a file with each call: neighbors must be one."""
+    table = Path("/proc/locks")
+    ours = Path(f"/dev/shm/sonde-preload-{os.geteuid()}")
+    if not os.access(table, os.R_OK) or not os.access("/dev/shm", os.W_OK):
+        pytest.skip("locks cannot be seen here")
+    started = subprocess.Popen(
+        [program("many_files"), "400", "wait"],
+        cwd=memory,
+        env=preload.environment(IOBUF_PARAMS="*:alone"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "open\n"
+    inode = ours.stat().st_ino
+    held = [line for line in table.read_text().splitlines() if f":{inode} " in line]
+    started.communicate()
+    assert started.returncode == 0
+    assert 0 < len(held) < 200, held
+
+
+@pytest.mark.parametrize("limit", [64, 256, 1024])
+@pytest.mark.parametrize("params", ["*:direct:alone", "*:direct:eager", "*:alone", "*"])
+def test_the_program_may_use_all_descriptors_that_it_has(
+    preload: Preload, program: Program, tmp_path: Path, params: str, limit: int
+) -> None:
+    command: list[str | Path] = ["sh", "-c", f"ulimit -n {limit}; exec {program('many_files')} all"]
+    without = preload.outcome(command, tmp_path / "without")
+    assert without.out.startswith(f"{limit - 3} files, {limit - 3} good"), without.out
+    under = preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=params)
+    assert (under.code, under.out) == (without.code, without.out)
+    assert under.files == without.files

@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 
+from sonde.store.summary import Summary
+from sonde.trends.curves import Records
 from sonde.trends.series import Series
+from sonde.trends.survey import survey
 
 DAY = 86400.0
 
@@ -48,3 +55,26 @@ def test_times_that_go_back_are_refused() -> None:
         series([1.0, 0.0])
     with pytest.raises(ValueError, match="one time for each value"):
         Series({}, np.zeros(2), np.ones(3))
+
+
+def test_now_is_the_median_of_the_last_three_runs_and_a_history_without_changes_is_one_stretch() -> None:
+    values = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 2.0, 1.0])
+    one = Series({"op": "read"}, DAY * np.arange(7.0), values)
+    few = Series({"op": "write"}, DAY * np.arange(4.0), values[:4])
+    found = survey([one, few])
+    (standing,) = found.standings
+    assert standing.now == 2.0
+    assert [(part.first, part.end, part.level) for part in standing.stretches] == [(0, 7, 8.0)]
+    assert found.short == 1
+    assert one.unit == "bytes/s"
+
+
+def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    readable = tmp_path / "there"
+    readable.mkdir()
+    begin = '{"type": "phase_begin", "t": 1.0, "phase": "p", "index": 0, "op": "read", "tasks": 1}\n'
+    (readable / "record.ndjson").write_text(begin, encoding="utf-8")
+    runs = [cast(Summary, SimpleNamespace(folder=folder)) for folder in (tmp_path / "gone", readable)]
+    assert len(Records(runs).phases("p")) == 1
+    assert Records(runs).phases("other") == []
+    assert len(Records(runs * 13).phases("p")) == 12  # of the last 24 runs

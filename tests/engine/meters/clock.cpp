@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <thread>
 
 using sonde::uint128;
@@ -112,3 +114,18 @@ TEST_CASE("the environment can choose the system's clock") {
     CHECK(now >= before);
     CHECK(now <= Clock::monotonic_ns());
 }
+
+#if defined(__x86_64__)
+TEST_CASE("where the kernel takes the counter for its clock, so do we") {
+    std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    std::string source;
+    const char* wish = std::getenv("SONDE_CLOCK");
+    if (!(file >> source) || source != "tsc" || wish != nullptr) {
+        return;
+    }
+    const Clock clock = Clock::calibrate();
+    CHECK(clock.counter);
+    CHECK(clock.source() == "tsc");
+    CHECK(clock.base_ns > 0);
+}
+#endif

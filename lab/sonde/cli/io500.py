@@ -16,7 +16,7 @@ from sonde.conduct.run import Setup, failure
 from sonde.dialects.io500.conduct import Benchmark, Order, Outcome
 from sonde.dialects.io500.ini import DEFAULTS, Config, listing, read_ini
 from sonde.dialects.io500.kept import keep_result
-from sonde.dialects.io500.page import by_sonde
+from sonde.dialects.io500.page import by_sonde, official
 from sonde.dialects.io500.verify import verify
 from sonde.dialects.io500.words import places_of
 from sonde.launch.engine import find_engine
@@ -233,7 +233,7 @@ def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, qu
     if report and folders:
         mark = "" if outcome.valid else " [INVALID]"
         title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{mark}"
-        page = make_report(folders, archive.root / REPORTS / f"{order.group}.html", title, quiet)
+        page = make_report(folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, official(outcome))
     if not quiet:
         if folders:
             where = f"kept as {order.group} in {archive.root}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from sonde.dialects.iozone.words import Settings, grid, read_words
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, UserError
+from sonde.model.run import Run, run_of
+from sonde.report.facts import shared
 from sonde.store.archive import Archive, new_id
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages
@@ -28,9 +31,7 @@ from sonde.terminal.screen import messages
 @click.command("iozone", context_settings=SETTINGS)
 @launcher_options("the children of -t")
 @archive_option
-@click.option(
-    "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where the heat map goes."
-)
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where the report goes.")
 @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -63,6 +64,7 @@ def command(
     if not settings.children:
         print(table_heading(), end="", flush=True)
     rates: dict[Cell, dict[str, float]] = {}
+    runs: dict[Cell, Run] = {}
     group = new_id("iozone") if len(cells) > 1 else None
     worst: Result | None = None
     kept: list[Path] = []
@@ -79,12 +81,13 @@ def command(
             raise
         _show(cell, result, settings, rates)
         kept.append(result.folder)
+        runs[cell] = run_of(result.record, result.folder)
         if result.exit_code != DONE:
             worst = result
             break
     display.close()
     print("\niozone test complete.")
-    _page(rates, words, page, archive, group, quiet)
+    _page(rates, runs, words, page, archive, group, quiet)
     if not quiet:
         where = str(kept[0]) if len(kept) == 1 else f"{archive.root}, {len(kept)} runs of the group {group}"
         messages().print(f"sonde: kept in {where}", soft_wrap=True)
@@ -104,6 +107,7 @@ def _show(cell: Cell, result: Result, settings: Settings, rates: dict[Cell, dict
 
 def _page(
     rates: dict[Cell, dict[str, float]],
+    runs: Mapping[Cell, Run],
     words: tuple[str, ...],
     page: Path | None,
     archive: Archive,
@@ -114,6 +118,6 @@ def _page(
         return
     out = page or archive.root / "reports" / f"{group}.html"
     out.parent.mkdir(parents=True, exist_ok=True)
-    written = write_grid(rates, f"iozone {' '.join(words)}", out)
+    written = write_grid(rates, runs, f"iozone {' '.join(words)}", shared(list(runs.values())), out)
     if written is not None and not quiet:
-        messages().print(f"sonde: heat map {written}", soft_wrap=True)
+        messages().print(f"sonde: report {written}", soft_wrap=True)

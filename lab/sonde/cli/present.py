@@ -5,26 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sonde.model.errors import MachineError, ReportError, UserError
 from sonde.terminal.screen import messages
 
+if TYPE_CHECKING:
+    from sonde.charts.study import Section
 
-def make_report(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path | None:
-    """The report of `runs` in the file `out`. What stands in its way is said, not raised: the run itself is safe."""
+
+def make_report(
+    runs: Sequence[Path], out: Path, title: str | None, quiet: bool, before: Sequence[Section] = ()
+) -> Path | None:
+    """The report of `runs` in the file `out`, after the sections `before`. What stands in its way is said, not raised:
+    the run itself is safe."""
     try:
-        return write(runs, out, title, quiet)
+        return write(runs, out, title, quiet, before)
     except UserError as reason:
         messages().print(f"sonde: no report was written: {reason}", soft_wrap=True)
         return None
 
 
-def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool) -> Path:
+def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool, before: Sequence[Section] = ()) -> Path:
     """The same, raising UserError."""
     # The charts' libraries take longer to import than most commands take to run.
     from sonde.report import write_report
 
-    return write_with(lambda: write_report(runs, out, title), out, quiet)
+    return write_with(lambda: write_report(runs, out, title, before), out, quiet)
 
 
 def write_with(writer: Callable[[], Path], out: Path, quiet: bool) -> Path:

@@ -10,9 +10,11 @@ of its rates, `templates/` the order of it all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sonde.charts.pages import lay_out
+from sonde.charts.study import Section
 from sonde.charts.writing import replace_file
 from sonde.model.errors import ReportError
 from sonde.model.run import read_run
@@ -21,16 +23,18 @@ from sonde.report.page import page
 __all__ = ["write_report"]
 
 
-def write_report(runs: Sequence[Path], out: Path, title: str | None = None) -> Path:
+def write_report(runs: Sequence[Path], out: Path, title: str | None = None, before: Sequence[Section] = ()) -> Path:
     """Writes the report on these run folders to the file `out` and returns its path.
 
     Several runs make one report with a summary over all of them. Runs that failed, were interrupted or lost their end
-    are shown with what they have. Raises ReportError (one sentence) when a folder holds no readable record, or when
-    `out` cannot be written. An older file is replaced in one step.
+    are shown with what they have. `before`: what another tool makes of them, shown first. Raises ReportError (one
+    sentence) when a folder holds no readable record, or when `out` cannot be written. An older file is replaced in one
+    step.
     """
     if not runs:
         raise ReportError("There is no run to report on: name at least one run folder.")
-    html = lay_out(page([read_run(Path(run)) for run in runs], title), "report.html.j2", owner=__name__)
+    view = replace(page([read_run(Path(run)) for run in runs], title), before=tuple(before))
+    html = lay_out(view, "report.html.j2", owner=__name__)
     try:
         replace_file(out, html)
     except OSError as problem:

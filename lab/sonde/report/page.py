@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sonde.findings.best import NONE, RULE, Number, best, best_words, number_of
+from sonde.charts.study import Section
+from sonde.findings.best import NONE, OF_STORAGE, RULE, Number, best, best_words, number_of
 from sonde.findings.remarks import remarks
 from sonde.findings.standing import Standing, error_words, unfinished
 from sonde.findings.verdicts import Judged, Verdict, judge
@@ -127,6 +128,7 @@ class PageView:
     title: str
     lead: str
     rule: str
+    weighed: str
     alarms: tuple[str, ...]
     facts: Pairs
     groups: tuple[SummaryGroup, ...]
@@ -135,6 +137,7 @@ class PageView:
     definitions: tuple[Definition, ...]
     several: bool
     typed: tuple[str, ...]
+    before: tuple[Section, ...] = ()
 
 
 def page(runs: Sequence[Run], title: str | None) -> PageView:
@@ -158,6 +161,7 @@ def page(runs: Sequence[Run], title: str | None) -> PageView:
         title=title or _title(runs),
         lead=lead,
         rule=RULE if quoted else "",
+        weighed=_weighed(rows) if several else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
         groups=groups,
@@ -187,6 +191,18 @@ def _lead(groups: Sequence[SummaryGroup]) -> str:
     }:
         return NONE
     return ""
+
+
+def _weighed(rows: Sequence[SummaryRow]) -> str:
+    """How many of the numbers are worth how much."""
+    if not rows:
+        return ""
+    judged = [row.verdict.judgement for row in rows]
+    stored = sum(one.standing in OF_STORAGE for one in judged)
+    words = f"Of {quantities.plural(len(judged), 'number')} {stored} {'is' if stored == 1 else 'are'} of storage"
+    counts = [(sum(one.verdict == verdict for one in judged), verdict) for verdict in ("doubtful", "invalid")]
+    doubted = " and ".join(f"{count} {verdict}" for count, verdict in counts if count)
+    return f"{words}; {doubted or 'nothing speaks against any of them'}."
 
 
 def _run_view(run: Run, judged: Sequence[Judged], at: int, own: Pairs, environment: tuple[NodeView, ...]) -> RunView:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Page, browser, installed
-from make_record import write_run
-from scenes import SCENES
+from make_record import Scene, write_run
+from scenes import COLD, RANDOM, SCENES
 
 from sonde.report import write_report
 
@@ -137,6 +138,19 @@ def test_the_printed_report_keeps_its_charts_and_is_light(tab: Page, reports: di
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert all(chart["marks"] > 0 and chart["width"] > 200 for chart in charts(tab))
     assert tab.evaluate("getComputedStyle(document.querySelector('details.values')).display") == "none"
+
+
+def test_a_check_is_printed_on_six_pages_with_a_verdict_and_contents(tab: Page, tmp_path: Path) -> None:
+    works = [replace(one, id=f"phase-{at}") for at, one in enumerate([*SCENES["typical"].works, COLD, RANDOM])]
+    folders = [write_run(tmp_path / f"part-{at}", Scene(works=works, title=f"Part {at}")) for at in range(5)]
+    tab.open(write_report(folders, tmp_path / "check.html", "Check of /scratch"))
+    said = tab.evaluate("document.body.innerText").replace("\N{NO-BREAK SPACE}", " ")
+    places = [said.index(words) for words in ("Best from storage", "Of 30 numbers 25 are of storage", "Part 4")]
+    assert places == sorted(places), "the verdict, then the contents"
+    linked = "[...document.querySelectorAll('nav a')].every(one => document.querySelector(one.getAttribute('href')))"
+    assert tab.evaluate(linked) is True
+    assert tab.evaluate("document.querySelectorAll('nav a').length") >= 7
+    assert tab.pdf(tmp_path / "check.pdf").read_bytes().count(b"/Type /Page\n") <= 6
 
 
 def test_pointing_at_a_chart_shows_the_value(tab: Page, reports: dict[str, Path]) -> None:

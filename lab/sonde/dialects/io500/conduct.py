@@ -80,6 +80,7 @@ class Row:
     figures: Figures = field(default_factory=Figures)
     seconds: float = 0.0
     valid: bool = True
+    broken: list[str] = field(default_factory=list)  # rules that it broke, in IO500's words
     run: Result | None = None
 
 
@@ -93,6 +94,7 @@ class Outcome:
     exit_code: int
     text: str
     left: Sequence[str]  # names in the data directory that were not removed
+    broken: Sequence[str] = ()  # rules that the settings or the run as a whole broke
 
 
 class Benchmark:
@@ -104,6 +106,7 @@ class Benchmark:
         self._phases = phases_of(order.extended, order.cleanup)
         self._rules = Rules(order.config)
         self._rows: list[Row] = []
+        self._broken: list[str] = []
         self._worst, self._text = DONE, ""
         self._objects = FEW_OBJECTS  # of md-workbench
         self._check()
@@ -182,6 +185,7 @@ class Benchmark:
         paper.pair("result-dir", order.places.results)
         paper.pair("mode", mode)
         for text in self._rules.of_settings(order.dry_run):
+            self._broken.append(text)
             paper.invalid(text)
         paper.note(f"START {now()}", 1)
         paper.summary(f"IO500 version {order.version} ({mode})")
@@ -318,10 +322,12 @@ class Benchmark:
         ran = self._is_to_run(phase) and not order.dry_run and phase.is_measured
         if ran and row.run is not None and row.run.exit_code == INTERRUPTED:
             row.valid = False
+            row.broken.append("Interrupted")
             paper.invalid("Interrupted")
         elif phase.is_measured:
             for text in self._rules.of_phase(phase, row.figures, row.seconds, ran, order.dry_run):
                 row.valid = False
+                row.broken.append(text)
                 paper.invalid(text)
         self._write_row(row, ran)
 
@@ -394,6 +400,7 @@ class Benchmark:
     def _stopped(self) -> None:
         self._worst, self._text = INTERRUPTED, "Interrupted; the phases that were finished are kept."
         self._rules.run_is_valid = False
+        self._broken.append("Interrupted")
         self._paper.note("ERROR INVALID interrupted")
 
     def _tail(self) -> Outcome:
@@ -414,4 +421,4 @@ class Benchmark:
             except KeyboardInterrupt:
                 left = [order.places.data]
         paper.note(f"END {now()}", 1)
-        return Outcome(self._rows, score, valid, self._worst, self._text, left)
+        return Outcome(self._rows, score, valid, self._worst, self._text, left, self._broken)

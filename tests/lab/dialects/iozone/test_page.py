@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of an IOzone grid says what its numbers are about, and shows them as IOzone's users know them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from browser import browser, installed
+from kept import NOISY, one_blank
+from make_record import MIB, Scene, Work, steady, write_run
+
+from sonde.dialects.iozone.page import write_grid
+from sonde.dialects.iozone.plans import Cell
+from sonde.model.record import read_record
+from sonde.model.run import Run, run_of
+
+FACTS = [("On", "node17 · 64 CPUs"), ("When", "21 November 2026, 20:45 UTC")]
+WIDER = """[...document.querySelectorAll("body *")].filter(one =>
+  one.getBoundingClientRect().right > innerWidth + 0.5 &&
+  one.getBoundingClientRect().width > 0 && !one.closest('.scroll')).length"""
+
+
+def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[Cell, dict[str, float]], dict[Cell, Run]]:
+    """Two file sizes by two record sizes; reads direct, or from the page cache."""
+    rates, runs = {}, {}
+    for at, (file, record) in enumerate([(1024, 64), (1024, 256), (4096, 64), (4096, 256)]):
+        how = {"cache": "warm", "resident": 1.0} if cached else {"cache": "direct", "direct": True}
+        read = Work(
+            "read", "read", steady(1e8 * (at + 1)), 2.0, record * 1024, fsync=0, findings=(NOISY,) * (at == 0), **how
+        )
+        folder = write_run(tmp_path / f"cell-{at}", Scene(works=[Work("write", seconds=2.0), read], tasks=1))
+        cell = Cell(file, record)
+        runs[cell] = run_of(read_record(folder / "record.ndjson"), folder)
+        rates[cell] = {"write": 2**30 / 4 * (at + 1), "read": MIB * 100.0 * (at + 1)}
+    return rates, runs
+
+
+def page(tmp_path: Path, cached: bool) -> str:
+    rates, runs = grid_of(tmp_path, cached)
+    out = write_grid(rates, runs, "iozone -a", FACTS, tmp_path / "page.html")
+    assert out is not None
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_first_thing_said_is_how_many_numbers_are_not_of_storage(tmp_path: Path) -> None:
+    said = one_blank(page(tmp_path, cached=True))
+    warning = said.index("4 of 8 numbers are not of storage: 4 from or into the page cache.")
+    assert warning < said.index("All tests")
+    assert "Other processes used 2.0 cores of this node during the phase. (1 number.)" in said
+    assert "not of storage:" not in one_blank(page(tmp_path / "direct", cached=False))
+
+
+def test_machine_date_command_and_the_classic_table_are_there(tmp_path: Path) -> None:
+    html = page(tmp_path, cached=True)
+    said = one_blank(html)
+    for words in ("node17 · 64 CPUs", "21 November 2026", "iozone -a", "kB reclen write read"):
+        assert words in said
+    rows = re.findall(r"<tr><td class=\"n\">(.*?)</tr>", html)
+    cells = [re.sub(r"<[^>]*>", " ", row).split() for row in rows]
+    assert cells[0] == ["1024", "64", "262,144", "102,400°"], "KiB/s, and a sign where it is not of storage"
+    assert [row[:2] for row in cells] == [["1024", "64"], ["1024", "256"], ["4096", "64"], ["4096", "256"]]
+
+
+def test_a_surface_is_darkest_where_it_is_fastest(tmp_path: Path) -> None:
+    html = page(tmp_path, cached=False)
+    surface = html[html.index("<h2>Write</h2>") : html.index("<h2>Read</h2>")]
+    assert re.findall(r'<td class="(\w+)">', surface) == ["up2", "up3", "up4", "up4"]
+    assert re.findall(r'scope="(?:col|row)">([^<]*)', surface) == [
+        "64 KiB",
+        "256 KiB",
+        "1 MiB",
+        "4 MiB",
+    ]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_sticks_out_and_no_word_lies_on_another(tmp_path: Path, width: int) -> None:
+    page(tmp_path, cached=True)
+    overlaps = """(() => { const boxes = [...document.querySelectorAll('.surface th, .surface td')].map(one =>
+      one.getBoundingClientRect()); return boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right - 1 &&
+      b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)); })()"""
+    with browser() as tab:
+        tab.open(tmp_path / "page.html", width=width)
+        assert tab.evaluate(WIDER) == 0
+        assert tab.evaluate(overlaps) is False

@@ -62,7 +62,7 @@ class _Result:
 @click.option("--file-system", metavar="NAME", default="", help="The file system, when they do not say.")
 @click.option("--zone", metavar="ZONE", default="UTC", help="Time zone of times without one, like Europe/Berlin.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Give this tag to what is imported.")
-@click.option("--dry-run", is_flag=True, help="Only say what there is; nothing is kept.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what there is; nothing is kept.")
 @archive_option
 @json_option
 def command(

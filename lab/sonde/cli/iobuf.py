@@ -31,7 +31,7 @@ CHOSEN_WHILE_IT_RUNS = "*:auto"
 @click.option(
     "--starter", is_flag=True, help="Print where sonde-iobuf is: the same without Python, for small programs."
 )
-@click.option("--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the settings and do not start PROGRAM.")
 @click.argument("command_line", nargs=-1, metavar="-- PROGRAM [ARGUMENTS]...")
 def command(
     params: str | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import itertools
 import keyword
 import os
 import pkgutil
@@ -12,7 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
@@ -26,16 +27,21 @@ from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, sugges
 _NO_VERBS = frozenset(
     {"main", "options", "present", "selecting", "tool_verb", "experimenting", "asking", "forecasting"}
 )
-# The order in which help shows them: that in which people need them. Verbs that are not named here follow.
-_FIRST = (
-    *("check", "run", "suite", "plan", "ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
-    *("list", "show", "tag", "rm", "query", "export", "import"),
-    *("submit", "jobs"),
-    *("compare", "trend", "baseline", "gate"),
-    *("trace", "iobuf"),
-    *("layout", "route", "simulate"),
-    *("report", "clean", "doctor"),
-)
+# What help shows them under, in the order in which people need them. Verbs that are not named here follow.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Measure": ("check", "run", "suite", "plan"),
+    "Measure with the words of other tools": (
+        *("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
+    ),
+    "Batch jobs": ("submit", "jobs"),
+    "Look at runs": ("list", "show", "report", "query"),
+    "Keep runs": ("tag", "rm", "export", "import"),
+    "Judge": ("compare", "trend", "baseline", "gate"),
+    "Speed up programs": ("trace", "iobuf"),
+    "Design storage and networks": ("layout", "route", "simulate"),
+    "This machine": ("doctor", "clean"),
+}
+_FIRST = tuple(itertools.chain.from_iterable(_GROUPS.values()))
 
 _HELP = """Measures storage, and says how far the numbers can be trusted.
 
@@ -52,6 +58,11 @@ Results are kept as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, 
 
 Exit codes: 0 done, 1 a measurement failed, 2 bad plan or arguments, 3 something on this machine is missing, 4 data read
 back was wrong, 5 interrupted.
+
+Completion of verbs and options, in ~/.bashrc (zsh_source and fish_source for other shells):
+
+\b
+  eval "$(_SONDE_COMPLETE=bash_source sonde)"
 """
 
 
@@ -76,10 +87,26 @@ class Verbs(click.Group):
         verb = getattr(importlib.import_module(module), "command", None)
         return verb if isinstance(verb, click.Command) else None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs in groups, the first sentence of each whole."""
+        others = tuple(name for name in verbs() if name not in _FIRST)
+        for title, names in {**_GROUPS, "More": others}.items():
+            known = [(name, self.get_command(ctx, name)) for name in names if name in verbs()]
+            rows = [(name, verb.get_short_help_str(limit=1000)) for name, verb in known if verb is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in verbs():
+        if args[:1] == ["help"]:  # `sonde help VERB`, as git and others have it
+            args = [*args[1:], "--help"]
+            if args == ["--help"]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+        complete = not ctx.resilient_parsing  # while a shell completes words, half of one is no mistake
+        if complete and args and not args[0].startswith("-") and args[0] not in verbs():
             known = ", ".join(verbs())
             near = suggestion(args[0], verbs())
             raise click.UsageError(f'There is no command "{args[0]}"; there are {known}.{near}', ctx)

@@ -24,7 +24,9 @@ _COMPLAINTS = 10
 @click.argument("sql", required=False)
 @click.option(
     "-o",
+    "--output",
     "--out",
+    "out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write the answer into a file that ends in .csv, .json or .parquet.",

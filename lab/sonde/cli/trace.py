@@ -24,7 +24,9 @@ from sonde.terminal.trace_tables import print_trace, trace_document
 
 
 @click.command("trace", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--out", metavar="DIR", help="Folder for the trace. Default: a new sonde-trace-TIME here.")
+@click.option(
+    "-o", "--output", "--out", "out", metavar="DIR", help="Folder for the trace. Default: a new sonde-trace-TIME here."
+)
 @click.option("--events", default=65536, show_default=True, help="Single calls to keep for each process.")
 @json_option
 @click.argument("command_line", nargs=-1, required=True, metavar="-- PROGRAM [ARGUMENTS]...")

@@ -152,6 +152,11 @@ class Check:
     def _look(self) -> Machine:
         facts = self._setup.engine.probe(self._target)
         system = facts.get("file_system") or {}
+        if not system.get("total_bytes") and not system.get("available_bytes"):
+            kind = system.get("type") or "a kind of its own"
+            raise MachineError(
+                f"{self._target} is on {kind}, which is no file system for data; name another directory."
+            )
         if system.get("read_only"):
             raise MachineError(f"{self._target} is on a file system that is mounted read-only.")
         if (system.get("block_device") or {}).get("kind") == "loop":

@@ -29,7 +29,7 @@ _SHORTEST_S = 60.0
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of the job (default: as the site says).")
 @click.option("--time", "limit", metavar="TIME", help='Time limit, like "30 min" (default: as the site says).')
 @click.option("--archive", "folder", metavar="DIR", help="Folder of runs (default: the site's, else as always).")
-@click.option("--dry-run", is_flag=True, help="Print what would be submitted, and submit nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be submitted, and submit nothing.")
 def command(
     words: tuple[str, ...],
     site_name: str | None,

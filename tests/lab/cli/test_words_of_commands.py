@@ -46,8 +46,7 @@ def test_an_option_has_one_letter_everywhere() -> None:
 def test_the_overview_groups_all_verbs_and_cuts_no_description(sonde: Any) -> None:
     said = sonde("--help").out
     overview = said[said.index("Measure:") :]
-    assert "…" not in overview
-    assert "..." not in overview
+    assert not [line for line in overview.splitlines() if line.endswith(("…", "..."))]
     for verb in verbs():
         assert f"  {verb} " in overview or f"  {verb}\n" in overview, verb
     places = [overview.index(title) for title in ("Measure:", "Look at runs:", "Judge:", "This machine:")]

@@ -60,7 +60,24 @@ def test_every_pair_of_operations_of_two_processes_in_every_order(
     compare(preload, program("world"), memory, lines)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", ["".join(pair) for pair in itertools.combinations_with_replacement(OPERATIONS, 2)])
+def test_every_program_of_two_operations_of_two_processes_in_every_order(
+    preload: Preload, program: Program, memory: Path, first: str
+) -> None:
+    """162,000 in all: 15 operations, two of each process, six orders; which process is which does not matter."""
+    lines = [
+        f"{order} {first[0]}{second} {first[1]}{third}"
+        for second, third in itertools.product(OPERATIONS, repeat=2)
+        for order in orders((2, 2))
+    ]
+    assert len(lines) == 1350
+    compare(preload, program("world"), memory, lines)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 100))]
+)
 def test_drawn_programs_of_three_processes(preload: Preload, program: Program, memory: Path, seed: int) -> None:
     chance = random.Random(seed)
     lines = []

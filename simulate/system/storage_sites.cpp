@@ -190,6 +190,7 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
     std::vector<std::string> members = texts(volume, "members");
     if (members.empty()) {
         members = {device};
+        site.fs.stripe_size = std::uint64_t{1} << 40U;  // in one piece: only the drives below have stripes
     } else {
         site.fs.stripe_size = static_cast<std::uint64_t>(number(volume, "stripe_unit", 1U << 20U));
     }

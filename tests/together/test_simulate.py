@@ -115,3 +115,23 @@ def test_a_wrong_fault_is_one_sentence(tmp_path: Path, edison: Path, fault: str,
     assert answer.returncode == 2
     assert said in answer.stderr
     assert answer.stderr.count("\n") == 1
+
+
+def test_an_experiment_is_run_on_the_pools_of_the_machine(sonde: Any, runs: Any, tmp_path: Path) -> None:
+    """Pools of 1, 2 and 4 units of one kind: twice the units, twice the rate."""
+    said = sonde("simulate", "hpcs-07", "--profile", "ci", "--system", "hpcs-demo", "--json")
+    assert said.returncode == 0, said.stderr
+    rates: dict[str, list[float]] = {}
+    for run in runs():
+        assert run["simulated"]["mount"] == run["experiment"]["at"]["pool"]
+        (write, *_) = run["phases"]
+        rates.setdefault(run["experiment"]["at"]["pool"], []).append(write["bytes_per_s"])
+    medians = {pool: sorted(found)[len(found) // 2] for pool, found in rates.items()}
+    assert medians["FS2"] == pytest.approx(2 * medians["FS1"], rel=0.02)
+    assert medians["FS3"] == pytest.approx(4 * medians["FS1"], rel=0.02)
+
+
+def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs: Any) -> None:
+    said = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
+    assert "which a model of a machine does not know" in said.stdout + said.stderr
+    assert {run["experiment"]["variant"] for run in runs()} == {"plain"}

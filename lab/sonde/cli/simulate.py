@@ -122,7 +122,9 @@ def command(
         if read_document(source).get("schema") == EXPERIMENT:
             if tasks or nodes:
                 raise UserError("--tasks and --nodes belong to a plan; of an experiment say --set clients.nodes=4.")
-            wanted = Wanted(profile, settings, Where(system=system), repeat, group=group, tags=tags)
+            storage = folder / "storage"  # every cell is on a part of the machine; nothing is ever written here
+            storage.mkdir()
+            wanted = Wanted(profile, settings, Where(str(storage), system=system), repeat, group=group, tags=tags)
 
             def make(setup: Setup, line: Observer, begin: Callable[[Attempt], None]) -> Simulated:
                 return Simulated(setup, line, launcher, machine, begin)

@@ -11,6 +11,7 @@ from sonde.conduct.run import Observer, Result, Setup, conduct
 from sonde.experiments.executor import Attempt
 from sonde.experiments.results import FACTS
 from sonde.launch.simulator import SimulatedLauncher
+from sonde.model.errors import UserError
 from sonde.model.plan import Plan
 from sonde.model.system import System
 
@@ -37,6 +38,12 @@ class Simulated:
         self.setup = replace(self.setup, stopping=stopping)
 
     def execute(self, attempt: Attempt) -> Result:
+        variant = attempt.variant
+        if variant is not None and (variant.iobuf or variant.engine or variant.environment):
+            raise UserError(
+                f"The variant {variant.id} runs a real program otherwise (iobuf, engine or environment), which a model"
+                " of a machine does not know."
+            )
         place = attempt.facts.get(FACTS) or {}
         launcher = replace(
             self.launcher,

@@ -296,4 +296,9 @@ def test_a_command_that_is_not_run_is_taken_by_its_command_line(one: Command) ->
         assert verb is not None, one
         context, group = click.Context(verb, parent=context, info_name=name), verb
     assert verb is not None, one
-    verb.make_context(verb.name or "", list(words), parent=context.parent)
+    try:
+        verb.make_context(verb.name or "", list(words), parent=context.parent)
+    except click.BadParameter as reason:
+        # files that a page names are not here; words and options are what is looked at
+        if "does not exist" not in reason.message:
+            raise

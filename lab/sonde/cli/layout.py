@@ -49,7 +49,10 @@ _system = click.argument("system", metavar="SYSTEM")
 @click.option("--without", "lost", multiple=True, metavar="PART", help="Bandwidth with this part failed.")
 @click.option("--failures", "failing", is_flag=True, help="What the loss of each kind of part costs.")
 @click.option(
-    "--against", multiple=True, metavar="WHAT", help="Alternatives side by side: 8+1, 4+1, *12, *6,6, 4+1*6 …"
+    "--against",
+    multiple=True,
+    metavar="WHAT",
+    help="Alternatives side by side: 8+1, 4+1, 4+1*6 (6 of them in a stripe), 4+1*6,6 (two stripes) …",
 )
 @click.option("--wish", metavar="NAME", help="The wish that --against is about (default: the only large one).")
 @click.option(

@@ -73,7 +73,9 @@ def last_numbers(preload: Preload, params: str, code: str, words: list[str], sec
         writer.kill()
         out, err = writer.communicate()
         assert err == "", err
-        said[sign] = max((int(line) for line in out.splitlines(keepends=True) if line.endswith("\n")), default=-1)
+        # what readline has read ahead is lost to communicate, so its first line may be the end of one
+        whole = [line for line in out.splitlines(keepends=True) if line.endswith("\n") and line.strip()]
+        said[sign] = max(map(int, whole), default=-1)
     return said
 
 

@@ -97,7 +97,7 @@ def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs:
     assert len(kept) == 4
     assert len({run["group"] for run in kept}) == 1
     (page,) = (tmp_path / "sonde-archive" / "reports").glob("*.html")
-    assert page.read_text().count('data-chart="heat"') == 6
+    assert page.read_text().count('data-chart="surface"') == 6
     assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
 
 
@@ -119,11 +119,11 @@ def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: P
     assert result.stderr.endswith(f"sonde: kept in {kept.parent.relative_to(tmp_path)}\n")
 
 
-@pytest.mark.parametrize("place", ["/proc", "/sys"])
-def test_a_check_of_what_is_no_file_system_for_data_says_so(place: str, sonde: Sonde, runs: Runs) -> None:
+@pytest.mark.parametrize(("place", "kind"), [("/proc", "proc"), ("/sys", "sysfs")])
+def test_a_check_of_what_is_no_file_system_for_data_says_so(place: str, kind: str, sonde: Sonde, runs: Runs) -> None:
     result = sonde("check", place)
     assert result.returncode == 3
-    assert f"sonde: {place} is of the kernel" in result.stderr
+    assert f"sonde: {place} is on {kind}, which is no file system for data" in result.stderr
     assert "free" not in result.stderr
     assert runs() == []
 

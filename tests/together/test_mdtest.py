@@ -55,7 +55,7 @@ def test_every_option_is_in_the_documentation() -> None:
     page = (ROOT / "docs" / "reference" / "mdtest.md").read_text(encoding="utf-8")
     rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     entries = re.findall(r"\{('.'|0),\s*\"([^\"]*)\",\s*(?:true|false),", table)
-    assert len(entries) == 55
+    assert len(entries) == 56
     for letter, word in entries:
         assert letter == "0" or f"`-{letter[1]}`" in rows, letter
         assert not word or f"`--{word}`" in rows, word

@@ -43,7 +43,8 @@ def assert_error_is_named(result: Result, phase: str, what: str, error: int) -> 
         error,
         name,
     )
-    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {what} of (\S+) at offset \d+ failed: .*\({name}\)"
+    place = "" if what == "open" else r" at offset \d+"
+    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {what} of (\S+){place} failed: .*\({name}\)"
     found = re.match(pattern, result.sentence)
     assert found, result.sentence
     assert found[1] == first["path"]

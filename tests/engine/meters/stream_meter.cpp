@@ -26,7 +26,8 @@ struct Made {
         void operator()(void* memory) const { std::free(memory); }
     };
     std::size_t size = (StreamMeter::bytes_for(slices) + 4095) / 4096 * 4096;
-    std::unique_ptr<void, Free> memory{std::aligned_alloc(4096, size)};
+    // Fresh memory of the kernel is zero, and histograms count on that.
+    std::unique_ptr<void, Free> memory{std::memset(std::aligned_alloc(4096, size), 0, size)};
     StreamMeter& meter = *new (memory.get()) StreamMeter;
 };
 

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <new>

@@ -94,6 +94,8 @@ def plan_command(
     known = read_system(system_source(system))
     if against:
         return _side_by_side(known, against, wish, as_json)
+    if wish is not None:
+        raise UserError("--wish says which one --against is about; give --against too, or leave --wish out.")
     wanted = parse_geometry(geometry) if geometry is not None else None
     plan = plan_layout(known, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], lost)
     if output is not None:

@@ -85,6 +85,7 @@ def test_the_machine_itself_can_be_looked_at(sonde: Any, tmp_path: Path) -> None
         (("plan", "nvme-enclosure", "--geometry", "8*1"), "is no geometry"),
         (("plan", "nvme-enclosure", "--without", "nvme99"), 'no part "nvme99"'),
         (("plan", "nvme-enclosure", "--against", "8+1"), "--wish is missing"),
+        (("plan", "nvme-enclosure", "--wish", "scratch"), "--wish says which one --against is about"),
         (("plan", "nvme-enclosure", "--wish", "scrtch", "--against", "8+1"), 'Did you mean "scratch"?'),
         (("plan", "nvme-enclosure", "--wish", "scratch", "--against", "much"), "is no alternative"),
         (("plan", "nvme-enclosure", "--members", "0"), "members"),

@@ -50,7 +50,9 @@ def _mounted(where: str, device: str, kind: str, options: tuple[str, ...]) -> Se
     try:
         one = read_superblock(device)
     except OSError as reason:
-        unknown.append(f"the superblock of {device} ({reason.strerror}; it needs root)")
+        unknown.append(
+            f"the superblock of {device} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
+        )
     if one is None and kind == "xfs":
         one = xfs_geometry(where)
     if one is None and kind not in _KNOWN:

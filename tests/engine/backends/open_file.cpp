@@ -4,14 +4,14 @@
 
 #include "../temporary_folder.hpp"
 #include "backends/preallocate.hpp"
-#include "records/environment.hpp"
-#include "records/file_system.hpp"
 #include "task_channel.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cerrno>
+#include <csignal>
 #include <limits>
 
 using sonde::backends::open_file;
@@ -131,7 +131,20 @@ TEST_CASE("nothing to preallocate is no error, and what cannot be is one") {
 
 TEST_CASE("a file that cannot be preallocated is closed and its error told") {
     const TemporaryFolder folder;
-    const std::uint64_t free = sonde::records::describe_file_system(folder.path()).free_bytes;
-    const int descriptor = open_with(folder / "data", Preallocate::fallocate, free + 1024 * mebibyte);
-    CHECK((descriptor == -ENOSPC || descriptor == -EFBIG || descriptor == -EOPNOTSUPP));
+    // The limit of this process, not the end of the disk: a disk that is full for a moment harms whoever else writes.
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit small = before;
+    small.rlim_cur = mebibyte;
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const int next = ::dup(STDIN_FILENO);
+    ::close(next);
+    const int descriptor = open_with(folder / "data", Preallocate::fallocate, 2 * mebibyte);
+    const int after = ::dup(STDIN_FILENO);
+    ::close(after);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+    CHECK((descriptor == -EFBIG || descriptor == -EOPNOTSUPP));
+    CHECK(after == next);
 }

@@ -84,8 +84,11 @@ class Child:
             return file.read().decode("utf-8", "replace")
 
     def watch(self, signals: SignalWatch, relayed: Callable[[int], int], look: Callable[[], None]) -> int:
-        """Waits for the end, calls `look` ten times a second, passes signals on. Returns the exit status."""
-        passed_on = len(signals.received)
+        """Waits for the end, calls `look` ten times a second, passes signals on. Returns the exit status.
+
+        A signal that came while the child was being started is passed on too: nothing else would ever tell it.
+        """
+        passed_on = 0
         kill_at: float | None = None
         while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
             look()
@@ -94,7 +97,7 @@ class Child:
                     self._send(relayed(signals.received[0]))
                 elif kill_at is None:
                     kill_at = time.monotonic() + GRACE_S
-                passed_on = len(signals.received)
+                passed_on += 1
             if kill_at is not None and time.monotonic() >= kill_at:
                 self.kill()
         status = self._process.wait()

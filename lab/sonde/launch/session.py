@@ -18,6 +18,9 @@ from sonde.model.record import RecordReader, join_stages
 
 RECORD = "record.ndjson"
 MESSAGES = "messages.txt"
+# Statuses of a child that ended by a signal that we pass on (HUP, INT, USR1, TERM) before it could listen to it: its
+# own, and how a shell tells it.
+_ENDED_BY_REQUEST = (-1, -2, -10, -15, 129, 130, 138, 143)
 
 Observer = Callable[[str, Line], None]
 
@@ -148,5 +151,5 @@ class Session:
             return Outcome(FAILED, "The engine ended without completing its record.", self._reader)
         program = "The engine" if self._job.launcher.ranks is None else f"The launcher {self._job.launcher.name}"
         error = engine_error(status, said, program)
-        code = INTERRUPTED if status in (-2, -15, 130, 143) else error.exit_code
+        code = INTERRUPTED if status in _ENDED_BY_REQUEST else error.exit_code
         return Outcome(code, str(error), self._reader)

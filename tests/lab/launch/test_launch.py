@@ -147,6 +147,21 @@ def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_while_the_engine_is_being_started_ends_the_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """It may come before the engine listens: then it ends at once, and that is an interruption as well."""
+    engine = tmp_path / "sonde-engine"
+    engine.write_text("#!/bin/sh\nexec sleep 20\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("SONDE_ENGINE", str(engine))
+    began = time.monotonic()
+    outcome = Session(job(tmp_path / "run"), lambda kind, line: None, started=lambda pid: told(number)).run()
+    assert outcome.exit_code == 5
+    assert time.monotonic() - began < 20
+
+
 def test_a_second_signal_kills_after_a_grace_period(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

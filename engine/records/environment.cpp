@@ -15,7 +15,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -225,6 +227,15 @@ json describe_node(const std::string& directory) {
     out["limits"] = user_limits();
     out["file_system"] = file_system_line(directory);
     return out;
+}
+
+std::string utc_now() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
 }
 
 json engine_version() {

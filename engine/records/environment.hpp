@@ -15,6 +15,9 @@ nlohmann::json describe_node(const std::string& directory);
 /// Physical memory of this node in bytes, cut to the cgroup's limit when there is one.
 std::uint64_t node_memory_bytes();
 
+/// Now, as the record writes times: "2026-11-22T16:12:33Z".
+std::string utc_now();
+
 /// Engine version ("0.1.0") and how it was built (compiler, type).
 nlohmann::json engine_version();
 

@@ -15,24 +15,13 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <ctime>
 
 namespace sonde::runs {
 namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-std::string utc_now() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text.data();
-}
 
 /// Facts about every node, gathered at the root.
 json gather_nodes(ranks::Team& team, const std::string& directory) {
@@ -284,7 +273,7 @@ int finish(phases::Context& context, bool last_stage, std::unique_ptr<Monitor> m
 
 int execute(const plan::Plan& plan, const phases::RunOptions& options, ranks::Team& team) {
     std::int64_t epoch = meters::Clock::monotonic_ns();
-    const std::string started = utc_now();
+    const std::string started = records::utc_now();
     const std::vector<int> stages = phases::stages_of(plan);
     phases::Context context{.plan = plan,
                             .options = options,

@@ -6,7 +6,6 @@
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
-#include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -16,15 +15,6 @@ namespace sonde::simulate {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string now_in_utc() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text.data();
-}
 
 /// Seconds since 1970 of a time in ISO 8601; 0 when it is none.
 double epoch_of(const std::string& started) {
@@ -42,7 +32,7 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 
 void Simulation::write_head() {
     if (options_.started.empty()) {
-        options_.started = now_in_utc();
+        options_.started = records::utc_now();
     }
     const SiteModel& site = machine_.site();
     ordered_json simulated{{"system", site.system}, {"mount", site.mount}, {"seed", options_.seed}};

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from sonde.jobs import batch
 from sonde.jobs.book import OUTPUT, SCRIPT, Job, find_job, read_jobs
 from sonde.model.errors import DONE, FAILED, UserError
 from sonde.store.archive import Archive
-from sonde.store.names import folders_of_group
+from sonde.store.names import sizes_of_groups
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _PACE_S = 2.0
@@ -66,14 +67,15 @@ def _followed(job: Job) -> str:
         time.sleep(_PACE_S)
 
 
-def _facts(archive: Archive, job: Job, state: str) -> dict[str, Any]:
+def _facts(job: Job, state: str, runs: int) -> dict[str, Any]:
     known = {name: value for name, value in asdict(job).items() if name != "folder"}
     return {**known, "state": state, "exit_code": job.exit_code(), "folder": str(job.folder),
-            "runs": len(folders_of_group(archive.root, job.group))}  # fmt: skip
+            "runs": runs}  # fmt: skip
 
 
 def _list(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None:
-    facts = [_facts(archive, job, states[job.id]) for job in jobs]
+    sizes = sizes_of_groups(archive.root) if jobs else Counter[str]()
+    facts = [_facts(job, states[job.id], sizes[job.group]) for job in jobs]
     if as_json:
         print_json(facts)
         return
@@ -87,7 +89,7 @@ def _list(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None
 
 
 def _show(archive: Archive, job: Job, state: str, as_json: bool) -> None:
-    facts = _facts(archive, job, state)
+    facts = _facts(job, state, sizes_of_groups(archive.root)[job.group])
     if as_json:
         print_json(facts)
         return

@@ -28,6 +28,7 @@ from sonde.experiments.where import Where
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import DONE, UnitError, UserError
+from sonde.model.experiment.description import SCHEMA as EXPERIMENT
 from sonde.model.plan import read_document
 from sonde.model.plan_remarks import remarks_on
 from sonde.model.units import parse_rate
@@ -38,8 +39,6 @@ from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.live import make_display
 from sonde.terminal.run_tables import print_run
 from sonde.terminal.screen import messages, print_json, results
-
-EXPERIMENT = "sonde-experiment/1"
 
 
 @click.command("run")

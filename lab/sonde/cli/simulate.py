@@ -14,7 +14,7 @@ import click
 from sonde.cli.asking import How, Wanted
 from sonde.cli.experimenting import run_experiment
 from sonde.cli.options import archive_option, json_option, load_plan
-from sonde.cli.run import EXPERIMENT, show_run
+from sonde.cli.run import show_run
 from sonde.conduct.run import Observer, Setup, failure
 from sonde.experiments.executor import Attempt
 from sonde.experiments.ready import plan_source
@@ -23,6 +23,7 @@ from sonde.experiments.where import Where
 from sonde.launch.engine import find_engine
 from sonde.launch.simulator import SimulatedLauncher, faults_known, find_simulator
 from sonde.model.errors import DONE, UserError
+from sonde.model.experiment.description import SCHEMA as EXPERIMENT
 from sonde.model.plan import read_document
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
@@ -179,6 +180,3 @@ def _path_of(machine: System, mount: str) -> str:
         if not mount or mount in (item.id, getattr(table, "file_system", "")):
             return str(getattr(table, "path", "") or "/")
     return "/"
-
-
-__all__ = ["Attempt", "command"]

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -15,6 +17,7 @@ from sonde.jobs.book import SCRIPT, Job, keep, new_job, write_script
 from sonde.jobs.script import script_of
 from sonde.launch.sites import Site, site_of
 from sonde.model.errors import UnitError, UserError
+from sonde.model.experiment.description import SCHEMA as EXPERIMENT
 from sonde.model.plan import read_document
 from sonde.model.units import parse_duration
 from sonde.store.archive import Archive
@@ -53,10 +56,10 @@ def command(
     from sonde.jobs.batch import directives, submit
 
     site = site_of(site_name)
-    asked = _checked(["run", *words])
+    asked, document = _checked(words)
     archive = Archive.at(folder or site.archive or None)
     job = new_job(archive, site, asked.params["plan"], nodes or site.nodes, _seconds(limit, site))
-    job = _with_words(job, archive, site, asked, words)
+    job = _with_words(job, archive, site, asked, words, document.get("schema") == EXPERIMENT)
     script = script_of(job, site, Path.cwd())
     if dry_run:
         console = results()
@@ -76,20 +79,25 @@ def command(
     return 0
 
 
-def _checked(words: list[str]) -> click.Context:
-    """What `sonde run` understands of its words: what it would refuse is refused now, not on the nodes."""
+def _checked(words: tuple[str, ...]) -> tuple[click.Context, Mapping[str, Any]]:
+    """What `sonde run` understands of its words, and what the plan says.
+
+    What it would refuse is refused now, not on the nodes.
+    """
     from sonde.cli.run import command as run
 
-    asked = run.make_context("sonde run", words[1:])
+    asked = run.make_context("sonde run", list(words))
     source = plan_source(asked.params["plan"])
     if str(source) == "-":
         raise UserError("A job cannot read its plan from standard input; write it into a file.")
-    read_document(source)
-    return asked
+    return asked, read_document(source)
 
 
-def _with_words(job: Job, archive: Archive, site: Site, asked: click.Context, words: tuple[str, ...]) -> Job:
-    """The job with what `sonde` is called with: launcher, archive and group are added where they were not given."""
+def _with_words(
+    job: Job, archive: Archive, site: Site, asked: click.Context, words: tuple[str, ...], experiment: bool
+) -> Job:
+    """The job with what `sonde` is called with: launcher, archive and group are added where they were not given, and
+    the system file if it is an experiment: a plan takes none."""
 
     def given(name: str) -> bool:
         return asked.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
@@ -99,14 +107,9 @@ def _with_words(job: Job, archive: Archive, site: Site, asked: click.Context, wo
     if not given("launcher"):
         added += ["--launcher", site.launcher]
         added += [f"--launcher-args={site.launcher_args}"] if site.launcher_args and not given("launcher_args") else []
-    if site.system and not given("system") and is_experiment(asked.params["plan"]):
+    if site.system and not given("system") and experiment:
         added += ["--system", site.system]
     return replace(job, words=("run", *words, *added), group=group)
-
-
-def is_experiment(plan: str) -> bool:
-    """Whether PLAN names an experiment, to which a system file can be given."""
-    return str(read_document(plan_source(plan)).get("schema", "")).startswith("sonde-experiment/")
 
 
 def _seconds(limit: str | None, site: Site) -> float:

@@ -8,7 +8,7 @@ puts a run with the same files into the archive, and says so in the facts of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,16 +50,12 @@ class Executor(Protocol):
 
 
 @dataclass
-class Measured:
-    """The engine, on this machine or through a launcher."""
+class Stoppable:
+    """What executors have in common: they notice when a signal was passed on to what does the run."""
 
     setup: Setup
     observer: Observer
-    launcher: str = ""  # instead of what the experiment says
-    words: str = ""  # more arguments for the launcher
-    begin: Callable[[Attempt], None] = lambda attempt: None
-    simulated: bool = False
-    stopped: bool = False
+    stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         told = self.setup.stopping
@@ -69,6 +65,16 @@ class Measured:
             told()
 
         self.setup = replace(self.setup, stopping=stopping)
+
+
+@dataclass
+class Measured(Stoppable):
+    """The engine, on this machine or through a launcher."""
+
+    launcher: str = ""  # instead of what the experiment says
+    words: str = ""  # more arguments for the launcher
+    begin: Callable[[Attempt], None] = lambda attempt: None
+    simulated: bool = False
 
     def execute(self, attempt: Attempt) -> Result:
         plan, launcher = launched(attempt.plan, attempt.clients, self.launcher, self.words)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sonde.conduct.run import Observer, Result, Setup, conduct
-from sonde.experiments.executor import Attempt
+from sonde.experiments.executor import Attempt, Stoppable
 from sonde.experiments.results import FACTS
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.errors import UserError
@@ -17,25 +17,13 @@ from sonde.model.system import System
 
 
 @dataclass
-class Simulated:
+class Simulated(Stoppable):
     """Lets the simulator do each run, every one with a seed of its own."""
 
-    setup: Setup
-    observer: Observer
     launcher: SimulatedLauncher
     system: System
     begin: Callable[[Attempt], None] = lambda attempt: None
     simulated: bool = True
-    stopped: bool = False
-
-    def __post_init__(self) -> None:
-        told = self.setup.stopping
-
-        def stopping() -> None:
-            self.stopped = True
-            told()
-
-        self.setup = replace(self.setup, stopping=stopping)
 
     def execute(self, attempt: Attempt) -> Result:
         variant = attempt.variant

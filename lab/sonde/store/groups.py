@@ -78,10 +78,12 @@ def groups(root: Path) -> Iterator[str]:
 
 def remove_empty(root: Path) -> None:
     """Removes what is kept of experiments that have no run any more."""
-    from sonde.store.names import folders_of_group  # pyarrow takes long to import
+    from sonde.store.names import sizes_of_groups  # pyarrow takes long to import
 
-    for group in list(groups(root)):
-        if not folders_of_group(root, group):
+    kept = list(groups(root))
+    sizes = sizes_of_groups(root) if kept else {}
+    for group in kept:
+        if group not in sizes:
             shutil.rmtree(folder_of_group(root, group), ignore_errors=True)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path
 def folders_of_group(root: Path, group: str) -> list[Path]:
     """Folders of all runs of the group with exactly this name, in the order of their start; none when there is none."""
     return _members(root, Catalog(root).runs(["run", "folder", "group", "role"]), group, calibrations=True)
+
+
+def sizes_of_groups(root: Path) -> Counter[str]:
+    """How many runs each group has, calibrations included."""
+    found = Catalog(root).runs(["group"])["group"].drop_null().to_pylist()
+    return Counter(found)
 
 
 def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:

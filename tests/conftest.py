@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth. And
-which are only run when somebody asks for them: `pytest -m nightly`.
+"""Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth. They
+are marked `serial`, or their file is named here. And which are only run when asked for: `pytest -m nightly`.
 
 tools/test.py runs all others on every core at once, and these afterwards, one at a time.
 """
@@ -17,12 +17,8 @@ HERE = Path(__file__).parent
 hypothesis.settings.register_profile("sonde", deadline=None)
 hypothesis.settings.load_profile("sonde")
 SERIAL = (
-    "engine/faults",
-    "engine/ranks",
-    "engine/truth",
     "lab/design/routes/test_health.py",  # flows of a pace
     "lab/model/system/test_large_sites.py",
-    "preload/test_bench.py",
     "preload/test_engines.py",  # whether work was done behind the program
     "together/test_one_kind_of_read.py",
 )

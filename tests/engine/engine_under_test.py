@@ -166,9 +166,9 @@ class Running:
             time.sleep(0.02)
 
     def result(self, limit_s: float = LIMIT_S, orphans: bool = False) -> Result:
-        """Waits for the end; then none of its processes may be left (the monitor gets a moment)."""
+        """Waits for the end; then none of its processes may be left (the monitor gets some time)."""
         out, err = self.process.communicate(timeout=limit_s)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 20
         while not orphans and (left := self.processes()):
             assert time.monotonic() < until, f"processes {left} outlive the engine"
             time.sleep(0.02)

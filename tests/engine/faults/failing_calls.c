@@ -2,8 +2,9 @@
 // Loaded before libc: system calls on the data files of a run fail when told to, as on a broken storage.
 //   FAIL_CALL   open, read, write, fsync or close
 //   FAIL_AFTER  how many such calls of a process succeed first
-//   FAIL_ERRNO  the error number; SHORT moves half of what was asked instead; HANG takes ten seconds, deaf to signals
+//   FAIL_ERRNO  the error number; SHORT moves half of what was asked instead; HANG takes ten minutes, deaf to signals
 //   FAIL_PATH   part of the path of the files that are meant
+//   FAIL_MARK   a file that is made when a call begins to hang
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,7 +50,11 @@ static int verdict(const char* call) {
         return 1;
     }
     if (strcmp(code, "HANG") == 0) {
-        const time_t end = time(NULL) + 10;
+        const char* mark = getenv("FAIL_MARK");
+        if (mark != NULL) {
+            fclose(fopen(mark, "w"));
+        }
+        const time_t end = time(NULL) + 600;
         while (time(NULL) < end) {
             usleep(10000);
         }

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, ENVIRONMENT, FAILED, Engine, Plan, tree, write_plan
+from engine_under_test import DONE, ENVIRONMENT, FAILED, LIMIT_S, Engine, Plan, tree, write_plan
 
 MANIFEST = ".sonde-manifest.json"
 Manifest = dict[str, Any]
@@ -133,7 +133,7 @@ def test_a_killed_run_that_nobody_has_buried_is_not_alive(engine: Engine, target
         running.wait_for_phase("long")
         running.process.send_signal(signal.SIGKILL)
         stat = Path(f"/proc/{running.process.pid}/stat")
-        until = time.monotonic() + 10
+        until = time.monotonic() + LIMIT_S
         while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z":
             assert time.monotonic() < until
             time.sleep(0.01)

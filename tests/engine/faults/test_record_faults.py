@@ -58,7 +58,7 @@ def test_a_record_on_standard_output_holds_nothing_else(engine: Engine, target: 
     lines = parse_record(result.out)
     assert lines[0]["type"] == "run"
     assert lines[-1]["type"] == "end"
-    assert sum(line["type"] == "progress" for line in lines) > 10
+    assert any(line["type"] == "progress" for line in lines)
 
 
 @pytest.mark.root

@@ -11,6 +11,7 @@ import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from engine_under_test import ENVIRONMENT, FAILED, Engine, Plan, Result, tree, write_plan
@@ -223,23 +224,22 @@ def test_a_file_size_limit_is_an_error_and_no_signal(engine: Engine, target: Pat
 
 
 @pytest.mark.root
-def test_a_directory_of_somebody_else_is_no_target(engine: Engine, target: Path) -> None:
+def test_a_directory_of_somebody_else_is_no_target(engine_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root (to become nobody)")
-    for folder in (engine.folder, target):
-        folder.chmod(0o755)
-    for parent in engine.folder.parents[:3]:
-        parent.chmod(parent.stat().st_mode | 0o055)
-    record = engine.folder / "nobody" / "record.ndjson"
-    record.parent.mkdir(mode=0o777)
-    record.parent.chmod(0o777)
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    result = engine.run(write_plan(target), before=become, record=record)
-    assert result.code == ENVIRONMENT
-    assert f"target {target} is not writable for this user" in result.only_sentence
-    assert tree(target) == []
-    target.chmod(0o777)
-    assert engine.run(write_plan(target), before=become, record=record).code == 0
+    with TemporaryDirectory() as folder:  # where nobody may look, other than in pytest's
+        Path(folder).chmod(0o755)
+        engine, target, record = Engine(engine_path, Path(folder)), Path(folder) / "target", Path(folder) / "nobody/r"
+        for place, mode in ((target, 0o755), (record.parent, 0o777)):
+            place.mkdir()
+            place.chmod(mode)
+        result = engine.run(write_plan(target), before=become, record=record)
+        assert result.code == ENVIRONMENT
+        assert f"target {target} is not writable for this user" in result.only_sentence
+        assert tree(target) == []
+        target.chmod(0o777)
+        assert engine.run(write_plan(target), before=become, record=record).code == 0
 
 
 @pytest.mark.root

@@ -95,11 +95,12 @@ class Task:
 
     def until(self, time: float) -> float:
         """Bytes moved until `time`; of the operations that span it in proportion."""
-        moved = float(bisect.bisect_right(self.ends, time))
-        for start, end in self.spans[int(moved) :]:
-            if start >= time:
-                break
+        over = bisect.bisect_right(self.ends, time)
+        moved = float(over)
+        while over < len(self.spans) and self.spans[over][0] < time:
+            start, end = self.spans[over]
             moved += (time - start) / (end - start)
+            over += 1
         return self.length * moved
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -44,17 +45,15 @@ class Task:
 
     def bytes_until(self, time: float) -> float:
         """Bytes moved until a moment; the operation in progress counts in proportion."""
-        total, before = 0.0, 0.0
-        for end in self.ends:
-            if end <= time:
-                total += self.transfer
-            elif before < time:
-                total += self.transfer * (time - before) / (end - before)
-            before = end
+        over = self.done_until(time)
+        total = float(over * self.transfer)
+        if over < len(self.ends):
+            before = self.ends[over - 1] if over else 0.0
+            total += self.transfer * (time - before) / (self.ends[over] - before)
         return total
 
     def done_until(self, time: float) -> int:
-        return sum(end <= time for end in self.ends)
+        return bisect_right(self.ends, time)
 
     @property
     def latencies(self) -> list[float]:

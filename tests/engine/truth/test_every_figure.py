@@ -253,16 +253,17 @@ def real(plan: Plan) -> Plan:
     return {**plan, "data": {**data, "access": access, "paced": {**data["paced"], "virtual_clock": False}}}
 
 
-def best_of_three(engine: Engine, plan: Plan, wrong_by: Any) -> float:
-    """The smallest of up to three errors: another process may take the processor away for a moment."""
+def best_of_ten(engine: Engine, plan: Plan, wrong_by: Any) -> float:
+    """The smallest of up to ten errors: another process may take the processor away for a moment."""
     errors: list[float] = []
-    while len(errors) < 3 and (not errors or min(errors) > 0.01):
+    while len(errors) < 10 and (not errors or min(errors) > 0.01):
         result = engine.run(plan)
         assert result.code == DONE, result.err
         errors.append(wrong_by(result))
     return min(errors)
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("name", REAL)
 def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: str) -> None:
     plan = real(REAL[name])
@@ -278,9 +279,10 @@ def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: st
         names = [n for n in exact if n != "steady"]  # the window is cut to slices that begin a little later
         return max(abs(float(end["rates"][n]["bytes_per_s"]) / exact[n] - 1) for n in names)
 
-    assert best_of_three(engine, plan, wrong_by) <= 0.01
+    assert best_of_ten(engine, plan, wrong_by) <= 0.01
 
 
+@pytest.mark.serial
 def test_the_first_task_to_finish_stops_the_others(engine: Engine) -> None:
     """Task 0 needs 0.6 s for its volume; task 1 is three times slower and has then done a third of its operations."""
     plan = real(paced_plan({"rate": "200MB/s", "slow_tasks": {"1": 3}}, volume_mb=120, tasks={"threads": 2}))
@@ -295,4 +297,4 @@ def test_the_first_task_to_finish_stops_the_others(engine: Engine) -> None:
         rate = float(end["rates"]["first_done"]["bytes_per_s"]) / (truth.until(truth.first_end) / truth.first_end)
         return max(abs(int(rows[1]["ops"]) - 20) / 100, abs(rate - 1))
 
-    assert best_of_three(engine, plan, wrong_by) <= 0.01
+    assert best_of_ten(engine, plan, wrong_by) <= 0.01

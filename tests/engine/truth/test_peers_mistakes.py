@@ -79,11 +79,11 @@ def test_the_wall_clock_may_be_wrong_or_run_ten_times_too_fast(
     wall = time.monotonic() - began
     assert result.code == DONE, result.err
     elapsed = result.finished("p")["seconds"]["elapsed"]
-    assert elapsed == pytest.approx(0.5, abs=0.1)
-    assert elapsed < wall
+    assert 0.5 <= elapsed < wall
     assert not any(finding["id"] == "clock" for finding in result.of("finding"))
 
 
+@pytest.mark.serial
 def test_random_offsets_cost_the_same_however_many_tasks_share_the_file(engine: Engine, target: Path) -> None:
     """W3: offsets made by walking all ranks' transfers cost 55 ns an operation and rank."""
     spent = {}
@@ -115,13 +115,18 @@ def test_swapped_blocks_are_seen(engine: Engine, target: Path) -> None:
     assert all("another place of the same file" in error["text"] for error in result.of("error"))
 
 
+@pytest.mark.serial
 def test_comparing_is_no_part_of_the_time(engine: Engine, target: Path) -> None:
     """W4: a comparison inside the timed loop lowers the rate by a third."""
-    line = engine.run(verified(target, block=64 * MIB)).finished("read")
-    assert line["verify"] == {"checked_bytes": 64 * MIB, "mismatches": 0}
-    busy = line["latency"]["read"]["mean_ns"] * line["latency"]["read"]["count"] / 1e9
-    assert line["seconds"]["verify"] > 0
-    assert line["seconds"]["transfer"] == pytest.approx(busy, rel=0.2), "reads only, back to back"
+    ratios: list[float] = []
+    while len(ratios) < 10 and (not ratios or min(ratios) > 1.2):  # the processor may be taken away between two reads
+        record = engine.folder / f"try-{len(ratios)}.ndjson"
+        line = engine.run(verified(target, block=64 * MIB), record=record).finished("read")
+        assert line["verify"] == {"checked_bytes": 64 * MIB, "mismatches": 0}
+        assert line["seconds"]["verify"] > 0
+        busy = line["latency"]["read"]["mean_ns"] * line["latency"]["read"]["count"] / 1e9
+        ratios.append(line["seconds"]["transfer"] / busy)
+    assert 0.99 <= min(ratios) <= 1.2, "reads only, back to back"
 
 
 @pytest.mark.parametrize("name", ['quo"te', "new\nline", "tab\tand \\ backslash", "caf\u00e9", "back\\xslash"])

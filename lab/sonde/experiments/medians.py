@@ -11,7 +11,7 @@ from sonde.experiments.order import stopping_of
 from sonde.experiments.results import Results
 from sonde.model.experiment.description import Repeat
 from sonde.stats.ratio import Ratio, ratio, smallest_visible
-from sonde.stats.stopping import MedianInterval
+from sonde.stats.stopping import Look, MedianInterval, level_of_several
 from sonde.store.summary import Summary, read_summary
 
 BYTES, OPERATIONS = "B/s", "op/s"
@@ -27,6 +27,7 @@ class CellMedian:
     phase: str
     unit: str
     interval: MedianInterval
+    look: Look  # how the repeats ended
     enough: bool  # as many repeats as were asked for, or an interval as narrow
     rates: tuple[float, ...]  # in the order of the repeats
 
@@ -57,7 +58,15 @@ def medians(results: Results) -> list[CellMedian]:
         for (phase, unit), values in rates.items():
             found.append(
                 CellMedian(
-                    cell.id, cell.at, cell.plan, phase, unit, rule.interval(values), rule.enough(values), tuple(values)
+                    cell.id,
+                    cell.at,
+                    cell.plan,
+                    phase,
+                    unit,
+                    rule.interval(values),
+                    rule.look(len(values)),
+                    rule.enough(values),
+                    tuple(values),
                 )
             )
     return found
@@ -94,7 +103,7 @@ def effects(found: list[CellMedian]) -> list[Effect]:
                     phase,
                     first,
                     second,
-                    ratio(base.rates, other.rates),
+                    ratio(base.rates, other.rates, level_of_several([base.look, other.look])),
                     smallest_visible(base.rates, other.rates),
                 )
             )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers with their bounds: the median of few runs, a share of runs, and arithmetic on intervals.
+"""Numbers with their bounds: a share of runs, a statistic of several medians, and arithmetic on intervals. The interval
+of one median is `sonde.stats.stopping`'s.
 
 Nothing here asks noise to be normal. Arithmetic on intervals is conservative: the interval of a result covers at least
 as often as those that it is made of cover together.
@@ -76,36 +77,6 @@ def _joined(left: Bounded, right: Bounded, operator: Callable[[float, float], fl
         return Bounded(value, None, None)
     corners = [operator(a, b) for a in left.ends for b in right.ends]
     return Bounded(value, min(corners), max(corners))
-
-
-def median_bounds(values: ArrayLike, confidence: float = CONFIDENCE) -> Bounded:
-    """The median with its interval: the narrowest pair of order statistics, as far from each end, that contains the
-    true median with at least this confidence (Thompson 1936). No interval where the range itself does not.
-
-    Raises ValueError when there is no value.
-    """
-    ordered = np.sort(np.asarray(values, dtype=float).ravel())
-    n = ordered.size
-    if n == 0:
-        raise ValueError("no value has no median")
-    middle = float(np.median(ordered))
-    if n > 1 and ordered[0] == ordered[-1] and n >= LEAST:
-        return Bounded(middle, middle, middle)
-    outside, cut = 0.0, 0
-    # 2 * P(fewer than cut + 1 of n values lie below the median)
-    for i in range(n // 2):
-        outside += 2 * math.comb(n, i) * 0.5**n if n < 1000 else _normal_mass(n, i)
-        if outside > 1 - confidence:
-            break
-        cut = i + 1
-    if cut == 0:
-        return Bounded(middle, None, None)
-    return Bounded(middle, float(ordered[cut - 1]), float(ordered[n - cut]))
-
-
-def _normal_mass(n: int, i: int) -> float:
-    """Twice the probability of exactly i of n, for n so large that 0.5^n is no number."""
-    return 2 * math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + n * math.log(0.5))
 
 
 def share_bounds(count: int, of: int, confidence: float = CONFIDENCE) -> Bounded:

@@ -1,55 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals against what is known of them: binomial sums, drawn noise whose median is known, and corners."""
+"""Intervals against what is known of them: tables of shares, a slope that was drawn, and corners."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from sonde.stats.bounds import Bounded, along, median_bounds, more_runs, share_bounds
-
-
-@pytest.mark.parametrize(
-    ("count", "low", "high"),
-    [
-        # tables of order statistics: with 95 %, n = 6 has its range, n = 9 the 2nd to 8th, n = 20 the 6th to 15th
-        (6, 1, 6),
-        (8, 1, 8),
-        (9, 2, 8),
-        (20, 6, 15),
-    ],
-)
-def test_the_interval_of_a_median_is_the_pair_of_order_statistics_of_the_tables(
-    count: int, low: int, high: int
-) -> None:
-    found = median_bounds(np.arange(1, count + 1))
-    assert (found.low, found.high) == (low, high)
-    assert found.value == (count + 1) / 2
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_too_few_values_have_a_median_and_no_interval(count: int) -> None:
-    found = median_bounds([3.0] * count)
-    assert found == Bounded(3.0, None, None)
-    assert not found.known
-
-
-def test_a_median_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no value"):
-        median_bounds([])
-
-
-@pytest.mark.parametrize("count", [6, 10, 25, 2000])
-def test_intervals_of_medians_cover_as_often_as_they_say_whatever_the_noise(count: int) -> None:
-    random = np.random.default_rng(5)
-    trials = 400 if count < 1000 else 100
-    covered = 0
-    for _ in range(trials):
-        found = median_bounds(random.exponential(1.0, count))
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= np.log(2) <= found.high
-    assert covered / trials >= 0.93
+from sonde.stats.bounds import Bounded, along, more_runs, share_bounds
 
 
 def test_intervals_are_added_and_divided_by_their_corners() -> None:

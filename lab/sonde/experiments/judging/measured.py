@@ -10,12 +10,15 @@ from pathlib import Path
 
 from sonde.experiments.judging import metrics
 from sonde.experiments.judging.samples import Curve, MissingError, Samples
+from sonde.experiments.order import stopping_of
 from sonde.model.errors import SystemFileError
 from sonde.model.experiment.claims import METRICS
+from sonde.model.experiment.description import Repeat
 from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.model.record import PhaseRecord, RecordReader, read_record
 from sonde.model.system.service import Peak, Pool
 from sonde.model.system.system import System
+from sonde.stats.stopping import Look
 
 RECORD = "record.ndjson"
 # Records that are kept in memory at a time: a cell is asked for several metrics in a row.
@@ -96,7 +99,11 @@ class MeasuredRuns:
                 values.append((name, value))
         if not values:
             raise MissingError(f"no record of cell {cell.id} says {metric} of {phase} ({METRICS[metric][1]})")
-        return Samples(tuple(value for _, value in values), tuple(name for name, _ in values))
+        return Samples(tuple(value for _, value in values), tuple(name for name, _ in values), look=self.look(cell))
+
+    def look(self, cell: Cell) -> Look:
+        rule = stopping_of(self.experiment.file.repeat or Repeat())
+        return rule.look(len(self._runs.get(cell.id, [])))
 
     def _value(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
         if metric in metrics.OF_PHASE:

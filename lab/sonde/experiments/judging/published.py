@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sonde.experiments.judging.samples import Curve, MissingError, Samples
 from sonde.model.experiment.experiment import Cell
+from sonde.stats.stopping import Look
 
 
 class Published:
@@ -41,6 +42,9 @@ class Published:
 
     def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[Curve]:
         raise MissingError(f"{metric} of {phase} over time was not published as numbers")
+
+    def look(self, cell: Cell) -> Look:
+        return Look.ONLY
 
     def units(self, cell: Cell) -> float:
         if cell.id not in self._units:

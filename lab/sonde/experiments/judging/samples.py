@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from sonde.model.experiment.experiment import Cell
-from sonde.stats.bounds import CONFIDENCE, Bounded, median_bounds
+from sonde.stats.bounds import Bounded
+from sonde.stats.stopping import CONFIDENCE, Look, median_interval
 
 
 class MissingError(Exception):
@@ -21,12 +22,14 @@ class MissingError(Exception):
 class Samples:
     """Values of one metric in one cell, one a run. `runs` names the runs, so that two metrics of one run can be paired.
 
-    `exact`: the value is known, not measured (a published number taken as it stands).
+    `exact`: the value is known, not measured (a published number taken as it stands). `look`: how the repeats of the
+    cell ended, which the interval has to know.
     """
 
     values: tuple[float, ...]
     runs: tuple[str, ...]
     exact: bool = False
+    look: Look = Look.ONLY
 
     @property
     def count(self) -> int:
@@ -36,7 +39,13 @@ class Samples:
         """The median with its interval."""
         if self.exact:
             return Bounded.exact(float(np.median(self.values)))
-        return median_bounds(self.values, confidence)
+        return middle_of(self.values, self.look, confidence)
+
+
+def middle_of(values: Sequence[float], look: Look, confidence: float = CONFIDENCE) -> Bounded:
+    """The median of values of the runs of one cell, in their order, with the interval that every surface states."""
+    found = median_interval(values, look, confidence)
+    return Bounded(found.value, found.low, found.high)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,9 @@ class Source(Protocol):
 
     def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[Curve]:
         """The rate over time, for each run."""
+
+    def look(self, cell: Cell) -> Look:
+        """How the repeats of the cell ended: their number was given, or they were looked at until they were enough."""
 
     def units(self, cell: Cell) -> float:
         """Building blocks of the storage of the cell."""

@@ -15,19 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.experiments.judging.grid import Context, Grid
-from sonde.experiments.judging.samples import Curve, MissingError, Samples, Source
+from sonde.experiments.judging.samples import Curve, MissingError, Samples, Source, middle_of
 from sonde.findings.movement import VISIBLE, Movement, movement
 from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import SHAPES, Arithmetic, Comparison, Function, Metric, Number, Value
 from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
 from sonde.stats.bins import trim
-from sonde.stats.bounds import LEAST, Bounded, along, median_bounds, share_bounds
+from sonde.stats.bounds import LEAST, Bounded, along, share_bounds
 from sonde.stats.ranks import Floats, midranks
 from sonde.stats.ratio import LEAST as LEAST_OF_SIDE
 from sonde.stats.ratio import ratio
 from sonde.stats.shapes import FEWEST, shape_of
 from sonde.stats.spread import variation
+from sonde.stats.stopping import LEAST as LEAST_OF_MEDIAN
+from sonde.stats.stopping import Look, level_of_several
 
 # Of a curve, this share of the time is left out before it is given a form: caches and queues fill there.
 BEGINNING = 0.1
@@ -63,7 +65,7 @@ class Values:
                 return Valued(Bounded.exact(value.value), _MANY)
             case Metric():
                 found = self._samples(value, context)
-                return Valued(found.bounds(self._confidence), _weight(found))
+                return Valued(found.bounds(self._confidence), _weight(found), LEAST_OF_MEDIAN)
             case Function():
                 return self._function(value, context)
             case Arithmetic():
@@ -129,8 +131,8 @@ class Values:
             known = dict(zip(below.runs, below.values, strict=True))
             pairs = [a / known[run] for run, a in zip(above.runs, above.values, strict=True) if run in known]
             if pairs:
-                return Valued(median_bounds(pairs, self._confidence), len(pairs))
-        found = ratio(below.values, above.values, self._confidence)
+                return Valued(middle_of(pairs, above.look, self._confidence), len(pairs), LEAST_OF_MEDIAN)
+        found = ratio(below.values, above.values, level_of_several([above.look, below.look], self._confidence))
         return Valued(Bounded(found.value, found.low, found.high), runs, LEAST_OF_SIDE)
 
     def _function(self, function: Function, context: Context) -> Valued:
@@ -146,7 +148,7 @@ class Values:
         found = self._samples(function.of, context)
         if found.count < 2:
             raise MissingError("more than one run of the cell")
-        scatter = variation(found.values, self._confidence)
+        scatter = variation(found.values, level_of_several([found.look], self._confidence))
         bounds = Bounded(scatter.value, scatter.low, scatter.high)
         return Valued(Bounded.exact(scatter.value) if found.exact else bounds, _weight(found), LEAST_OF_SIDE)
 
@@ -154,17 +156,18 @@ class Values:
         cell = self._grid.cell(function.of, context)
         phase = self._grid.phase_of(function.of, cell)
         runs = self._source.members(function.of.name, phase, cell, str(function.options["per"]))
-        return self._of_runs([float(np.max(one) / np.mean(one)) for one in runs if np.mean(one) > 0])
+        of_runs = [float(np.max(one) / np.mean(one)) for one in runs if np.mean(one) > 0]
+        return self._of_runs(of_runs, self._source.look(cell))
 
     def _tail(self, function: Function, context: Context) -> Valued:
         cell = self._grid.cell(function.of, context)
         runs = self._source.finishes(self._grid.phase_of(function.of, cell), cell)
-        return self._of_runs([tail_of(one) for one in runs])
+        return self._of_runs([tail_of(one) for one in runs], self._source.look(cell))
 
-    def _of_runs(self, values: list[float]) -> Valued:
+    def _of_runs(self, values: list[float], look: Look) -> Valued:
         if not values:
             raise MissingError("a run with a rate above 0")
-        return Valued(median_bounds(values, self._confidence), len(values))
+        return Valued(middle_of(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
 
     def _places(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
         over = str(function.options["over"])
@@ -216,7 +219,8 @@ class Values:
             raise MissingError("values above 0, which have a logarithm")
         if exact:
             return Valued(Bounded.exact(statistic(np.array([float(np.median(one)) for one in groups]))), _MANY)
-        return Valued(along(groups, statistic, self._confidence), runs)
+        asked = level_of_several([samples.look for _, _, samples in places], self._confidence)
+        return Valued(along(groups, statistic, asked), runs)
 
     def _statistic(self, name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
         if name in _OF_VALUES:

@@ -13,7 +13,7 @@ from sonde.charts.change_bars import ChangeRow, change_bars
 from sonde.charts.curves import COLOURS, Curve, Curves, curve_chart, shown
 from sonde.charts.overlay import Line, time_chart
 from sonde.experiments.judging.measured import MeasuredRuns
-from sonde.experiments.judging.samples import MissingError
+from sonde.experiments.judging.samples import MissingError, middle_of
 from sonde.experiments.page.calls import call_figure
 from sonde.experiments.page.points import (
     PHASE,
@@ -30,8 +30,9 @@ from sonde.experiments.page.points import (
 )
 from sonde.model.experiment.description import Figure
 from sonde.model.quantities import plural
-from sonde.stats.bounds import Bounded, median_bounds
+from sonde.stats.bounds import Bounded
 from sonde.stats.ratio import ratio
+from sonde.stats.stopping import LEAST, level_of_several
 
 # Charts of one figure; more are in the table of all results.
 MOST_CHARTS = 8
@@ -104,7 +105,7 @@ def _runs_words(points: Sequence[Point]) -> str:
     counts = sorted({point.samples.count for point in points})
     told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     lines = "; lines: 95 % interval" if any(point.samples.bounds().known for point in points) else ""
-    return f"Medians of {told} runs{lines}" + ("." if lines else "; six are the fewest that give an interval.")
+    return f"Medians of {told} runs{lines}" + ("." if lines else f"; {LEAST} are the fewest that give an interval.")
 
 
 def _curve(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
@@ -187,7 +188,8 @@ def _percent(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
         for point in here:
             if base is None or point is base or min(*base.samples.values, *point.samples.values) <= 0:
                 continue
-            found = ratio(base.samples.values, point.samples.values)
+            asked = level_of_several([base.samples.look, point.samples.look])
+            found = ratio(base.samples.values, point.samples.values, asked)
             tone = "unknown" if found.low is None else "same"
             if found.differs:
                 tone = "slower" if found.value < 1 else "faster"
@@ -261,7 +263,7 @@ def _nodes(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
             words[left_out("Not drawn", reason)] = None
             continue
         size = min(len(run) for run in members)
-        bounds = [median_bounds([run[at] for run in members]) for at in range(size)]
+        bounds = [middle_of([run[at] for run in members], runs.look(cell)) for at in range(size)]
         at = coordinates(runs.experiment, cell)
         key = tuple(str(value) for value in at.values())
         curve = _line(phase, [(float(number), bound) for number, bound in enumerate(bounds)])

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stretch/gather.hpp"
 
+#include "stretch/held.hpp"
 #include "stretch/paying.hpp"
 #include "stretch/trap.hpp"
 #include "system/clock.hpp"
 #include "system/critical.hpp"
-#include "system/memory.hpp"
 #include "system/raw.hpp"
 
 #include <fcntl.h>
@@ -13,54 +13,16 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace sonde::stretch {
 
 namespace {
 
-constexpr std::size_t room_in_memory = 128U << 10U;  ///< of the processor's second cache
-constexpr std::size_t least_room = 64U << 10U;
-constexpr std::size_t most_room = 16U << 20U;
 constexpr std::uint64_t space_look_bytes = 16U << 20U;
 constexpr std::int64_t farthest = 1LL << 42U;  ///< no file system that we take on ends before
-struct Stretch {
-    Stream* stream = nullptr;  ///< nullptr: there is no stretch
-    int fd = -1;
-    bool writes = false;
-    bool awaits_first = false;  ///< the first real write is under way
-    bool placed = false;        ///< at places that the program gives; else at the offset of the descriptor
-    std::int64_t begin = 0;     ///< place of data[0] in the file; not known for writes at the offset
-    std::size_t bytes = 0;      ///< written and not handed over; or loaded
-    std::size_t used = 0;       ///< of what was loaded: given to the program
-    std::size_t load = 0;       ///< bytes of the last load
-    std::uint32_t gathered = 0;
-    std::uint32_t calls_below = 0;
-    char* data = nullptr;
-    std::size_t room = 0;      ///< of this stretch
-    std::size_t capacity = 0;  ///< of `data`
-};
-constinit Stretch stretch;
-constinit Roads roads;
-std::size_t memory_most = 0;
+
 bool size_limited = false;
 bool ended = false;
-
-bool has_room(const Stream& stream) noexcept {
-    const std::size_t wanted = calls_are_dear(stream) ? stream.rule->size : room_in_memory;
-    const std::size_t room = std::clamp<std::size_t>(std::min<std::size_t>(wanted, stream.rule->size), least_room,
-                                                     std::max(least_room, std::min(most_room, memory_most)));
-    if (room > stretch.capacity) {
-        if (stretch.data != nullptr) {
-            system::unmap_bytes(stretch.data, stretch.capacity);
-        }
-        stretch.data = static_cast<char*>(system::map_bytes(room));
-        stretch.capacity = stretch.data != nullptr ? room : 0;
-    }
-    stretch.room = room;
-    return stretch.data != nullptr;
-}
 
 /// The descriptor is still that of the file it was opened for: it may have been closed where we do not look.
 bool is_the_same(const Stream& stream, int fd) noexcept {
@@ -113,48 +75,6 @@ bool begin(Stream& stream, int fd, bool writes, std::int64_t at) noexcept {
     return true;
 }
 
-/// What is pending, in as few calls as the kernel wants. 0 or a positive errno; what is left then is lost, and the
-/// error is told by the next call that can.
-int hand_over(bool trapped) noexcept {
-    std::size_t done = 0;
-    int error = 0;
-    while (done < stretch.bytes && error == 0) {
-        const char* from = stretch.data + done;
-        const std::size_t left = stretch.bytes - done;
-        const std::int64_t at = stretch.begin + static_cast<std::int64_t>(done);
-        ssize_t got = 0;
-        if (trapped) {
-            got = stretch.placed ? raw::call(SYS_pwrite64, stretch.fd, raw::number(from), static_cast<long>(left), at)
-                                 : raw::call(SYS_write, stretch.fd, raw::number(from), static_cast<long>(left));
-        } else {
-            const int kept = errno;
-            got = stretch.placed ? roads.write_at(stretch.fd, from, left, at) : roads.write(stretch.fd, from, left);
-            got = got < 0 ? -errno : got;
-            errno = kept;
-        }
-        if (got > 0) {
-            done += static_cast<std::size_t>(got);
-        } else if (got != -EINTR) {
-            error = got == 0 ? EIO : static_cast<int>(-got);
-        }
-        ++stretch.calls_below;
-    }
-    counted(*stretch.stream).write.below_bytes += done;
-    stretch.begin += static_cast<std::int64_t>(done);
-    stretch.stream->bytes_since_look += done;
-    stretch.bytes = 0;
-    return error;
-}
-
-/// The same while the stretch goes on: our own calls go through the next library in line, which the trap must let pass.
-int hand_over_meanwhile() noexcept {
-    open_trap();
-    const std::uint64_t began = system::now_ns();
-    const int error = hand_over(false);
-    counted(*stretch.stream).write.below_ns += system::now_ns() - began;
-    return error;
-}
-
 void count(buffer::Direction& direction, std::size_t bytes, std::int64_t at, std::int64_t next) noexcept {
     ++direction.asked;
     direction.asked_bytes += bytes;
@@ -181,37 +101,6 @@ bool is_memory(const Piece* pieces, std::size_t number) noexcept {
     return true;
 }
 
-/// Fills the window from `at` on; bytes, or a negative errno. Nothing is left of what was there.
-ssize_t load(std::int64_t at, std::size_t wanted) noexcept {
-    open_trap();
-    stretch.load = std::min(stretch.room, std::max(wanted, stretch.load * 4));
-    const int kept = errno;
-    const std::uint64_t began = system::now_ns();
-    ssize_t got = 0;
-    do {
-        got = roads.read_at(stretch.fd, stretch.data, stretch.load, at);
-        got = got < 0 ? -errno : got;
-    } while (got == -EINTR);
-    errno = kept;
-    buffer::Direction& reads = counted(*stretch.stream).read;
-    reads.below_ns += system::now_ns() - began;
-    reads.below_bytes += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
-    ++stretch.calls_below;
-    stretch.begin = at;
-    stretch.used = 0;
-    stretch.bytes = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-    return got;
-}
-
-void give(const Piece* pieces, std::size_t number, std::size_t bytes) noexcept {
-    for (std::size_t i = 0; i < number && bytes > 0; ++i) {
-        const std::size_t part = std::min(pieces[i].bytes, bytes);
-        std::memcpy(pieces[i].data, stretch.data + stretch.used, part);
-        stretch.used += part;
-        bytes -= part;
-    }
-}
-
 /// The part of a read in an open stretch. Plain when the real call must tell what is wrong.
 Entry read_on(Stream& stream, const Piece* pieces, std::size_t number, std::size_t bytes) noexcept {
     std::size_t left = stretch.bytes - stretch.used;
@@ -235,9 +124,8 @@ Entry read_on(Stream& stream, const Piece* pieces, std::size_t number, std::size
 }  // namespace
 
 void start_gathering(const Roads& given, settings::Settings& settings, void (*when_ready)() noexcept) noexcept {
-    roads = given;
+    start_holding(given, settings.limits.memory);
     gather_always(settings.limits.gather_always);
-    memory_most = settings.limits.memory;
     prepare_trap(settle, when_ready);
     read_size_limit();
 }
@@ -260,10 +148,7 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
                     return {Way::Done, -error};
                 }
             }
-            for (std::size_t i = 0; i < number; ++i) {
-                std::memcpy(stretch.data + stretch.bytes, pieces[i].data, pieces[i].bytes);
-                stretch.bytes += pieces[i].bytes;
-            }
+            take(pieces, number);
             ++stretch.gathered;
             ++counted(stream).write.hits;
             stream.next_at = at == here ? here : at + static_cast<std::int64_t>(bytes);

@@ -72,7 +72,8 @@ results::PhaseFacts facts_of(const Context& context, const plan::Phase& phase, c
     return {.stopped_by = stopped_by(phase, measured),
             .stonewall_ns = phase.stop.stonewall.value_or(0),
             .hosts = context.at_root.hosts,
-            .resident = residency.known ? residency.share() : -1};
+            .resident = residency.known ? residency.share() : -1,
+            .clocks = measured.clocks};
 }
 
 results::Circumstances circumstances_of(const Context& context, std::size_t index, const files::FileMap& map,
@@ -92,7 +93,6 @@ results::Circumstances circumstances_of(const Context& context, std::size_t inde
         .resident = residency.share(),
         .resident_known = residency.known,
         .clock_drift_ns = measured.drift_ns,
-        .clock_error_ns = context.team.clock_error_ns(),
         .other_cpu_s = measured.other_cpu_s,
         .verify_asked = plan::reads(phase.op) && !plan::writes(phase.op) &&
                         (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),

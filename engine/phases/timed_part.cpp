@@ -3,6 +3,7 @@
 
 #include "phases/agree.hpp"
 #include "phases/crew.hpp"
+#include "phases/gather.hpp"
 #include "plan/parse.hpp"
 
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 namespace sonde::phases {
@@ -145,6 +147,7 @@ bool TimedPart::run() {
     }
     if (team.place().nodes > 1) {
         team.align_clocks();
+        clock_ = {team.place().node, team.clock_offset_ns(), team.clock_error_ns(), 0, 0};
     }
     const std::uint64_t start = team.maximum(static_cast<std::uint64_t>(board.clock.now_ns() + team.clock_offset_ns()));
     if (team.place().leader()) {
@@ -159,6 +162,11 @@ bool TimedPart::run() {
     }
     crew.join();
     stop_ = static_cast<std::uint32_t>(team.maximum(team.control().stop.load()));
+    if (team.place().nodes > 1) {
+        team.align_clocks();
+        clock_.moved_ns = team.clock_offset_ns() - clock_.offset_ns;
+        clock_.moved_error_ns = team.clock_error_ns() + clock_.error_ns;
+    }
     if (team.place().leader()) {
         board.phase.store(-1);
         other_cpu_s_ = node_cpu_seconds() - cpu_before;
@@ -184,7 +192,8 @@ void TimedPart::work(std::size_t stream) {
 Measured TimedPart::collect() {
     ranks::Team& team = context_.team;
     Board& board = *context_.shared.board;
-    Measured measured{.totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cpu_s = other_cpu_s_, .notes = {}};
+    Measured measured{
+        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cpu_s = other_cpu_s_, .clocks = {}, .notes = {}};
     std::uint32_t doublings = 0;
     const bool leader = team.place().leader();
     for (int i = 0; leader && i < board.streams.load(); ++i) {
@@ -221,8 +230,21 @@ Measured TimedPart::collect() {
         if (context_.root()) {
             measured.totals = results::Totals::unpack(joined);
         }
+        measured.clocks = gather_clocks();
     }
     return measured;
+}
+
+std::vector<results::NodeClock> TimedPart::gather_clocks() {
+    nlohmann::json mine = nlohmann::json::array();
+    if (context_.team.place().leader()) {
+        mine.push_back({clock_.node, clock_.offset_ns, clock_.error_ns, clock_.moved_ns, clock_.moved_error_ns});
+    }
+    std::vector<results::NodeClock> clocks;
+    for (const nlohmann::json& one : gather(context_.team, mine)) {
+        clocks.push_back({one.at(0), one.at(1), one.at(2), one.at(3), one.at(4)});
+    }
+    return clocks;
 }
 
 }  // namespace sonde::phases

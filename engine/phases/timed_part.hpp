@@ -7,6 +7,7 @@
 #include "payload/payload.hpp"
 #include "phases/context.hpp"
 #include "phases/jobs.hpp"
+#include "results/summary.hpp"
 #include "results/totals.hpp"
 #include "workloads/data.hpp"
 
@@ -25,7 +26,8 @@ struct Measured {
     std::uint32_t stop = 0;     ///< ranks::NodeControl::quit_… that ended it early; 0 = none. The same everywhere
     std::int64_t drift_ns = 0;  ///< time-stamp counter against CLOCK_MONOTONIC over the phase, on this node
     double other_cpu_s = -1;    ///< CPU seconds that others used on this node; < 0 = unknown
-    std::map<std::string, int> notes;  ///< what backends did without -> number of this process's streams
+    std::vector<results::NodeClock> clocks;  ///< at the root, of runs of several nodes
+    std::map<std::string, int> notes;        ///< what backends did without -> number of this process's streams
 };
 
 /// Empties what the last timed part left in the control block of the node, before anybody can write there again. All
@@ -46,6 +48,7 @@ class TimedPart {
     Measured collect();
 
  private:
+    std::vector<results::NodeClock> gather_clocks();
     void make_streams(const std::vector<StreamPlace>& places, bool verification);
     void make_walk_board();
     void work(std::size_t stream);
@@ -58,6 +61,7 @@ class TimedPart {
     std::unique_ptr<payload::Base> base_;
     std::vector<std::unique_ptr<workloads::Stream>> streams_;
     std::uint32_t stop_ = 0;
+    results::NodeClock clock_;  // of this node
     std::int64_t drift_ns_ = 0;
     double other_cpu_s_ = -1;
     bool verification_ = false;

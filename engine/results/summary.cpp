@@ -165,6 +165,12 @@ ordered_json lanes_json(const Totals& totals) {
 
 }  // namespace
 
+std::string PhaseFacts::name_of(int node) const {
+    const auto index = static_cast<std::size_t>(node);
+    return index < hosts.size() && !hosts[index].empty() ? records::json_text(hosts[index])
+                                                         : "node " + std::to_string(node);
+}
+
 std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts) {
     std::map<std::string, RateValue> rates;
     const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];

@@ -13,12 +13,23 @@
 
 namespace sonde::results {
 
+/// What was found of one node's clock around a phase; all in ns.
+struct NodeClock {
+    int node = 0;
+    std::int64_t offset_ns = 0;  ///< its clock + offset = the root's, when the phase began
+    std::int64_t error_ns = 0;   ///< that is uncertain by so much, either way
+    std::int64_t moved_ns = 0;   ///< how much the offset grew until the phase was over
+    std::int64_t moved_error_ns = 0;
+};
+
 /// How the runner names things for the record.
 struct PhaseFacts {
     std::string stopped_by;
-    std::int64_t stonewall_ns = 0;   ///< 0 = none
-    std::vector<std::string> hosts;  ///< by node
-    double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
+    std::int64_t stonewall_ns = 0;        ///< 0 = none
+    std::vector<std::string> hosts;       ///< by node
+    double resident = -1;                 ///< share of the data in page cache before; < 0 = unknown
+    std::vector<NodeClock> clocks;        ///< by node; empty where there is one node
+    std::string name_of(int node) const;  ///< its host, or "node 3"
 };
 
 struct RateValue {

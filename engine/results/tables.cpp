@@ -131,6 +131,11 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
     ordered_json line{
         {"columns", {"node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s", "user_s", "system_s"}},
         {"rows", ordered_json::array()}};
+    if (!facts.clocks.empty()) {
+        for (const char* name : {"clock_offset_ns", "clock_error_ns", "clock_moved_ns", "clock_moved_error_ns"}) {
+            line["columns"].push_back(name);
+        }
+    }
     for (const auto& [node, sum] : nodes) {
         const std::string host =
             static_cast<std::size_t>(node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(node)] : "";
@@ -138,6 +143,14 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
         line["rows"].push_back({node, records::json_text(host), sum.tasks, sum.bytes, sum.operations, busy,
                                 busy > 0 ? ordered_json(static_cast<double>(sum.bytes) / busy) : ordered_json(nullptr),
                                 seconds(sum.user), seconds(sum.system)});
+        if (!facts.clocks.empty()) {
+            const auto found = std::find_if(facts.clocks.begin(), facts.clocks.end(),
+                                            [&, n = node](const NodeClock& clock) { return clock.node == n; });
+            for (const auto member :
+                 {&NodeClock::offset_ns, &NodeClock::error_ns, &NodeClock::moved_ns, &NodeClock::moved_error_ns}) {
+                line["rows"].back().push_back(found != facts.clocks.end() ? ordered_json((*found).*member) : nullptr);
+            }
+        }
     }
     return line;
 }

@@ -20,7 +20,8 @@ std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
 /// `tasks`: a row for each task and lane, in the order of tasks, at most 1024 rows a line; times in s since the start
 /// of the phase. What was done until the stonewall only where the phase has one.
 std::vector<nlohmann::ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts);
-/// `nodes`: a row for each node, from the first start to the last end of its tasks. `facts.hosts` names them.
+/// `nodes`: a row for each node, from the first start to the last end of its tasks. `facts.hosts` names them; with
+/// `facts.clocks`, what was found of their clocks (ns).
 nlohmann::ordered_json node_line(const Totals& totals, const PhaseFacts& facts);
 
 }  // namespace sonde::results

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 
 namespace sonde::results {
 namespace {
@@ -127,7 +129,36 @@ void judge_duration(Findings& findings, const Totals& totals, const Circumstance
     }
 }
 
-void judge_clock(Findings& findings, const Totals& totals, const Circumstances& about) {
+/// Alignment is judged by the worst node; a clock that jumps, by how far beyond what the measurement can tell.
+void judge_clocks_of_nodes(Findings& findings, const PhaseFacts& facts, double seconds) {
+    const auto in_s = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
+    const NodeClock* worst = nullptr;
+    const NodeClock* farthest = nullptr;
+    const auto certain = [](const NodeClock& one) { return std::abs(one.moved_ns) - one.moved_error_ns; };
+    for (const NodeClock& one : facts.clocks) {
+        worst = worst == nullptr || one.error_ns > worst->error_ns ? &one : worst;
+        farthest = farthest == nullptr || certain(one) > certain(*farthest) ? &one : farthest;
+    }
+    if (worst == nullptr || seconds <= 0) {
+        return;
+    }
+    if (in_s(worst->error_ns) > 0.01 * seconds) {
+        findings.add("clock_alignment", "warning",
+                     "the clock of " + facts.name_of(worst->node) +
+                         number(" is aligned to %.3g s only, more than 1 %% of the phase", in_s(worst->error_ns)),
+                     "make the phase longer",
+                     {{"error_s", in_s(worst->error_ns)}, {"elapsed_s", seconds}, {"node", worst->node}});
+    }
+    if (in_s(certain(*farthest)) > 0.01 * seconds) {
+        findings.add("clock_moved", "invalid",
+                     "the clock of " + facts.name_of(farthest->node) +
+                         number(" moved by %.3g s against the root's during the phase", in_s(farthest->moved_ns)),
+                     "look at the time service of that node",
+                     {{"moved_s", in_s(farthest->moved_ns)}, {"elapsed_s", seconds}, {"node", farthest->node}});
+    }
+}
+
+void judge_clock(Findings& findings, const Totals& totals, const Circumstances& about, const PhaseFacts& facts) {
     const double seconds = elapsed(totals);
     const double drift = static_cast<double>(std::abs(about.clock_drift_ns)) / 1e9;
     if (seconds > 0.01 && drift > 1e-3 * seconds) {
@@ -135,15 +166,62 @@ void judge_clock(Findings& findings, const Totals& totals, const Circumstances& 
                      number("the time-stamp counter and CLOCK_MONOTONIC differ by %.3g s over the phase", drift),
                      "set SONDE_CLOCK=monotonic and report the machine", {{"drift_s", drift}, {"elapsed_s", seconds}});
     }
-    const double error = static_cast<double>(about.clock_error_ns) / 1e9;
-    if (seconds > 0 && error > 0.01 * seconds) {
-        findings.add("clock_alignment", "warning",
-                     number("clocks of the nodes are aligned to %.3g s only, more than 1 % of the phase", error),
-                     "make the phase longer", {{"error_s", error}, {"elapsed_s", seconds}});
-    }
+    judge_clocks_of_nodes(findings, facts, seconds);
 }
 
-void judge_tasks(Findings& findings, const Totals& totals, const Circumstances& about) {
+struct Speed {
+    double bytes = 0, operations = 0, busy_s = 0, fastest = 0;
+    int tasks = 0;
+};
+
+/// The node all of whose tasks do less than half of what a task of the other nodes does; null when there is none. A
+/// node of one task cannot be told from a slow task.
+const std::pair<const int, Speed>* slow_node(const std::map<int, Speed>& nodes, double& others) {
+    const std::pair<const int, Speed>* slowest = nullptr;
+    const auto rate = [](const Speed& one) { return one.busy_s > 0 ? one.bytes / one.busy_s : 0; };
+    for (const auto& node : nodes) {
+        if (node.second.tasks > 1 && (slowest == nullptr || rate(node.second) < rate(slowest->second))) {
+            slowest = &node;
+        }
+    }
+    Speed rest;
+    for (const auto& node : nodes) {
+        rest.bytes += &node != slowest ? node.second.bytes : 0;
+        rest.busy_s += &node != slowest ? node.second.busy_s : 0;
+    }
+    others = rate(rest);
+    return slowest != nullptr && others > 0 && slowest->second.fastest < others / 2 ? slowest : nullptr;
+}
+
+/// True when a node was named: then no task of it need be.
+bool judge_nodes(Findings& findings, const Totals& totals, const PhaseFacts& facts, double seconds) {
+    std::map<int, Speed> nodes;
+    const bool moved = totals.bytes[0] + totals.bytes[1] > 0;  // else the speed is that of operations on names
+    for (const TaskRow& row : totals.rows) {
+        Speed& node = nodes[row.node];
+        const double busy_s = static_cast<double>(row.end_ns - row.start_ns) / 1e9;
+        const auto done = static_cast<double>(moved ? row.bytes : row.operations);
+        node.bytes += done;
+        node.busy_s += busy_s;
+        node.fastest = std::max(node.fastest, busy_s > 0 ? done / busy_s : 0);
+        ++node.tasks;
+    }
+    double others = 0;
+    const auto* slow = nodes.size() > 1 && seconds > 0.1 ? slow_node(nodes, others) : nullptr;
+    if (slow == nullptr) {
+        return false;
+    }
+    const double ratio = others * slow->second.busy_s / std::max(slow->second.bytes, 1.0);
+    findings.add("slow_node", "warning",
+                 "all " + std::to_string(slow->second.tasks) + " tasks on " + facts.name_of(slow->first) +
+                     number(" were slower, together %.1f times, than those of the other nodes", ratio) +
+                     ": the total rate shows that node",
+                 "look at its network, its mount and what else runs there; leave it out and compare",
+                 {{"node", slow->first}, {"times_slower", ratio}, {"tasks", slow->second.tasks}});
+    return true;
+}
+
+void judge_tasks(Findings& findings, const Totals& totals, const Circumstances& about, const PhaseFacts& facts) {
     std::int64_t latest_start = 0;
     std::int64_t longest = 0;
     double sum = 0;
@@ -160,10 +238,12 @@ void judge_tasks(Findings& findings, const Totals& totals, const Circumstances& 
     }
     const double mean = totals.rows.empty() ? 0 : sum / static_cast<double>(totals.rows.size());
     const double seconds = elapsed(totals);
-    if (slowest != nullptr && totals.rows.size() > 1 && seconds > 0.1 && static_cast<double>(longest) > 1.5 * mean) {
+    const bool named = judge_nodes(findings, totals, facts, seconds);
+    if (!named && slowest != nullptr && totals.rows.size() > 1 && seconds > 0.1 &&
+        static_cast<double>(longest) > 1.5 * mean) {
         findings.add(
             "imbalance", "warning",
-            "task " + std::to_string(slowest->task) + " on node " + std::to_string(slowest->node) +
+            "task " + std::to_string(slowest->task) + " on " + facts.name_of(slowest->node) +
                 number(" took %.2f times the mean of all tasks", static_cast<double>(longest) / mean) +
                 ": the total rate shows the slowest",
             "compare the steady rate, and look at the table of tasks",
@@ -233,8 +313,8 @@ std::vector<ordered_json> findings_of(const Totals& totals, const PhaseFacts& fa
     Findings findings(about.phase->id);
     judge_cache(findings, totals, about);
     judge_duration(findings, totals, about, facts);
-    judge_clock(findings, totals, about);
-    judge_tasks(findings, totals, about);
+    judge_clock(findings, totals, about, facts);
+    judge_tasks(findings, totals, about, facts);
     judge_data(findings, totals, about);
     return findings.sorted();
 }

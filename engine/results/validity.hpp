@@ -25,7 +25,6 @@ struct Circumstances {
     double resident = -1;  ///< before a read; < 0 = unknown
     bool resident_known = false;
     std::int64_t clock_drift_ns = 0;               ///< counter against CLOCK_MONOTONIC over the phase
-    std::int64_t clock_error_ns = 0;               ///< of the alignment between nodes
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not looked at
     double other_cpu_s = -1;                       ///< CPU seconds that others used on the root's node; < 0 = unknown
     bool verify_asked = false;

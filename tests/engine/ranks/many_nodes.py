@@ -11,12 +11,15 @@ from pathlib import Path
 
 # What hydra calls instead of ssh: `<script> [-x] HOST COMMAND…`. It enters the network of that node, with its own host
 # name and hosts file. Not `ip netns exec`: that would also change /sys and the mounts of the whole session.
+# A file env.HOST holds what is different on that node, as shell commands: another library, another mount.
 REMOTE_SHELL = """#!/bin/bash
 while [[ $1 == -* ]]; do shift; done
 host=$1; shift
 exec nsenter --net=/run/netns/{prefix}$host unshare --uts --mount --propagation private bash -c \\
-    'hostname "$0"; mount --bind {hosts} /etc/hosts; eval "$@"' "$host" "$@"
+    'hostname "$0"; mount --bind {hosts} /etc/hosts; [[ -e {folder}/env.$0 ]] && . {folder}/env.$0; eval "$@"' \\
+    "$host" "$@"
 """
+NETWORK = "10.94.0.0/24"
 
 
 def why_not() -> str:
@@ -56,7 +59,7 @@ class ManyNodes:
         lines += [f"10.94.0.{i} {name}" for i, name in enumerate(self.names, 1)]
         hosts.write_text("\n".join(lines) + "\n", encoding="utf-8")
         shell = self.folder / "remote-shell"
-        shell.write_text(REMOTE_SHELL.format(prefix=self.prefix, hosts=hosts), encoding="utf-8")
+        shell.write_text(REMOTE_SHELL.format(prefix=self.prefix, hosts=hosts, folder=self.folder), encoding="utf-8")
         shell.chmod(0o755)
         head = self.prefix + "head"
         try:
@@ -91,11 +94,33 @@ class ManyNodes:
     def _ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
+    def differs(self, name: str, commands: str) -> None:
+        """What a shell does on one node before anything is started there; empty: it is as the others."""
+        (self.folder / f"env.{name}").write_text(commands, encoding="utf-8")
+
+    def unplug(self, name: str) -> None:
+        """As when its cable is cut: nothing that it says is heard any more, and no connection ends."""
+        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(name) + 1}", "down")
+
+    def plug_in(self, name: str) -> None:
+        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(name) + 1}", "up")
+
     def mpiexec(self, mpiexec: Path, per_node: int, *command: str) -> list[str]:
-        """The command line that runs `command` with `per_node` ranks on every node."""
-        where = ",".join(f"{name}:{per_node}" for name in self.names)
-        launch = [str(mpiexec), "-launcher", "ssh", "-launcher-exec", str(self.folder / "remote-shell")]
-        launch += ["-hosts", where, "-n", str(per_node * self.count), *command]
-        inside = f'mount --bind {self.folder}/hosts /etc/hosts && exec "$@"'
-        enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--mount", "--propagation", "private"]
-        return [*enter, "bash", "-c", inside, "head", *launch]
+        """The command line that runs `command` with `per_node` ranks on every node, by hydra."""
+        return self.start("mpich", (str(mpiexec),), per_node * self.count, *command)
+
+    def start(self, kind: str, program: tuple[str, ...], ranks: int, *command: str) -> list[str]:
+        """The same with so many ranks in all, the first nodes filled first. `kind` of MPI: "mpich" or "openmpi"."""
+        used = self.names[: min(self.count, ranks)]
+        each, more = divmod(ranks, len(used))
+        where = ",".join(f"{name}:{each + (number < more)}" for number, name in enumerate(used))
+        shell = str(self.folder / "remote-shell")
+        if kind == "mpich":
+            launch = [*program, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", where]
+        else:
+            own = ("plm_rsh_agent", shell), ("oob_tcp_if_include", NETWORK), ("btl_tcp_if_include", NETWORK)
+            launch = [*program, *(word for pair in own for word in ("--mca", *pair)), "-H", where]
+        inside = f'hostname head && mount --bind {self.folder}/hosts /etc/hosts && exec "$@"'
+        enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--uts", "--mount"]
+        enter += ["--propagation", "private", "bash", "-c", inside, "head"]
+        return [*enter, *launch, "-n", str(ranks), *command]

@@ -213,8 +213,46 @@ TEST_CASE("clocks that drift make a number invalid, clocks badly aligned a doubt
     CHECK(said([](Known& k) { k.about.clock_drift_ns = second / 100; }) == "");
     CHECK(said([](Known& k) { k.about.clock_drift_ns = second / 100 + 1; }) == "invalid:clock");
     CHECK(said([](Known& k) { k.about.clock_drift_ns = -second / 50; }) == "invalid:clock");
-    CHECK(said([](Known& k) { k.about.clock_error_ns = second / 10; }) == "");
-    CHECK(said([](Known& k) { k.about.clock_error_ns = second / 10 + 1; }) == "warning:clock_alignment");
+}
+
+TEST_CASE("clocks of nodes that are badly aligned make a number doubtful, one that moves makes it invalid") {
+    const auto clock = [](sonde::results::NodeClock second_node) {
+        second_node.node = 1;
+        return [second_node](Known& k) { k.facts.clocks = {{}, second_node}; };
+    };
+    CHECK(said(clock({.offset_ns = 7'000 * second})) == "");
+    CHECK(said(clock({.error_ns = second / 10})) == "");
+    CHECK(said(clock({.error_ns = second / 10 + 1})) == "warning:clock_alignment");
+    CHECK(said(clock({.moved_ns = second / 10})) == "");
+    CHECK(said(clock({.moved_ns = -second / 10 - 1})) == "invalid:clock_moved");
+    CHECK(said(clock({.moved_ns = second / 5, .moved_error_ns = second / 10})) == "");
+    CHECK(said(clock({.moved_ns = second / 5, .moved_error_ns = second / 10 - 1})) == "invalid:clock_moved");
+}
+
+TEST_CASE("a node all of whose tasks do less than half of the others is named instead of a task of it") {
+    // Two tasks a node; node 1 is `times` slower in all its tasks.
+    const auto slow = [](std::int64_t first, std::int64_t second_task) {
+        return found([=](Known& k) {
+            k.facts.hosts = {"n1", "n2"};
+            for (std::size_t i = 0; i < 4; ++i) {
+                k.totals.rows[i].node = static_cast<int>(i / 2);
+                k.totals.rows[i].bytes = gib;
+                k.totals.rows[i].end_ns = (i == 2 ? first : i == 3 ? second_task : 1) * second;
+            }
+            k.lasts(std::max(first, second_task) * second);
+        });
+    };
+    CHECK(slow(1, 1).empty());
+    const auto all = slow(10, 10);
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].at("id") == "slow_node");
+    CHECK(all[0].at("text") ==
+          "all 2 tasks on n2 were slower, together 10.0 times, than those of the other nodes: the total rate shows "
+          "that node");
+    const auto task_only = slow(1, 10);
+    REQUIRE(task_only.size() == 1);
+    CHECK(task_only[0].at("id") == "imbalance");
+    CHECK(task_only[0].at("text").get<std::string>().rfind("task 3 on n2 took", 0) == 0);
 }
 
 TEST_CASE("a task that took half as long again as the mean is named") {

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The known answers again, with the tasks on four nodes: those of test_known_answers are collected here a second time,
+and meet another engine. test_several_nodes.py has what is tried every time. One kernel serves all "nodes", so they
+share a page cache; nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import many_nodes
+import pytest
+from many_nodes import ManyNodes
+from start_ranks import Launcher
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "truth"))
+
+from engine_over_nodes import EngineOverNodes
+from test_known_answers import *  # noqa: F403
+
+pytestmark = [pytest.mark.mpi, pytest.mark.root, pytest.mark.nightly]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
+    if reason := many_nodes.why_not():
+        pytest.skip(reason)
+    with ManyNodes(4, tmp_path_factory.mktemp("nodes")) as made:
+        yield made
+
+
+@pytest.fixture
+def engine(engine_path: Path, nodes: ManyNodes, mpi_launcher: Launcher, tmp_path: Path) -> EngineOverNodes:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    return EngineOverNodes(engine_path, folder, nodes, mpi_launcher)

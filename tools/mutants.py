@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import os
 import random
 import resource
@@ -23,6 +24,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mutation import cpp_changes, cpp_trial, lab_trial, python_changes, results
 from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
@@ -229,6 +231,23 @@ def try_module(
         runner.stop()
 
 
+@contextlib.contextmanager
+def only_one(place: Path) -> Iterator[None]:
+    """Keeps a second run out of a folder: two would build and test in each other's files. The system takes the lock
+    away when the process ends, however that happens; what it started does not inherit it."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("a+", encoding="utf-8") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            sys.exit(f"mutants: process {lock.read().strip()} tries changes in {place} already; wait for it or end it")
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
 def main() -> int:
     """Tries, then says what survived and how many were noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -241,7 +260,12 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="tries once more what survived")
     parser.add_argument("--fresh", action="store_true", help="forgets earlier outcomes")
     arguments = parser.parse_args()
-    PLACE.mkdir(parents=True, exist_ok=True)
+    with only_one(PLACE):
+        return try_all(arguments)
+
+
+def try_all(arguments: argparse.Namespace) -> int:
+    """The modules that were asked for, one after the other; the exit code."""
     if arguments.fresh:
         (PLACE / "results.ndjson").unlink(missing_ok=True)
     lab_trial.prepare()

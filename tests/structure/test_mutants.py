@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -117,3 +118,19 @@ def test_a_change_that_means_the_same_is_one_that_can_be_made_and_has_a_reason(k
     known = {one.key for one in make(file, (ROOT / file).read_text(encoding="utf-8"))}
     assert (file, before, after) in known, "the line is another one now: take the entry out, or mend it"
     assert len(results.equivalents()[key]) > 20
+
+
+def test_a_second_run_in_the_same_tree_is_refused_and_names_the_first(tmp_path: Path) -> None:
+    held = "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import mutants\n"
+    held += "with mutants.only_one(pathlib.Path(sys.argv[2])):\n    print('held', flush=True); sys.stdin.read()\n"
+    words = [sys.executable, "-c", held, str(ROOT / "tools"), str(tmp_path / "place")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        second = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.startswith(f"mutants: process {first.pid} tries changes in {tmp_path}/place already")
+        first.kill()
+    # Whoever is killed holds nothing.
+    third = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (third.returncode, third.stdout) == (0, "held\n")

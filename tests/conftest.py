@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     for item in items:
         place = item.path.relative_to(HERE).as_posix()
-        if place.startswith(SERIAL) or item.get_closest_marker("browser") or "bench" in item.path.name:
+        if place.startswith(SERIAL):
             item.add_marker(pytest.mark.serial)
 
 

@@ -66,12 +66,12 @@ def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
 
 def test_an_idle_process_holds_nothing_back_for_long(preload: Preload, tmp_path: Path) -> None:
     """Data of a program that computes reaches the kernel without any further call."""
-    code = "import os, time; fd = os.open('data', os.O_RDWR | os.O_CREAT); os.write(fd, b'x' * 1000); time.sleep(60)"
+    code = "import os, time; fd = os.open('data', os.O_RDWR | os.O_CREAT); os.write(fd, b'x' * 1000); time.sleep(600)"
     environment = preload.environment(IOBUF_PARAMS="*/data:alone,%process:age=1")
     python = os.path.realpath("/proc/self/exe")
     child = subprocess.Popen([python, "-S", "-c", code], cwd=tmp_path, env=environment)
     try:
-        limit = time.monotonic() + 40
+        limit = time.monotonic() + 60
         file = tmp_path / "data"
         while not (file.exists() and file.stat().st_size == 1000) and time.monotonic() < limit:
             time.sleep(0.05)
@@ -210,7 +210,7 @@ def test_a_child_has_threads_of_its_own_for_what_it_writes(preload: Preload, mem
         try:
             assert child.stdout is not None
             child.stdout.readline()
-            limit = time.monotonic() + 20
+            limit = time.monotonic() + 60
             file = folder / "data"
             while not (file.exists() and file.stat().st_size == 1000) and time.monotonic() < limit:
                 time.sleep(0.05)

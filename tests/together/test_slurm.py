@@ -145,7 +145,7 @@ def test_a_cancelled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_pat
     _began(tmp_path)
     assert sonde("jobs", job, "--cancel").returncode == 0
     assert until(sonde, job, "cancelled", "gone", "failed")["state"] in ("cancelled", "gone", "failed")
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while not summaries(tmp_path) and time.monotonic() < end:
         sonde("list")
         time.sleep(0.5)

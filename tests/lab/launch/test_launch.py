@@ -105,12 +105,16 @@ def test_how_an_engine_ends_is_an_exit_code_and_a_sentence(
 
 
 def test_lines_are_seen_while_the_engine_runs(fake: Fake, tmp_path: Path) -> None:
-    fake(seconds="0.6")
-    begin = time.monotonic()
-    times: list[float] = []
-    Session(job(tmp_path), lambda kind, line: times.append(time.monotonic() - begin)).run()
-    assert times[-1] - times[0] > 1.0
-    assert len({round(moment, 1) for moment in times}) > 6, "lines must come as they are written, not at the end"
+    fake(seconds="600")
+    seen: list[str] = []
+
+    def see(kind: str, line: object) -> None:
+        seen.append(kind)
+        if seen.count("progress") == 3:
+            told(signal.SIGINT)  # lines that come at the end only would come after ten minutes
+
+    assert Session(job(tmp_path), see).run().exit_code == 5
+    assert seen.count("progress") >= 3
 
 
 def test_stages_are_launches_of_their_own_and_one_record(fake: Fake, tmp_path: Path) -> None:
@@ -153,13 +157,13 @@ def test_a_signal_while_the_engine_is_being_started_ends_the_run_too(
 ) -> None:
     """It may come before the engine listens: then it ends at once, and that is an interruption as well."""
     engine = tmp_path / "sonde-engine"
-    engine.write_text("#!/bin/sh\nexec sleep 20\n")
+    engine.write_text("#!/bin/sh\nexec sleep 300\n")
     engine.chmod(0o755)
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
     began = time.monotonic()
     outcome = Session(job(tmp_path / "run"), lambda kind, line: None, started=lambda pid: told(number)).run()
     assert outcome.exit_code == 5
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300
 
 
 def test_a_second_signal_kills_after_a_grace_period(
@@ -228,9 +232,9 @@ def test_following_a_file_that_grows(tmp_path: Path) -> None:
 def test_waiting_costs_next_to_nothing(fake: Fake, tmp_path: Path) -> None:
     """The lab shares the cores with what it measures."""
     fake(seconds="1")
-    before = time.process_time()
+    begin, before = time.monotonic(), time.process_time()
     run(job(tmp_path))
-    assert time.process_time() - before < 0.25
+    assert time.process_time() - before < 0.12 * (time.monotonic() - begin)
 
 
 def test_command_lines_of_launchers() -> None:
@@ -286,12 +290,12 @@ def fake_mpiexec(tmp_path: Path) -> Path:
 
 
 def test_ranks_that_do_not_know_of_each_other_are_noticed(fake: Fake, tmp_path: Path) -> None:
-    fake("alone", seconds="5", processes="4")
+    fake("alone", seconds="300", processes="4")
     begin = time.monotonic()
     outcome, _ = run(job(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
     assert outcome.exit_code == 3
     assert "asked for 4 processes, but the engine sees 1" in outcome.text
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 300
 
 
 def test_ranks_that_do_know_of_each_other_run(fake: Fake, tmp_path: Path) -> None:

@@ -214,10 +214,13 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
 
 
 def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", SCENES["many tasks"])
-    begun = time.process_time()
-    out = write_report([folder], tmp_path / "report.html")
-    assert time.process_time() - begun < 5
+    took, out = {}, tmp_path / "report.html"
+    folders = {name: write_run(tmp_path / name, SCENES[name]) for name in ("typical", "many tasks")}
+    for name in ("typical", "typical", "many tasks"):  # the first pays for imports and templates
+        begun = time.process_time()
+        write_report([folders[name]], out)
+        took[name] = time.process_time() - begun
+    assert took["many tasks"] < 10 * took["typical"]
     assert out.stat().st_size < 1_500_000
     assert "5,000\N{NO-BREAK SPACE}tasks" in out.read_text(encoding="utf-8")
 

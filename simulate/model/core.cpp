@@ -37,12 +37,14 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
     }
     for (const MediumSite& medium : site.media) {
         media.emplace_back(medium, how.seed, ++part);
+        traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
     }
     for (const TargetSite& target : site.targets) {
         targets.emplace_back(target, how.seed, ++part);
         traces.targets.push_back({});
         traces.targets.back().id = target.id;
         traces.targets.back().name = lustre_name(site, target);
+        traces.targets.back().capacity = target.capacity;
     }
     traces.file_system = site.fs.id;
     for (const int server : site.metadata_servers) {
@@ -54,11 +56,13 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
         clients.back().site = client;
         clients.back().pages = ExtentCache(client.page_cache);
         clients.back().factor = client.slowdown;
+        traces.nodes.push_back({client.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
         const std::uint32_t weight = site.links[static_cast<std::size_t>(router)].weight;
         routers.insert(routers.end(), weight, static_cast<std::uint32_t>(router));
     }
+    cached_page_cost_s = site.fs.cached_page_cost_s;
     next_start = chance.below(targets.size());
     if (options.sample > 0) {
         push(options.sample, Happens::sample, 0);
@@ -97,7 +101,7 @@ void Core::handle(const Event& event) {
             push(now + options.sample, Happens::sample, 0);
             return sample();
         case Happens::fault:
-            return apply(faults[event.subject], true);
+            return begin_planned(event.subject);
     }
 }
 
@@ -131,6 +135,7 @@ void Core::submit(Time at, const Operation& operation) {
     PendingCall& pending = calls[call];
     pending = PendingCall{};
     pending.operation = operation;
+    pending.called = std::max(at, now);
     pending.cpu = cost_of(clients[stream.client], operation);
     ++under_way;
     push(stream.cpu.reserve(std::max(at, now), pending.cpu).end, Happens::begin, call);
@@ -153,7 +158,7 @@ std::optional<Done> Core::at_once(Time at, const Operation& operation) {
         file.size = std::max(file.size, end);
     } else if (operation.call == Call::read) {
         if (stream.file != operation.file || operation.offset < stream.ready_from || end > stream.ready_to ||
-            site.fs.cached_page_cost_s > 0) {
+            cached_page_cost_s > 0) {
             return std::nullopt;
         }
         stream.next = end;
@@ -161,7 +166,9 @@ std::optional<Done> Core::at_once(Time at, const Operation& operation) {
         return std::nullopt;
     }
     const Time cpu = cost_of(clients[stream.client], operation);
-    return Done{operation.tag, stream.cpu.reserve(at, cpu).end, cpu};
+    const Time over = stream.cpu.reserve(at, cpu).end;
+    traces.nodes[stream.client].add(operation, operation.length, over - at);
+    return Done{operation.tag, over, cpu};
 }
 
 void Core::begin(std::uint32_t call) {
@@ -188,14 +195,24 @@ void Core::begin(std::uint32_t call) {
     }
 }
 
+/// Bytes: a read ends with the file.
+std::uint64_t Core::moved_by(const Operation& operation) const {
+    const std::uint64_t size = files[operation.file].size;
+    return operation.call != Call::read ? operation.length
+                                        : std::min(operation.length, size - std::min(size, operation.offset));
+}
+
 void Core::finish(std::uint32_t call, Time at) {
-    const Done done{calls[call].operation.tag, at, calls[call].cpu};
+    const PendingCall& pending = calls[call];
+    traces.nodes[streams[pending.operation.stream].client].add(pending.operation, moved_by(pending.operation), at - pending.called);
+    const Done done{pending.operation.tag, at, pending.cpu};
     free_calls.push_back(call);
     --under_way;
     listener.done(done);
 }
 
 void Core::sample() {
+    count_others();
     Sample row;
     row.at = now;
     for (const TargetTrace& target : traces.targets) {
@@ -203,6 +220,31 @@ void Core::sample() {
         row.written.push_back(target.write_bytes.sum);
     }
     traces.samples.push_back(std::move(row));
+}
+
+/// What is not counted when it happens: calls of others, drives, and the space that is left.
+void Core::bring_traces_up_to_date() {
+    count_others();
+    for (std::size_t i = 0; i < media.size(); ++i) {
+        const Medium& medium = media[i];
+        traces.media[i] = {medium.site.id, medium.reads, medium.read_bytes, medium.writes, medium.written_bytes,
+                           medium.arm.busy()};
+    }
+    std::vector<std::uint64_t> held(targets.size(), 0);
+    for (const auto& [name, id] : names) {
+        const File& file = files[id];
+        const std::uint64_t stripes = file.size / file.layout.size;
+        for (std::uint32_t k = 0; file.size > 0 && k < file.layout.count; ++k) {
+            const std::uint64_t whole = stripes / file.layout.count + (k < stripes % file.layout.count ? 1 : 0);
+            const std::uint64_t rest = k == stripes % file.layout.count ? file.size % file.layout.size : 0;
+            held[(file.layout.start + k) % targets.size()] += whole * file.layout.size + rest;
+        }
+    }
+    const double used = full_share >= 0 ? full_share : site.fs.used;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const auto room = static_cast<std::uint64_t>(static_cast<double>(traces.targets[i].capacity) * (1 - used) + 0.5);
+        traces.targets[i].space = room - std::min(room, held[i]);
+    }
 }
 
 void Core::say(const std::string& host, const std::string& text) {

@@ -49,6 +49,7 @@ struct Request {
 struct PendingCall {
     Operation operation;
     Time cpu = 0;
+    Time called = 0;
     std::uint64_t done = 0;          ///< buffered write: bytes taken so far
     std::uint32_t requests = 0;      ///< still under way
     bool issued = false;             ///< a read asked for what it lacks
@@ -129,6 +130,7 @@ class Core {
     Time cost_of(const Client& client, const Operation& operation) const;
     void begin(std::uint32_t call);
     void finish(std::uint32_t call, Time at);
+    std::uint64_t moved_by(const Operation& operation) const;
 
     // The way of a request (requests.cpp).
     struct Where {
@@ -175,8 +177,12 @@ class Core {
 
     // Trouble (trouble.cpp).
     void begin_fault(const Fault& fault);
+    void begin_planned(std::uint32_t index);
+    void end_fault(const Fault& fault);
     void apply(const Fault& fault, bool on);
     void neighbour(std::uint32_t target);
+    void count_others();
+    void bring_traces_up_to_date();
     void sample();
     void say(const std::string& host, const std::string& text);
     void lay_out_anew(File& file);
@@ -207,6 +213,9 @@ class Core {
     std::vector<std::uint32_t> free_alarms;
     std::vector<std::uint32_t> routers;   ///< links, each as often as its weight says
     std::vector<Fault> faults;            ///< planned or under way
+    std::vector<Fault> planned;           ///< those that begin later, by the subject of their event
+    Time others_counted = 0;              ///< up to when the calls of others at metadata servers are counted
+    double cached_page_cost_s = 0;        ///< of the file system, or of a fault of the clients
     std::uint64_t next_start = 0;         ///< of the layout of the next file
     std::uint64_t under_way = 0;          ///< calls and requests: while there are any, others make load too
     double neighbour_share = 0, names_share = 0;

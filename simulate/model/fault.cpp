@@ -122,12 +122,18 @@ Fault parse_fault(std::string_view text) {
                         shown(rule->most));
         }
         fault.amount = *amount;
+        fault.usual = false;
     }
     if (fault.kind == FaultKind::tunable &&
         std::find(std::begin(tunables), std::end(tunables), fault.part) == std::end(tunables)) {
         throw wrong("\"" + fault.part +
                     "\" is no tunable of a client; there are rpc_size, rpcs_in_flight, dirty_per_target, dirty_limit, "
                     "read_ahead and page_cache");
+    }
+    // No room to write would be no progress; only what is kept may be nothing.
+    if (fault.kind == FaultKind::tunable && fault.amount < 1 && fault.part != "read_ahead" &&
+        fault.part != "page_cache") {
+        throw wrong(fault.part + " must be at least 1");
     }
     return fault;
 }
@@ -162,6 +168,51 @@ int router_named(const SiteModel& site, const std::string& name) {
     return -1;
 }
 
+namespace {
+
+template <class Items, class Test>
+bool any(const Items& items, Test test) {
+    return std::any_of(items.begin(), items.end(), test);
+}
+
+/// Why a fault of this kind would change nothing on this mount, and what to describe so that it does. Empty: it would.
+std::string without_effect(FaultKind kind, const SiteModel& site) {
+    const std::string of = " of mount " + site.mount + " of system " + site.system + " ";
+    switch (kind) {
+        case FaultKind::noisy_neighbour:
+            return any(site.targets, [&site](const TargetSite& target) {
+                return target.rate.write > 0 ||
+                       (target.medium >= 0 && site.media[static_cast<std::size_t>(target.medium)].rate.write > 0);
+            }) ? "" : "no target" + of + "says its rate; give targets or their drives a rate";
+        case FaultKind::unbalanced_path:
+            return site.routers.size() > 1 ||
+                           any(site.targets, [](const TargetSite& target) { return target.paths.size() > 1; })
+                       ? ""
+                       : "requests" + of + "have one way only; describe several [[routers]] or [[links]]";
+        case FaultKind::cache_limit:
+            return any(site.servers, [](const ServerSite& server) { return server.cache > 0; })
+                       ? ""
+                       : "no server" + of + "keeps what its drives hold; give servers model.cache";
+        case FaultKind::client_software:
+            return any(site.clients, [](const ClientSite& client) { return client.page_cache > 0; })
+                       ? ""
+                       : "no node" + of + "has a page cache; give nodes memory or model.page_cache";
+        case FaultKind::full_file_system:
+            return any(site.media, [](const MediumSite& medium) { return medium.inner_rate < 1 || medium.seek > 0; })
+                       ? ""
+                       : "where files lie costs nothing on the drives" + of +
+                             "; describe targets on drives of kind hdd, or with model.seek";
+        case FaultKind::misaligned_slices:
+            return any(site.media, [](const MediumSite& medium) { return medium.parity && medium.segment > 0; })
+                       ? ""
+                       : "no target" + of + "is on a RAID group with parity and a segment; give its raid_groups segment";
+        default:
+            return {};
+    }
+}
+
+}  // namespace
+
 void check_fault(const Fault& fault, const SiteModel& site) {
     const FaultRule& rule = rule_of(fault.kind);
     const std::string of = rule.part;
@@ -183,6 +234,9 @@ void check_fault(const Fault& fault, const SiteModel& site) {
     }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
         throw SiteError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
+    }
+    if (const std::string why = without_effect(fault.kind, site); !why.empty()) {
+        throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + why);
     }
 }
 

@@ -61,7 +61,7 @@ inline constexpr std::array fault_rules{
     FaultRule{FaultKind::tunable, "tunable", "name", "value", 1, 0, 1e18,
               "clients have another value of rpc_size, rpcs_in_flight, dirty_per_target, dirty_limit, read_ahead or "
               "page_cache"},
-    FaultRule{FaultKind::client_software, "client-software", "", "seconds a page", 2e-14, 0, 1,
+    FaultRule{FaultKind::client_software, "client-software", "", "seconds a page", 5e-12, 0, 1,
               "reading a page takes so long for each page of the file that the client caches"},
     FaultRule{FaultKind::full_file_system, "full-file-system", "", "share", 0.9, 0, 1,
               "new files lie anywhere on the drives and in pieces"},
@@ -73,6 +73,7 @@ struct Fault {
     FaultKind kind = FaultKind::slow_target;
     std::string part;   ///< id, index of a target, or name of a tunable
     double amount = 0;
+    bool usual = true;  ///< no amount was given
     Time from = 0;      ///< since the machine began
 
     std::string text() const;  ///< as it is written
@@ -82,7 +83,7 @@ struct Fault {
 /// 30s" behind it if it is not to begin at once. Throws SiteError with one sentence.
 Fault parse_fault(std::string_view text);
 
-/// Throws SiteError when the site lacks the part.
+/// Throws SiteError when the site lacks the part, or says nothing of what the fault would change.
 void check_fault(const Fault& fault, const SiteModel& site);
 
 /// Index of the part that a fault names; targets by id, or by number in the file system. -1: none of that name.

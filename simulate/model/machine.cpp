@@ -196,11 +196,11 @@ void Machine::begin_fault(const Fault& fault) {
 }
 
 void Machine::end_fault(const Fault& fault) {
-    check_fault(fault, core_->site);
-    core_->apply(fault, false);
+    core_->end_fault(fault);
 }
 
 const Traces& Machine::traces() const {
+    core_->bring_traces_up_to_date();
     return core_->traces;
 }
 

@@ -10,12 +10,12 @@ namespace sonde::simulate {
 /// Client caches that slow down as they fill (Lustre LU-744): reading a page takes longer for each page of the file that
 /// the client already caches, under one lock of the node. Zero on sound clients.
 Time Core::under_cache_lock(Client& client, const Operation& operation) {
-    if (site.fs.cached_page_cost_s <= 0) {
+    if (cached_page_cost_s <= 0) {
         return 0;
     }
     const auto held = static_cast<double>(client.pages.bytes_of(operation.file) / page);
     const auto wanted = static_cast<double>((operation.length + page - 1) / page);
-    return time_of(site.fs.cached_page_cost_s * held * wanted);
+    return time_of(cached_page_cost_s * held * wanted);
 }
 
 bool Core::waits_for(const Stream& stream, std::uint64_t from, std::uint64_t to) const {
@@ -45,12 +45,12 @@ void Core::begin_read(std::uint32_t call) {
     if (!follows && !asked) {
         // Somewhere else: what is under way for the old place is still taken into the cache.
         stream.window = 0;
-        stream.ahead_from = stream.ahead_to = from;
+        stream.ahead_to = from;
     }
+    stream.ahead_from = from;  // what lies before it may have left the cache since
     stream.file = operation.file;
     const std::uint64_t held = client.pages.held_to(operation.file, from);
     if (held >= to && stream.ahead_to < held) {
-        stream.ahead_from = from;
         stream.ahead_to = held;
     }
     // Ahead of a stream that goes on, twice as far each time as before, to the limit.

@@ -70,13 +70,13 @@ void Core::give_way(Request& request) {
     };
     const auto deal = [this, &client](std::size_t choices) -> std::size_t {
         const std::uint32_t turn = client.router_turn++;
-        if (way_weight <= 1) {
+        if (way_weight <= 1 || choices < 2) {
             return turn % choices;
         }
-        // The first one comes so many times as often as another.
-        const auto cycle = static_cast<std::uint32_t>(way_weight) + static_cast<std::uint32_t>(choices) - 1;
-        const std::uint32_t place = turn % cycle;
-        return place < static_cast<std::uint32_t>(way_weight) ? 0 : place - static_cast<std::uint32_t>(way_weight) + 1;
+        // The first one comes so many times as often as another: its turns are spread evenly, and the rest is dealt out.
+        const double share = way_weight / (way_weight + static_cast<double>(choices) - 1);
+        const auto firsts = [share](std::uint32_t turns) { return static_cast<std::uint32_t>(share * turns); };
+        return firsts(turn + 1) > firsts(turn) ? 0 : 1 + (turn - firsts(turn)) % (choices - 1);
     };
     add(client.site.link);
     if (!target.site.paths.empty()) {
@@ -184,8 +184,7 @@ void Core::at_server(std::uint32_t index) {
             at = server.threads.reserve(now, static_cast<Time>(static_cast<double>(server.site.request_cost) * factor)).end;
         }
         const File& file = files[request.file];
-        const bool kept = server.cache.capacity() > 0 &&
-                          (server.site.cache_max_file == 0 || file.size <= server.site.cache_max_file);
+        const bool kept = server.cache.capacity() > 0 && file.size <= server.site.cache_max_file;
         const std::uint64_t object = std::uint64_t{request.file} << 20U | request.target;
         const std::uint64_t end = request.object_offset + request.length;
         if (kept && !request.writing && server.cache.held_to(object, request.object_offset) >= end) {

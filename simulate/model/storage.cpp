@@ -31,6 +31,10 @@ Time drive_time(Medium& medium, const MediaRequest& request, std::uint64_t shift
     const double stripe = site.segment > 0 ? static_cast<double>(site.segment) * site.data : 1.0;
     Time time = time_for(load.stripes * stripe, rate.of(request.writing));
     time += load.partial * site.partial_stripe_cost;
+    medium.reads += load.partial + (request.writing ? 0 : 1);
+    medium.read_bytes += load.reread + (request.writing ? 0 : request.length);
+    medium.writes += request.writing ? 1 : 0;
+    medium.written_bytes += request.writing ? request.length : 0;
     const bool follows = medium.last_object == request.object && medium.last_end == request.offset;
     // Small requests move the arm of one drive while the others do something else.
     const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
@@ -38,7 +42,10 @@ Time drive_time(Medium& medium, const MediaRequest& request, std::uint64_t shift
     if (!follows && site.seek > 0 && (!site.elevator || request.length <= segment)) {
         time += (site.seek + site.rotation / 2) * static_cast<Time>(touched) / site.drives;
     }
-    time += (request.pieces - 1) * (site.seek + site.rotation / 2);
+    // Each further piece is a move of the arms that it lies on.
+    const std::uint64_t piece = request.length / std::max(request.pieces, 1U);
+    const auto arms = std::clamp<std::uint64_t>((piece + segment - 1) / segment, 1, site.drives);
+    time += (request.pieces - 1) * (site.seek + site.rotation / 2) * static_cast<Time>(arms) / site.drives;
     if (medium.last_write != request.writing) {
         time += site.turnaround;
     }
@@ -73,16 +80,19 @@ Medium::Load Medium::load_of(std::uint64_t from, std::uint64_t to, bool writing)
     double parity = 0;
     const auto part = [&](std::uint64_t a, std::uint64_t b) {
         double longest = 0;
+        std::uint64_t parity_bytes = 0;
         for (std::uint64_t at = a; at < b;) {
             const std::uint64_t end = std::min(b, (at / site.segment + 1) * site.segment);
             const auto bytes = static_cast<double>(end - at);
             // Old data is read from where new data goes, and old parity from where new parity goes.
             drive[at / site.segment % site.data % drives] += writing && site.parity ? 2 * bytes : bytes;
             longest = std::max(longest, bytes);
+            parity_bytes = std::max(parity_bytes, end - at);
             at = end;
         }
         if (writing && site.parity) {
             ++load.partial;
+            load.reread += b - a + parity_bytes;
             parity += 2 * longest - longest;  // a whole stripe has its parity in the rate already
         }
     };
@@ -110,7 +120,8 @@ Time serve(Target& target, Medium* medium, const MediaRequest& request, Time now
     const Time ready = cost > 0 || target.queue.count() > 0 ? target.queue.reserve(now, scaled(cost, slow)).end : now;
     const double share = share_of_rate(target, medium, request.position);
     Time done = ready;
-    if (const double rate = target.site.rate.of(request.writing); rate > 0) {
+    const bool of_drives = medium != nullptr && medium->site.rate.write <= 0;  // then it is the rate of its drives
+    if (const double rate = target.site.rate.of(request.writing); rate > 0 && !of_drives) {
         const Time time = time_for(static_cast<double>(request.length), rate * share);
         done = target.rate.reserve(ready, scaled(time, slow)).end;
     }
@@ -121,10 +132,8 @@ Time serve(Target& target, Medium* medium, const MediaRequest& request, Time now
         }
         rate = {rate.read * share, rate.write * share};
         const Time time = drive_time(*medium, request, target.shift, rate);
-        const bool counted = medium->site.rate.write <= 0;  // then the bytes were counted above
-        const Time bytes = counted ? time_for(static_cast<double>(request.length), rate.of(request.writing)) : 0;
         const double rough = medium->factor * medium->weather.factor(now) * slow;
-        done = std::max(done, medium->arm.reserve(ready, scaled(std::max<Time>(counted ? time - bytes : time, 0), rough)).end);
+        done = std::max(done, medium->arm.reserve(ready, scaled(time, rough)).end);
     }
     return done;
 }

@@ -42,12 +42,15 @@ struct Medium {
     double factor;
     std::uint64_t last_object = ~0ULL, last_end = 0;
     bool last_write = false;
+    // Data that was read and written, with the old data and parity that writes of part of a stripe read first.
+    std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
 
     /// Bytes that the busiest drive moves for a write of this range, divided by those of a whole stripe on it; with what
     /// is read to make parity anew. 1 for each whole stripe. Absent geometry: length / stripe.
     struct Load {
         double stripes = 0;          ///< in times of a whole stripe on all drives
         std::uint32_t partial = 0;   ///< stripes written in part
+        std::uint64_t reread = 0;    ///< bytes of old data and parity to read first
     };
     Load load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept;
 };
@@ -66,7 +69,7 @@ struct Target {
     double rebuild_share = 0;     ///< of the rate that a rebuild takes; > 0: a drive is missing
     std::uint64_t shift = 0;      ///< its space begins so far behind a stripe
     std::uint32_t active_clients = 0;
-    std::uint64_t allocated = 0;  ///< bytes
+    bool neighbour_comes = false; ///< the next request of others is planned
     std::uint32_t turn = 0;       ///< of alternative local ways
 };
 

@@ -32,6 +32,15 @@ std::string snapshot(double at) {
 
 }  // namespace
 
+void NodeTrace::add(const Operation& operation, std::uint64_t moved, Time length) noexcept {
+    ++calls[static_cast<std::size_t>(operation.call)];
+    if (operation.call == Call::read || operation.call == Call::write) {
+        const bool writing = operation.call == Call::write;
+        (writing ? write_bytes : read_bytes).add(moved);
+        (writing ? write_us : read_us).add(static_cast<std::uint64_t>(length / 1000));
+    }
+}
+
 std::string stats_text(const TargetTrace& target, double at) {
     std::string text = snapshot(at);
     add_line(text, "read_bytes", target.read_bytes, "bytes");
@@ -74,15 +83,50 @@ std::string brw_stats_text(const TargetTrace& target, double at) {
     return text;
 }
 
+std::string llite_text(const NodeTrace& node, double at) {
+    std::string text = snapshot(at);
+    add_line(text, "read_bytes", node.read_bytes, "bytes");
+    add_line(text, "write_bytes", node.write_bytes, "bytes");
+    add_line(text, "read", node.read_us, "usec");
+    add_line(text, "write", node.write_us, "usec");
+    constexpr const char* names[] = {"open",    "create", "close", nullptr, nullptr,  "fsync",
+                                     "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
+    for (std::size_t call = 0; call < node.calls.size(); ++call) {
+        if (names[call] != nullptr && node.calls[call] > 0) {
+            text += shaped("%-25s %llu samples [regs]\n", names[call], Long{node.calls[call]});
+        }
+    }
+    return text;
+}
+
+std::string kbytes_text(std::uint64_t bytes) {
+    return std::to_string(bytes / 1024) + "\n";
+}
+
+std::string diskstats_text(const Traces& traces) {
+    std::string text;
+    for (std::size_t i = 0; i < traces.media.size(); ++i) {
+        const MediumTrace& medium = traces.media[i];
+        const Long busy_ms = static_cast<Long>(medium.busy / 1'000'000);
+        text += shaped("%4d %7d %s %llu 0 %llu 0 %llu 0 %llu 0 0 %llu %llu\n", 9, static_cast<int>(i),
+                       medium.id.c_str(), Long{medium.reads}, Long{medium.read_bytes / 512}, Long{medium.writes},
+                       Long{medium.written_bytes / 512}, busy_ms, busy_ms);
+    }
+    return text;
+}
+
 std::string md_stats_text(const ServerTrace& server, double at) {
     constexpr const char* names[] = {"open",    "open",  "close",  nullptr, nullptr, nullptr,
                                      "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
     std::string text = snapshot(at);
     for (std::size_t call = 0; call < server.calls.size(); ++call) {
         if (names[call] != nullptr) {
+            Tally tally = server.calls[call];
+            if (call == static_cast<std::size_t>(Call::stat) && server.others >= 1) {
+                tally.add_many(static_cast<std::uint64_t>(server.others), server.other_us);
+            }
             // A create is an open that makes a file: md_stats counts it as mknod.
-            add_line(text, call == static_cast<std::size_t>(Call::create) ? "mknod" : names[call], server.calls[call],
-                     "usec");
+            add_line(text, call == static_cast<std::size_t>(Call::create) ? "mknod" : names[call], tally, "usec");
         }
     }
     return text;

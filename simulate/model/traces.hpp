@@ -23,6 +23,15 @@ struct Tally {
         sum += value;
         squares += value * value;
     }
+    /// The same value `count` times.
+    void add_many(std::uint64_t count, std::uint64_t value) noexcept {
+        if (count > 0) {
+            add(value);
+            samples += count - 1;
+            sum += (count - 1) * value;
+            squares += (count - 1) * value * value;
+        }
+    }
 };
 
 struct TargetTrace {
@@ -34,11 +43,30 @@ struct TargetTrace {
     std::array<std::uint64_t, 24> read_pages{}, write_pages{};  ///< requests by log2 of their 4 KiB pages
     std::uint64_t cache_hits = 0, cache_misses = 0;             ///< pages, of the server's read cache
     std::uint64_t retries = 0;
+    std::uint64_t capacity = 0, space = 0;  ///< bytes: all, and those left; capacity 0: the system does not say
+};
+
+/// What one node did: its lines of `llite.*.stats`.
+struct NodeTrace {
+    std::string id;
+    Tally read_bytes, write_bytes;  ///< of calls
+    Tally read_us, write_us;        ///< from the call to its return
+    std::array<std::uint64_t, 12> calls{};  ///< by Call
+    void add(const Operation& operation, std::uint64_t moved, Time length) noexcept;
+};
+
+/// What the drives under a target did, together: a row of /proc/diskstats.
+struct MediumTrace {
+    std::string id;
+    std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
+    Time busy = 0;
 };
 
 struct ServerTrace {
     std::string id;
     std::array<Tally, 12> calls{};  ///< microseconds, by Call
+    double others = 0;              ///< getattr of others, beside those
+    std::uint64_t other_us = 0;     ///< each of them
 };
 
 struct Message {
@@ -56,6 +84,8 @@ struct Traces {
     std::string file_system;
     std::vector<TargetTrace> targets;
     std::vector<ServerTrace> metadata;
+    std::vector<NodeTrace> nodes;
+    std::vector<MediumTrace> media;
     std::vector<Message> messages;
     std::vector<Sample> samples;
 };
@@ -64,6 +94,12 @@ struct Traces {
 std::string stats_text(const TargetTrace& target, double at);
 /// `obdfilter.<name>.brw_stats`: pages per bulk request.
 std::string brw_stats_text(const TargetTrace& target, double at);
+/// `llite.<name>.stats` of a node.
+std::string llite_text(const NodeTrace& node, double at);
+/// `obdfilter.<name>.kbytestotal` and the like: what is left of it.
+std::string kbytes_text(std::uint64_t bytes);
+/// /proc/diskstats, a row for what is below each target.
+std::string diskstats_text(const Traces& traces);
 /// `mdt.<name>.md_stats`.
 std::string md_stats_text(const ServerTrace& server, double at);
 /// Rows of LMT's table OST_DATA as CSV: time, target, read_bytes, write_bytes (counters).

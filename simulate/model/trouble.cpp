@@ -3,23 +3,54 @@
 #include "model/core.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace sonde::simulate {
 namespace {
 
 /// Of what a server says when a request took so long that somebody notices.
 constexpr double slow_enough = 3;
+/// Of the threads of a metadata server: from here on it says that it cannot keep up.
+constexpr double busy_enough = 0.8;
 
 }  // namespace
 
 void Core::begin_fault(const Fault& fault) {
     check_fault(fault, site);
+    if (fault.kind == FaultKind::router_lost) {
+        std::set<int> lost{router_named(site, fault.part)};
+        for (const Fault& other : faults) {
+            if (other.kind == FaultKind::router_lost) {
+                lost.insert(router_named(site, other.part));
+            }
+        }
+        if (lost.size() >= site.routers.size()) {
+            throw SiteError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
+        }
+    }
     faults.push_back(fault);
-    const auto index = static_cast<std::uint32_t>(faults.size() - 1);
     if (fault.from > now) {
+        const auto index = static_cast<std::uint32_t>(planned.size());
+        planned.push_back(fault);
         push(fault.from, Happens::fault, index);
     } else {
-        apply(faults[index], true);
+        apply(fault, true);
+    }
+}
+
+void Core::end_fault(const Fault& fault) {
+    check_fault(fault, site);
+    std::erase_if(faults, [&fault](const Fault& other) { return other.kind == fault.kind && other.part == fault.part; });
+    apply(fault, false);
+}
+
+/// The time of a planned fault has come, unless it was ended before.
+void Core::begin_planned(std::uint32_t index) {
+    const Fault& fault = planned[index];
+    if (std::any_of(faults.begin(), faults.end(), [&fault](const Fault& other) {
+            return other.kind == fault.kind && other.part == fault.part && other.from == fault.from;
+        })) {
+        apply(fault, true);
     }
 }
 
@@ -53,7 +84,10 @@ void Core::apply(const Fault& fault, bool on) {
             return;
         case FaultKind::raid_rebuild: {
             Target& target = target_of();
-            target.rebuild_share = on ? std::max(fault.amount, 1e-9) : 0;
+            const double share = fault.usual && target.site.medium >= 0
+                                     ? media[static_cast<std::size_t>(target.site.medium)].site.rebuild_share
+                                     : fault.amount;
+            target.rebuild_share = on ? std::max(share, 1e-9) : 0;
             const std::string array = target.site.medium >= 0 ? media[static_cast<std::size_t>(target.site.medium)].site.id
                                                               : target.site.id;
             say(host_of(target), on ? "md/raid:" + array + ": Disk failure, disabling device."
@@ -64,10 +98,12 @@ void Core::apply(const Fault& fault, bool on) {
             return;
         }
         case FaultKind::noisy_neighbour: {
-            const bool idle = neighbour_share <= 0;
             neighbour_share = on ? fault.amount : 0;
-            for (std::uint32_t target = 0; on && idle && target < targets.size(); ++target) {
-                push(now, Happens::neighbour, target);
+            for (std::uint32_t target = 0; on && target < targets.size(); ++target) {
+                if (!targets[target].neighbour_comes) {
+                    targets[target].neighbour_comes = true;
+                    push(now, Happens::neighbour, target);
+                }
             }
             return;
         }
@@ -86,11 +122,19 @@ void Core::apply(const Fault& fault, bool on) {
             way_weight = on ? fault.amount : 1;
             return;
         case FaultKind::mds_saturated:
+            count_others();
             names_share = on ? fault.amount : 0;
+            if (names_share >= busy_enough) {
+                for (const int server : site.metadata_servers) {
+                    say(servers[static_cast<std::size_t>(server)].site.id,
+                        "mdt: This server is not able to keep up with request traffic (cpu-bound).");
+                }
+            }
             return;
         case FaultKind::cache_limit:
-            for (Server& server : servers) {
-                server.site.cache_max_file = on ? static_cast<std::uint64_t>(fault.amount) : 0;
+            for (std::size_t i = 0; i < servers.size(); ++i) {
+                servers[i].site.cache_max_file =
+                    on ? static_cast<std::uint64_t>(fault.amount) : site.servers[i].cache_max_file;
             }
             return;
         case FaultKind::tunable: {
@@ -117,7 +161,7 @@ void Core::apply(const Fault& fault, bool on) {
             return;
         }
         case FaultKind::client_software:
-            site.fs.cached_page_cost_s = on ? fault.amount : 0;
+            cached_page_cost_s = on ? fault.amount : site.fs.cached_page_cost_s;
             return;
         case FaultKind::full_file_system:
             full_share = on ? fault.amount : -1;
@@ -133,10 +177,11 @@ void Core::apply(const Fault& fault, bool on) {
 /// A request of somebody else, at random times: an M/G/1 queue beside ours. While we have nothing under way, the others
 /// wait too, so that a simulation ends.
 void Core::neighbour(std::uint32_t index) {
+    Target& target = targets[index];
+    target.neighbour_comes = false;
     if (neighbour_share <= 0) {
         return;
     }
-    Target& target = targets[index];
     Medium* medium = target.site.medium >= 0 ? &media[static_cast<std::size_t>(target.site.medium)] : nullptr;
     MediaRequest request;
     request.object = ~0ULL - 1 - chance.below(64);  // files of others: never where we left off
@@ -156,7 +201,27 @@ void Core::neighbour(std::uint32_t index) {
         trace.other_bytes += request.length;
     }
     const double mean_s = static_cast<double>(request.length) / (rate * neighbour_share);
+    target.neighbour_comes = true;
     push(now + std::max<Time>(time_of(mean_s * chance.exponential()), 1), Happens::neighbour, index);
+}
+
+/// What others ask of the metadata servers since this was last counted: getattr, as many as keep the threads busy for
+/// their share of the time.
+void Core::count_others() {
+    const Time since = now - others_counted;
+    others_counted = now;
+    if (names_share <= 0) {
+        return;
+    }
+    for (std::size_t i = 0; i < site.metadata_servers.size(); ++i) {
+        const ServerSite& of = servers[static_cast<std::size_t>(site.metadata_servers[i])].site;
+        if (of.stat > 0) {
+            const double asked = names_share * of.threads * seconds(since) / seconds(of.stat);
+            ServerTrace& trace = traces.metadata[i];
+            trace.others += asked;
+            trace.other_us = static_cast<std::uint64_t>(of.stat / 1000);
+        }
+    }
 }
 
 }  // namespace sonde::simulate

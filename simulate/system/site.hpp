@@ -77,7 +77,7 @@ struct ServerSite {
     std::uint32_t threads = 0;         ///< 0 = no limit
     Time request_cost = 0;
     std::uint64_t cache = 0;           ///< bytes that it keeps of what drives hold
-    std::uint64_t cache_max_file = 0;  ///< larger files are not kept (readcache_max_filesize); 0 = all are
+    std::uint64_t cache_max_file = ~0ULL;  ///< larger files are not kept (readcache_max_filesize)
     double noise = 0, slowdown = 1;
     // Metadata: service times of one operation.
     Time create = 0, stat = 0, open = 0, remove = 0, readdir = 0, rename = 0, mkdir = 0, journal = 0;

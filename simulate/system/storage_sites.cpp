@@ -88,7 +88,9 @@ ServerSite server_of(const json& server) {
     site.threads = static_cast<std::uint32_t>(parameter(server, "threads", 0));
     site.request_cost = time_of(parameter(server, "request_cost", 0));
     site.cache = static_cast<std::uint64_t>(parameter(server, "cache", 0));
-    site.cache_max_file = static_cast<std::uint64_t>(parameter(server, "cache_max_file", 0));
+    if (has_parameter(server, "cache_max_file")) {
+        site.cache_max_file = static_cast<std::uint64_t>(parameter(server, "cache_max_file", 0));
+    }
     const auto cost = [&server](const char* name) {
         return time_of(parameter(server, name, static_cast<double>(Defaults::metadata_cost_s)));
     };

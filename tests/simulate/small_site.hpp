@@ -10,6 +10,8 @@
 
 namespace sonde::simulate {
 
+inline constexpr std::uint64_t mib = 1U << 20U;
+
 /// `clients` nodes with free calls and copies, no cache, and `targets` targets of `rate` bytes/s each without servers.
 inline SiteModel small_site(std::size_t clients, std::size_t targets, double rate) {
     SiteModel site;

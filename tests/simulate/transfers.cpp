@@ -8,8 +8,6 @@
 namespace sonde::simulate {
 namespace {
 
-constexpr std::uint64_t mib = 1U << 20U;
-
 Time one_call(SiteModel site, const Operation& asked, std::uint64_t size = 0) {
     Heard heard;
     Machine machine(std::move(site), {1, 0}, heard);

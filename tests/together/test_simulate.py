@@ -91,6 +91,11 @@ def test_traces_have_the_form_of_the_files_of_lustre(tmp_path: Path, edison: Pat
         assert lines["write_bytes"][2:4] == ["samples", "[bytes]"]
         written += int(lines["write_bytes"][6])
     assert written == 96 * 16 * MIB
+    of_nodes = [path.read_text(encoding="utf-8") for path in traces.glob("proc/fs/lustre/llite/*/stats")]
+    calls = [line.split() for text in of_nodes for line in text.splitlines() if line.startswith("write_bytes")]
+    assert sum(int(line[6]) for line in calls) == written
+    rows = [line.split() for line in (traces / "proc/diskstats").read_text(encoding="utf-8").splitlines()]
+    assert sum(int(row[9]) for row in rows) * 512 == written
     assert (traces / "lmt.csv").read_text(encoding="utf-8").startswith("TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n")
 
 

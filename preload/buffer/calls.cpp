@@ -185,7 +185,7 @@ bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::in
 
 Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = false, .moves = at == here};
+    Call call{.fd = fd, .writes = false, .moves = at == here, .answer = {false, nullptr, 0, 0}};
     if (!let_in(call)) {
         return call.answer;
     }
@@ -228,7 +228,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
 
 Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = true, .moves = at == here};
+    Call call{.fd = fd, .writes = true, .moves = at == here, .answer = {false, nullptr, 0, 1}};
     if (!let_in(call)) {
         return call.answer;
     }

@@ -17,9 +17,10 @@ struct Vector {
 };
 /// Result of an operation that the buffer may leave to the kernel.
 struct Answer {
-    bool done;      ///< false: make the real call with pass()
-    File* passing;  ///< counted as on its way to the kernel
-    ssize_t value;  ///< >= 0, or a negative errno
+    bool done;         ///< false: make the real call with pass()
+    File* passing;     ///< counted as on its way to the kernel
+    ssize_t value;     ///< >= 0, or a negative errno
+    int counted = -1;  ///< as a call that moves data: 0 reads, 1 writes
 };
 inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
 /// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
@@ -39,6 +40,12 @@ auto pass(const Answer& answer, Real real) noexcept(false) {
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     const auto result = real();
+    if (answer.counted >= 0) {
+        Passed& passed = answer.passing->passed;
+        passed.calls[answer.counted].fetch_add(1, std::memory_order_relaxed);
+        passed.bytes[answer.counted].fetch_add(static_cast<std::uint64_t>(result > 0 ? result : 0),
+                                               std::memory_order_relaxed);
+    }
     answer.passing->passing.fetch_sub(1, std::memory_order_seq_cst);
     pthread_setcancelstate(cancel, nullptr);
     return result;

@@ -149,6 +149,13 @@ struct Lazy {
     std::int64_t mtime_ns = 0, ctime_ns = 0;
 };
 
+/// Calls that went past the buffer while the file slept; [0] reads, [1] writes. Of what they did only the bytes are
+/// known.
+struct Passed {
+    std::atomic<std::uint64_t> calls[2] = {};
+    std::atomic<std::uint64_t> bytes[2] = {};
+};
+
 struct File {
     File* next_free = nullptr;
     File* in_bucket = nullptr;
@@ -187,6 +194,7 @@ struct File {
     Watch watch;
     Choice choice;  ///< the last one
     Statistics statistics;
+    Passed passed;  ///< not in the statistics yet
     std::uint64_t opened_ns = 0;
     const char* why_through = nullptr;  ///< for the report
     char path[1024] = {};

@@ -22,10 +22,22 @@ constinit Place places[64];
 constinit std::atomic<bool> usable{false};
 pthread_key_t at_thread_end;
 
+/// Adds what a place has counted to `to`, and begins anew. Who counts there may be another thread at this moment; what
+/// it adds between the two halves is lost, which only a report can notice.
+void hand_in(Place& place, Passed& to) noexcept {
+    for (int direction = 0; direction < 2; ++direction) {
+        to.calls[direction].fetch_add(place.passed.calls[direction].exchange(0, std::memory_order_relaxed),
+                                      std::memory_order_relaxed);
+        to.bytes[direction].fetch_add(place.passed.bytes[direction].exchange(0, std::memory_order_relaxed),
+                                      std::memory_order_relaxed);
+    }
+}
+
 /// Also when the thread was canceled in the middle of a call.
 void leave_place(void* mine) noexcept {
     auto* place = static_cast<Place*>(mine);
     own_place = nullptr;
+    count_for(*place, nullptr);
     place->file.store(nullptr, std::memory_order_release);
     place->taken.store(false, std::memory_order_release);
 }
@@ -66,10 +78,40 @@ void take_place() noexcept {
 void places_after_fork() noexcept {
     usable.store(usable && announce_barriers());
     for (Place& one : places) {
+        Passed of_the_parent;
+        hand_in(one, of_the_parent);
+        one.counted.store(nullptr, std::memory_order_relaxed);
         if (&one != own_place) {
             one.file.store(nullptr, std::memory_order_relaxed);
             one.taken.store(false, std::memory_order_relaxed);
         }
+    }
+}
+
+void count_for(Place& place, File* file) noexcept {
+    if (File* const before = place.counted.load(std::memory_order_relaxed)) {
+        hand_in(place, before->passed);
+    }
+    place.counted.store(file, std::memory_order_relaxed);
+}
+
+void collect_passed(File& file) noexcept {
+    for (Place& one : places) {
+        if (one.counted.load(std::memory_order_relaxed) == &file) {
+            hand_in(one, file.passed);
+            one.counted.store(nullptr, std::memory_order_relaxed);
+        }
+    }
+    Direction* const directions[] = {&file.statistics.read, &file.statistics.write};
+    for (int direction = 0; direction < 2; ++direction) {
+        const std::uint64_t calls = file.passed.calls[direction].exchange(0, std::memory_order_relaxed);
+        const std::uint64_t bytes = file.passed.bytes[direction].exchange(0, std::memory_order_relaxed);
+        Direction& one = *directions[direction];
+        one.past += calls;
+        one.asked += calls;
+        one.below += calls;
+        one.asked_bytes += bytes;
+        one.below_bytes += bytes;
     }
 }
 

@@ -7,12 +7,16 @@
 
 #include "buffer/file.hpp"
 
+#include <sys/types.h>
+
 namespace sonde::buffer {
 
 struct alignas(64) Place {
     std::atomic<File*> file{nullptr};
     std::atomic<bool> taken{false};
-    std::uint32_t calls = 0;  ///< of the thread that has it
+    std::uint32_t calls = 0;              ///< of the thread that has it
+    std::atomic<File*> counted{nullptr};  ///< whose calls `passed` are
+    Passed passed;
 };
 
 extern constinit thread_local Place* own_place __attribute__((tls_model("initial-exec")));
@@ -51,8 +55,27 @@ inline Place* go_past(File* file) noexcept {
     return nullptr;
 }
 
+/// The thread counts for another file from now on: what it has counted so far goes to the one before.
+void count_for(Place& place, File* file) noexcept;
+/// What went past since the last time becomes part of the statistics. With the lock of the file held.
+void collect_passed(File& file) noexcept;
+
 inline void arrived(Place& place) noexcept {
     place.file.store(nullptr, std::memory_order_release);
+}
+
+/// The same after a call that moved data: `got` is its result. Only this thread writes the numbers.
+inline void arrived(Place& place, bool writes, ssize_t got) noexcept {
+    File* const file = place.file.load(std::memory_order_relaxed);
+    if (place.counted.load(std::memory_order_relaxed) != file) [[unlikely]] {
+        count_for(place, file);
+    }
+    std::atomic<std::uint64_t>& calls = place.passed.calls[writes ? 1 : 0];
+    std::atomic<std::uint64_t>& bytes = place.passed.bytes[writes ? 1 : 0];
+    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(got > 0 ? got : 0),
+                std::memory_order_relaxed);
+    arrived(place);
 }
 
 }  // namespace sonde::buffer

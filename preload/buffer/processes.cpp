@@ -87,8 +87,10 @@ void fork_done(bool child) noexcept {
                 file->turns.running = file->turns.in_flight = 0;
                 file->turns.gate = false;
                 file->statistics = {};
+                file->passed.calls[0] = file->passed.calls[1] = file->passed.bytes[0] = file->passed.bytes[1] = 0;
             }
         }
+        state.few.files = state.few.calls = state.few.bytes = 0;
         choosing_after_fork();
         places_after_fork();
         node_locks_after_fork();

@@ -4,6 +4,7 @@
 
 #include "buffer/choosing.hpp"
 #include "buffer/files.hpp"
+#include "buffer/passing.hpp"
 #include "buffer/state.hpp"
 #include "system/clock.hpp"
 #include "system/high_descriptor.hpp"
@@ -26,6 +27,64 @@ void direction_line(Text& text, const char* name, const Direction& one) noexcept
     text.decimal(one.below_bytes / 1000) << " MB in ";
     text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, "
                                            << one.consecutive << " consecutive, " << one.unaligned << " unaligned\n";
+    if (one.past > 0) {
+        text << "         of these " << one.past
+             << " calls went past the buffer, which stood aside because it did not pay: their places and times are not "
+                "known\n";
+    }
+}
+
+/// Files with fewer calls say nothing about what the buffer does: no stretch is tried before.
+constexpr std::uint64_t few_calls = 16;
+
+/// Files of few calls: all of them in one line at the end, and a line for each whose calls were no longer seen. True
+/// when that is all that will be told.
+bool told_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted, const char* why) noexcept {
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    if (!rule.brief || calls >= few_calls) {
+        return false;
+    }
+    if (why != nullptr) {
+        Text text(state.report);
+        text << "sonde: " << path << "  left as it was after " << calls << (calls == 1 ? " call: " : " calls: ") << why
+             << "\n";
+        text.flush();
+        return true;
+    }
+    state.few.files.fetch_add(1, std::memory_order_relaxed);
+    state.few.calls.fetch_add(calls, std::memory_order_relaxed);
+    state.few.bytes.fetch_add(counted.read.asked_bytes + counted.write.asked_bytes, std::memory_order_relaxed);
+    return true;
+}
+
+/// What was gained, as far as one run can tell. `call_ns`: a small call that was made as it is, 0 when there was none.
+void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    const std::uint64_t below = counted.read.below + counted.write.below;
+    if (calls < few_calls) {
+        return;
+    }
+    const std::uint64_t asked_bytes = counted.read.asked_bytes + counted.write.asked_bytes;
+    const std::uint64_t below_bytes = counted.read.below_bytes + counted.write.below_bytes;
+    if (below_bytes / 4 > asked_bytes) {
+        text << "  storage moved " << below_bytes / (asked_bytes + 1)
+             << " times the bytes that the program asked for: most likely slower than without the buffer\n";
+        return;
+    }
+    if (below >= calls) {
+        text << "  no call was saved: as fast as without the buffer, at best\n";
+        return;
+    }
+    text << "  " << calls - below << " calls saved";
+    if (call_ns == 0) {
+        text << "; whether that was faster is not known, because no small call went to storage: time a run without\n";
+        return;
+    }
+    const std::uint64_t saved_ns = (calls - below) * call_ns;
+    text << ", of ";
+    text.decimal(call_ns) << " us each: about ";
+    text.decimal(saved_ns / 1'000'000) << " s, less what copying costs";
+    text << (counted.wait_ns > saved_ns ? "; but more than that was spent waiting: slower than without\n" : "\n");
 }
 
 /// One sentence, or nothing when there is nothing to do better.
@@ -40,7 +99,12 @@ const char* advice(const File& file) noexcept {
         return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
                "file out (off).";
     }
-    if (counted.dormant > 2 && (counted.read.hits + counted.write.hits) * 4 < calls) {
+    const std::uint64_t past = counted.read.past + counted.write.past;
+    if (past * 2 > calls && (counted.read.consecutive + counted.write.consecutive) * 2 > calls - past) {
+        return "Storage answers these calls as quickly as the buffer would: leave this file out (off).";
+    }
+    if (counted.dormant > 0 && (past > 0 || counted.dormant > 2) &&
+        (counted.read.hits + counted.write.hits) * 4 < calls) {
         return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
                "buffers as it has pages.";
     }
@@ -60,7 +124,7 @@ void direction_json(Text& text, const char* name, const Direction& one) noexcept
     text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes
          << ",\"below_calls\":" << one.below << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
     text.seconds(one.below_ns) << ",\"hits\":" << one.hits << ",\"consecutive\":" << one.consecutive
-                               << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
+                               << ",\"past\":" << one.past << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
     for (int i = 0; i < 10; ++i) {
         text << (i > 0 ? "," : "") << one.sizes[i];
     }
@@ -210,6 +274,7 @@ void report_text(const File& file, int fd) noexcept {
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
         << counted.given_up << "\n";
+    gain_text(text, counted, file.payoff.small_call_ns);
     if (file.rule->automatic) {
         choice_text(text, file);
     }
@@ -229,11 +294,12 @@ void report_text(const File& file, int fd) noexcept {
 }  // namespace
 
 void report_file(File& file) noexcept {
+    collect_passed(file);
     const Statistics& counted = file.statistics;
     if (counted.read.asked + counted.write.asked == 0 && (file.why_through == nullptr || file.inherited)) {
         return;
     }
-    if (file.rule->verbose && state.report >= 0) {
+    if (file.rule->verbose && state.report >= 0 && !told_in_brief(*file.rule, file.path, counted, file.why_through)) {
         report_text(file, state.report);
     }
     if (state.lines_folder != nullptr) {
@@ -247,13 +313,14 @@ void report_lines(const Told& told) noexcept {
     if (counted.read.asked + counted.write.asked == 0 && told.why == nullptr) {
         return;
     }
-    if (told.rule.verbose && state.report >= 0) {
+    if (told.rule.verbose && state.report >= 0 && !told_in_brief(told.rule, told.path, counted, told.stopped)) {
         Text text(state.report);
         text << "sonde: " << told.path << "  (" << told.rule.pattern
              << ": small calls gathered between system calls)\n";
         directions_text(text, counted);
         text << "  gathered " << told.gathered << " calls; open ";
         text.decimal((system::now_ns() - told.opened_ns) / 1'000'000) << " s; seeks " << counted.seeks << "\n";
+        gain_text(text, counted, told.call_ns);
         sentences_text(text, "  left as it was: ", told.why, told.advice);
         text.flush();
     }
@@ -283,6 +350,13 @@ void report_at_end() noexcept {
         },
         1'000'000'000);
     state.files_lock.unlock();
+    if (const std::uint64_t files = state.few.files.exchange(0)) {
+        Text text(state.report);
+        text << "sonde: " << files << (files == 1 ? " other file of" : " other files, each of") << " fewer than "
+             << few_calls << " calls: together " << state.few.calls.exchange(0) << " calls, ";
+        text.decimal(state.few.bytes.exchange(0) / 1000) << " MB (the option verbose in IOBUF_PARAMS tells of each)\n";
+        text.flush();
+    }
     bool verbose = false;
     for (std::size_t i = 0; i < state.settings->count; ++i) {
         verbose |= state.settings->rules[i].verbose;

@@ -19,8 +19,10 @@ struct Told {
     std::uint64_t opened_ns;
     std::uint64_t gathered;  ///< calls that became part of a larger one
     const Statistics& statistics;
-    const char* why;     ///< why none or not all of them, or nullptr
-    const char* advice;  ///< a sentence, or nullptr
+    std::uint64_t call_ns;  ///< of small calls that were made as they are; 0: there were none
+    const char* stopped;    ///< why this file in particular, or nullptr
+    const char* why;        ///< why none or not all of them, or nullptr
+    const char* advice;     ///< a sentence, or nullptr
 };
 void report_lines(const Told& told) noexcept;
 /// Final report; once.

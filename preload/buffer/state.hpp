@@ -29,6 +29,10 @@ struct State {
     std::atomic<bool> ended{false};
     int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
     bool ring_told = false;
+    /// Files of so few calls that all of them are told in one line.
+    struct Few {
+        std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
+    } few;
     bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
     std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };

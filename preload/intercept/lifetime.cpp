@@ -113,6 +113,7 @@ void start_buffer() noexcept {
         read_settings_file(file);
     }
     for (std::size_t i = 0; i < chosen.count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
+        chosen.rules[i].brief = !chosen.rules[i].verbose;
         chosen.rules[i].verbose = true;
     }
     for (std::size_t i = 0; i < chosen.count; ++i) {

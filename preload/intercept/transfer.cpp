@@ -54,7 +54,7 @@ ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, 
     if (buffer::watched(fd)) [[unlikely]] {
         if (buffer::Place* place = buffer::go_past(fd)) {
             const ssize_t got = real();
-            buffer::arrived(*place);
+            buffer::arrived(*place, kind == trace::Kind::Write, got);
             return got;
         }
         pthread_testcancel();
@@ -94,7 +94,7 @@ ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at
     if (buffer::watched(fd)) [[unlikely]] {
         if (buffer::Place* place = buffer::go_past(fd)) {
             const ssize_t got = real();
-            buffer::arrived(*place);
+            buffer::arrived(*place, kind == trace::Kind::Write, got);
             return got;
         }
         pthread_testcancel();

@@ -17,6 +17,7 @@ struct Rule {
     std::uint32_t preflush = 1;  ///< full buffers that wait for the worker; 0 = the program writes them itself
     bool direct = false;
     bool verbose = false;
+    bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): those of a few calls are told in one line
     bool ignore_flush = false;
     bool lazy_close = false;
     bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did

@@ -72,6 +72,8 @@ void report(Stream& stream) noexcept {
                           .opened_ns = told.opened_ns,
                           .gathered = told.gathered,
                           .statistics = told.statistics,
+                          .call_ns = stream.call_ns,
+                          .stopped = stream.stopped,
                           .why = why,
                           .advice = sentence});
 }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report says of a file is what the program did, also while the buffer stood aside; and it is short."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+PYTHON = os.path.realpath("/proc/self/exe")
+PAGES = 4000
+READS, WRITES = 12_000, 3_000
+
+#: Scattered accesses of two files in turns; the second one in two threads, one after the other.
+SCATTERED = f"""
+import os, random, threading
+chance = random.Random(1)
+first, second = (os.open(name, os.O_RDWR) for name in ("first", "second"))
+def some(fd, reads, writes):
+    for _ in range(reads):
+        os.pread(fd, 4096, chance.randrange({PAGES}) * 4096)
+    for _ in range(writes):
+        os.pwrite(fd, b"y" * 100, chance.randrange({PAGES}) * 4096)
+for _ in range({READS} // 10):
+    some(first, 10, 0)
+    some(second, 1, 0)
+some(first, 0, {WRITES})
+thread = threading.Thread(target=some, args=(second, {READS}, 7))
+thread.start()
+thread.join()
+os.close(first)
+os.close(second)
+"""
+
+
+def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+    """The last line of each file, by its name."""
+    lines = [line for file in sorted(folder.iterdir()) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {Path(one["path"]).name: one for one in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("params", ["*:alone", "*:auto:alone", "*", "*:eager"])
+def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
+    preload: Preload, memory: Path, params: str
+) -> None:
+    for name in ("first", "second"):
+        (memory / name).write_bytes(b"x" * (PAGES * 4096))
+    (memory / "lines").mkdir()
+    size = ":size=4k" if "eager" in params else ""  # whole pages of a megabyte would take long
+    done = preload.run(
+        [PYTHON, "-S", "-c", SCATTERED], memory, IOBUF_PARAMS=params + size, SONDE_IOBUF_LINES=str(memory / "lines")
+    )
+    assert done.returncode == 0, done.stderr
+    seen = reports(memory / "lines")
+    calls = {name: (seen[name]["read"]["calls"], seen[name]["write"]["calls"]) for name in ("first", "second")}
+    assert calls == {"first": (READS, WRITES), "second": (READS + READS // 10, 7)}
+    assert seen["first"]["read"]["bytes"] == READS * 4096
+    assert seen["first"]["write"]["bytes"] == WRITES * 100
+    if params == "*:alone":
+        assert seen["first"]["read"]["past"] > READS / 2  # or nothing was shown
+        assert seen["first"]["read"]["below_calls"] > READS * 0.9
+
+
+SHORT_AND_LONG = """
+import os
+for number in range(20):
+    fd = os.open(f"short{number}", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 1000)
+    os.close(fd)
+fd = os.open("long", os.O_WRONLY | os.O_CREAT)
+for _ in range(5000):
+    os.write(fd, b"x" * 100)
+os.close(fd)
+"""
+
+
+@pytest.mark.parametrize("params", ["*", "*:alone"])
+def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
+    preload: Preload, memory: Path, params: str
+) -> None:
+    brief = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=params, IOBUF_VERBOSE="1").stderr
+    assert f"sonde: {memory}/long  (" in brief
+    assert "/short" not in brief
+    told = re.findall(r"(\d+) other files, each of fewer than 16 calls: together (\d+) calls, (\d+\.\d+) MB", brief)
+    (files, calls, megabytes), *_ = told
+    assert int(files) >= 20
+    assert int(calls) >= 20
+    assert float(megabytes) >= 0.02
+    assert len(told) == 1
+    each = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=f"{params}:verbose").stderr
+    assert all(f"{memory}/short{number}  (" in each for number in range(20))
+    assert "other files" not in each
+
+
+def test_a_report_says_what_was_saved_and_when_it_was_slower(preload: Preload, memory: Path) -> None:
+    told = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*", IOBUF_VERBOSE="1").stderr
+    assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", told), told
+    (memory / "big").write_bytes(b"x" * (64 << 20))
+    scattered = (
+        "import os; fd = os.open('big', os.O_RDONLY); [os.pread(fd, 100, (i * 37 % 64) << 20) for i in range(64)]"
+    )
+    told = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:eager", IOBUF_VERBOSE="1").stderr
+    found = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", told)
+    assert found, told
+    assert int(found[1]) > 1000

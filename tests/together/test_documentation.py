@@ -86,7 +86,7 @@ def test_the_arithmetic_of_the_pencil_example() -> None:
 
 
 def test_the_plan_of_the_first_hour_runs(tmp_path: Path) -> None:
-    settings = ["data.access.volume=4MiB", "phases.random.access.volume=1MiB", "phases.random.stop.time=0.2s"]
+    settings = ["data.access.volume=4MiB", "phases.random.access.volume=1MiB", "phases.random.stop.stonewall=0.2s"]
     command = [sys.executable, "-m", "sonde", "run", str(DOCS / "start" / "mine.toml"), "--on", str(tmp_path)]
     command += ["--archive", str(tmp_path / "archive"), *(word for one in settings for word in ("--set", one))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=tmp_path)

@@ -77,6 +77,9 @@ def test_what_a_traced_program_prints_stays_what_it_prints_and_the_verdict_stand
     assert traced.stdout == "mine\n"
     assert "would help: one file has many" in traced.stderr
     assert "sonde iobuf --alone --from" in traced.stderr
+    assert "held traces before" not in traced.stderr
+    again = sonde_with_library("trace", "--out", "traced", "--", *program)
+    assert "traced held traces before; they are counted here too." in again.stderr
     few = sonde_with_library("trace", "--out", "few", "--", sys.executable, "-S", "-c", "open('one', 'w').write('x')")
     assert "would not help" in few.stderr
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, INTERRUPTED, sentence
 from sonde.model.lines import Finding
 from sonde.model.plan import Plan
-from sonde.model.units import counted, format_latency, format_ops, format_rate, format_wait
+from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
 from sonde.store.durable import write_json
 from sonde.store.shards import REPORTS
@@ -78,11 +79,18 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
 
 
 def _watcher(display: Display, full: bool) -> Watcher:
+    ends: float | None = None
+
     def part(title: str, number: int, count: int, plan: Plan) -> None:
+        if count:
+            display.whole(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
         display.begin(title, number, count, plan)
 
-    def expected(seconds: float) -> None:
-        display.say(f"This takes about {format_wait(round(seconds, -1) or seconds)}{' (--full)' if full else ''}.")
+    def expected(seconds: float, space: int) -> None:
+        nonlocal ends
+        ends = time.monotonic() + seconds
+        wait = format_wait(round(seconds, -1) or seconds)
+        display.say(f"This takes about {wait} and up to {format_bytes(space)} of space{' (--full)' if full else ''}.")
 
     return Watcher(part=part, line=display.line, expected=expected)
 

@@ -16,6 +16,7 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
 from sonde.trends.comparison_words import change_words, common_members, number_name, percent, value_text, verdict_text
+from sonde.trends.doubted import doubt_sentences
 from sonde.trends.environment import Difference, differences
 from sonde.trends.sides import find_side
 
@@ -125,7 +126,7 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
             str(len(number.after)),
             change_words(number.ratio),
             _scatter(number),
-            verdict_text(number),
+            verdict_text(number, bool(comparison.doubts_of(number))),
         )
     console.print(table)
     told: dict[tuple[str, str, str], list[str]] = {}
@@ -135,6 +136,8 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
     for (name, old, new), phases in told.items():
         where = ", ".join(dict.fromkeys(phases))
         console.print(f"{where}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
+    for words in doubt_sentences(comparison.doubts):
+        console.print(f"! Doubtful {words}", style="yellow", soft_wrap=True)
     for side, one in comparison.alone:
         console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
     _print_around(around)
@@ -182,6 +185,7 @@ def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any
                 "p_adjusted": number.p,
                 "smallest_visible_drop": number.visible,
                 "verdict": number.verdict,
+                "doubts": [one.as_json() for one in comparison.doubts_of(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in number.differs_in],
                 "cov_before": asdict(number.scatter_before) if number.scatter_before else None,
                 "cov_after": asdict(number.scatter_after) if number.scatter_after else None,

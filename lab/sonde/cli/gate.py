@@ -20,6 +20,7 @@ from sonde.store.summary import Summary, read_summary
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison_words import number_name, percent, value_text
+from sonde.trends.doubted import Doubted, doubt_sentences, doubted
 from sonde.trends.limits import Limit, hold, read_limit
 from sonde.trends.sides import BASELINE, Side, find_side
 from sonde.trends.threshold import IN_A_ROW, Judged, judge
@@ -90,8 +91,10 @@ def _absolute(run: str, limits: Sequence[Limit], retests: int, archive: Archive,
         now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, as_json)))
         held = [hold(one, now.runs) for one in limits]
     failed = any(one.bad for one in held)
+    doubts = _doubts(now, [one.phase for one in held])
     if as_json:
-        print_json({"good": not failed, "runs": [one.id for one in now.runs], "limits": [asdict(one) for one in held]})
+        told = {"limits": [asdict(one) for one in held], "doubts": [one.as_json() for one in doubts]}
+        print_json({"good": not failed, "runs": [one.id for one in now.runs], **told})
         return FAILED if failed else DONE
     table = plain_table()
     for title in ("phase", "limit", "measured", ""):
@@ -102,7 +105,9 @@ def _absolute(run: str, limits: Sequence[Limit], retests: int, archive: Archive,
                       style="bold red" if one.bad else None)  # fmt: skip
     results().print(table)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    results().print(f"{'Too slow' if failed else 'Good'}: {tried} against what was asked for.", style="bold")
+    verdict = _headed("Too slow" if failed else "Good", doubts)
+    results().print(f"{verdict}: {tried} against what was asked for.", style="bold")
+    _print_doubts(doubts)
     return FAILED if failed else DONE
 
 
@@ -177,7 +182,25 @@ def _print(reference: Side, now: Side, judged: Sequence[Judged], failed: bool) -
             console.print(f"{one.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
     verdict = "Too slow" if failed else "Good"
-    console.print(f"{verdict}: {tried} against {len(reference.runs)} of {reference.name}.", style="bold")
+    doubts = _doubts(now, [one.key.phase for one in judged], reference)
+    against = f"against {len(reference.runs)} of {reference.name}"
+    console.print(f"{_headed(verdict, doubts)}: {tried} {against}.", style="bold")
+    _print_doubts(doubts)
+
+
+def _doubts(now: Side, phases: Sequence[str], reference: Side | None = None) -> list[Doubted]:
+    """What speaks against what was measured, and against the baseline."""
+    known = doubted(reference.name, reference.runs, phases) if reference else []
+    return [*doubted("now", now.runs, phases), *known]
+
+
+def _headed(verdict: str, doubts: Sequence[Doubted]) -> str:
+    return f"{verdict}, but doubtful" if doubts else verdict
+
+
+def _print_doubts(doubts: Sequence[Doubted]) -> None:
+    for words in doubt_sentences(doubts):
+        results().print(f"! Doubtful {words}", style="yellow", soft_wrap=True)
 
 
 def _words(one: Judged) -> str:
@@ -203,4 +226,5 @@ def _document(reference: Side, now: Side, judged: Sequence[Judged], failed: bool
             }
             for one in judged
         ],
+        "doubts": [one.as_json() for one in _doubts(now, [one.key.phase for one in judged], reference)],
     }

@@ -16,8 +16,8 @@ import click
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import UserError
-from sonde.model.imported import ImportedRun
-from sonde.model.units import counted
+from sonde.model.imported import ImportedPhase, ImportedRun
+from sonde.model.units import counted, format_ops, format_rate
 from sonde.sources.about import About
 from sonde.sources.columns import ColumnMap, read_map
 from sonde.sources.csv_rows import header_of, read_rows
@@ -183,8 +183,14 @@ def _preview(runs: Iterator[ImportedRun], result: _Result) -> None:
     for run in runs:
         result.added.append(Path(run.id()))
         if len(result.added) <= _SAID:
-            rates = ", ".join(f"{one.phase} {one.bytes_per_s or one.ops_per_s or 0:.6g}" for one in run.phases)
+            rates = ", ".join(f"{one.phase} {_rate(one)}" for one in run.phases)
             messages().print(f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True)
+
+
+def _rate(phase: ImportedPhase) -> str:
+    if phase.bytes_per_s:
+        return format_rate(phase.bytes_per_s)
+    return format_ops(phase.ops_per_s) if phase.ops_per_s else "no rate"
 
 
 def _tell(result: _Result, archive: Archive, dry_run: bool, as_json: bool) -> int:

@@ -66,6 +66,15 @@ Completion of verbs and options, in ~/.bashrc (zsh_source and fish_source for ot
 """
 
 
+# What click calls the types of options, and what people call them.
+_CLICKS_WORDS = {
+    "a valid integer range": "a whole number",
+    "a valid integer": "a whole number",
+    "a valid float range": "a number",
+    "a valid float": "a number",
+}
+
+
 @cache
 def verbs() -> tuple[str, ...]:
     """The names of all verbs. Each is a file here with a `command`; `import_.py` is the verb import."""
@@ -182,6 +191,12 @@ def _say(sentence: str, code: int) -> int:
 
 def _usage(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
+    if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "plan":
+        from sonde.experiments.ready import ready_made  # reads the folder of experiments
+
+        message = f"PLAN is missing: a file, or what comes with Sonde, like {', '.join(ready_made())}."
+    for theirs, ours in _CLICKS_WORDS.items():
+        message = message.replace(theirs, ours)
     message = message if message.endswith((".", "?", "!")) else f"{message}."
     context = getattr(error, "ctx", None)
     if context is not None:

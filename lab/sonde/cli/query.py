@@ -43,7 +43,7 @@ def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archi
 
     \b
     Examples:
-      sonde query "SELECT op, median(bytes_per_s) / 1e9 AS GBps, count(*) FROM phases GROUP BY op"
+      sonde query "SELECT op, median(bytes_per_s) / 1e9 AS GBps FROM phases WHERE standing = 'storage' GROUP BY op"
       sonde query "SELECT run, p99_ns FROM phases_full" --plan quick --since 7d
       sonde query "SELECT * FROM runs WHERE write_bytes_per_s < 1e8" --json
       sonde query "FROM series" --plan quick -o slices.parquet
@@ -104,7 +104,8 @@ def _print(answer: Any) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        # rates in bytes/s are read by people who count digits: no exponent where whole numbers do
+        return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "-" if value is None else str(value)

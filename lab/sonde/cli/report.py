@@ -12,6 +12,7 @@ from sonde.cli.present import write
 from sonde.model.errors import UserError
 from sonde.model.shipped import system_source
 from sonde.model.system import read_system
+from sonde.model.trace import is_trace
 from sonde.store.archive import REPORT, Archive
 from sonde.store.groups import groups
 from sonde.store.shards import REPORTS
@@ -55,6 +56,9 @@ def command(
       sonde report 20261121T20 20261122T08 --title "Before and after the update" -o both.html
     """
     archive.recover()
+    trace = next((run for run in runs if is_trace(Path(run))), None)
+    if trace is not None:
+        raise UserError(f"{trace} is a trace, of which there is no page; `sonde show {trace}` shows it by file.")
     group = _experiment(archive, runs)
     if group:
         return _of_experiment(archive, group, output, described, formats, as_json)

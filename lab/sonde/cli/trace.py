@@ -50,6 +50,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
         raise MachineError(f"The folder {folder} for the trace cannot be made: {reason.strerror}.") from None
+    before = is_trace(folder)
     variables = {"SONDE_TRACE": str(folder), "SONDE_TRACE_EVENTS": str(max(0, events))}
     code = run(command_line, environment(library, **variables))
     if not is_trace(folder):
@@ -63,6 +64,8 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
     else:
         # Not into what the program itself prints: somebody may read that.
         print_trace(messages(), trace)
+        if before:
+            messages().print(f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True)
         messages().print(_verdict(trace, folder, command_line), soft_wrap=True)
         messages().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sonde.findings.standing import Standing
 from sonde.model.lines import Finding
@@ -35,3 +36,9 @@ def doubts_of(run: Run, phase: PhaseRecord, standing: Standing) -> tuple[Finding
         told = next((one for one in phase.findings if one.severity == "invalid"), None)
         return tuple(one for one in grave if one is not told)
     return tuple(one for one in grave if one.id != _SAID.get(standing))
+
+
+def grave_findings(findings: Iterable[Mapping[str, Any]], standing: str) -> list[Mapping[str, Any]]:
+    """The same of findings as run.json keeps them, for a number with the standing of that name ("" when unknown)."""
+    said = next((known for one, known in _SAID.items() if one.value == standing), None)
+    return [one for one in findings if one.get("severity") in ("invalid", "warning") and one.get("id") != said]

@@ -12,6 +12,7 @@ from rich.text import Text
 from sonde.findings.judgement import judgement_of
 from sonde.findings.standing import Standing
 from sonde.model.errors import sentence
+from sonde.model.limits import COLD
 from sonde.model.lines import Finding, PhaseEnd, Rate
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
@@ -42,7 +43,7 @@ def print_run(console: Console, folder: Path, record: RecordReader) -> None:
     _print_head(console, folder, record)
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
-        _print_rates(console, ended)
+        _print_rates(console, ended, run_of(record, folder))
     _print_judgements(console, run_of(record, folder))
     if ended:
         _print_latencies(console, ended)
@@ -83,7 +84,7 @@ def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
     console.print()
 
 
-def _print_rates(console: Console, phases: Sequence[PhaseRecord]) -> None:
+def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: Run) -> None:
     known = [entry for entry in _RATES if any(getattr(_end(one).rates, entry[0]) for one in phases)]
     if len(phases) > 0 and all(not _parallel(one) for one in phases):
         known = [entry for entry in known if entry[0] != "task_sum"]
@@ -100,7 +101,7 @@ def _print_rates(console: Console, phases: Sequence[PhaseRecord]) -> None:
         total = end.rates.total or end.rates.transfer
         ops = format_ops(total.ops_per_s) if total else "-"
         name = Text(phase.id, style="bold" if phase.begin.measured else "dim")
-        table.add_row(name, phase_words(end), *cells, ops, _cache(phase))
+        table.add_row(name, phase_words(end), *cells, ops, _cache(phase, judgement_of(run, phase).standing))
     console.print(table)
     legend = "; ".join(f"{title}: {meaning}" for _, title, meaning in known)
     console.print(Text(legend, style="dim"))
@@ -115,12 +116,14 @@ def _rate(rate: Rate | None) -> str:
     return format_rate(rate.bytes_per_s) if rate is not None and rate.bytes else "-"
 
 
-def _cache(phase: PhaseRecord) -> str:
+def _cache(phase: PhaseRecord, standing: Standing) -> str:
     end = _end(phase)
     if phase.begin.direct:
         return "direct"
     if end.resident is not None:
-        return f"{end.resident:.0%} resident"
+        # what was read again later came from memory, however little of it was there at the start
+        later = " at first" if standing is Standing.CACHE and end.resident <= COLD else ""
+        return f"{end.resident:.0%} resident{later}"
     return phase.begin.cache
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +15,8 @@ from sonde.model.units import counted, format_bytes, format_seconds
 from sonde.terminal.screen import plain_table
 
 _MOST_FILES = 20
+# Files beyond this share of the time are folded: what an interpreter reads at its start hides the files that matter.
+_MOST_TIME = 0.99
 
 
 def print_trace(console: Console, trace: Trace) -> None:
@@ -37,14 +40,26 @@ def print_trace(console: Console, trace: Trace) -> None:
     table = plain_table()
     for title in ("file", "time", "reads", "bytes", "mean", "in sequence", "writes", "bytes", "mean", "in sequence"):
         table.add_column(title, justify="left" if title == "file" else "right", overflow="fold")
-    for file in ordered[:_MOST_FILES]:
+    shown = _worth_a_row(ordered)
+    for file in ordered[:shown]:
         table.add_row(Text(file.path), format_seconds(file.seconds), *_moves(file.read), *_moves(file.write))
     console.print(table)
-    if len(ordered) > _MOST_FILES:
-        console.print(f"and {len(ordered) - _MOST_FILES} more, which took less time", style="dim")
-    for file in ordered[:3]:
+    if len(ordered) > shown:
+        rest = sum(file.seconds for file in ordered[shown:])
+        console.print(f"and {len(ordered) - shown} more, which took {format_seconds(rest)} together", style="dim")
+    for file in ordered[: min(3, shown)]:
         for remark in _remarks(file):
             console.print(f"{file.path}: {remark}", soft_wrap=True)
+
+
+def _worth_a_row(ordered: Sequence[TracedFile]) -> int:
+    """How many of the files, the dearest first, make up the time that counts; one at least, where there is one."""
+    wanted, told = _MOST_TIME * sum(file.seconds for file in ordered), 0.0
+    for count, file in enumerate(ordered[:_MOST_FILES]):
+        if count and told >= wanted:
+            return count
+        told += file.seconds
+    return min(len(ordered), _MOST_FILES)
 
 
 def _moves(moves: Moves) -> tuple[str, str, str, str]:

@@ -15,6 +15,7 @@ from sonde.model.series import SeriesKey
 from sonde.stats.multiple import false_discovery
 from sonde.stats.ratio import Ratio, ratio, smallest_visible
 from sonde.stats.spread import Variation, variation
+from sonde.trends.doubted import Doubted, doubted
 from sonde.trends.environment import plan_differences
 from sonde.trends.sides import Side, SideNumber, differences_of_key, numbers_of, pairs
 
@@ -54,6 +55,11 @@ class Comparison:
     after: Side
     numbers: tuple[Compared, ...]
     alone: tuple[tuple[str, SideNumber], ...]
+    doubts: tuple[Doubted, ...] = ()  # what speaks against runs of either side
+
+    def doubts_of(self, number: Compared) -> list[Doubted]:
+        """Those about the phase of a number."""
+        return [one for one in self.doubts if one.phase == number.key.phase]
 
     @property
     def changed(self) -> list[Compared]:
@@ -85,7 +91,9 @@ def compare(before: Side, after: Side, smallest: float = SMALLEST_CHANGE) -> Com
     alone = [
         (side.name, number) for side, own in ((before, old), (after, new)) for number in own if id(number) not in paired
     ]
-    return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone))
+    phases = [other.key.phase for _, other in both]
+    doubts = (*doubted("before", before.runs, phases), *doubted("after", after.runs, phases))
+    return Comparison(before, after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone), doubts)
 
 
 def _in_plans(before: SideNumber, after: SideNumber, folders: Mapping[str, Path]) -> list[tuple[str, str, str]]:

@@ -41,6 +41,7 @@ def comparison_study(comparison: Comparison, around: Sequence[Difference], units
     sections = [
         _changes(comparison),
         *_not_the_same(comparison),
+        *_doubtful(comparison),
         *_matrix(comparison),
         *_curves(comparison),
         *_nodes(comparison),
@@ -84,6 +85,9 @@ def _lead(comparison: Comparison) -> str:
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
         words += f" {unlike} of them did not measure the same on both sides; see what differed."
+    doubtful = sum(bool(comparison.doubts_of(number)) for number in comparison.numbers)
+    if doubtful:
+        words += f" {doubtful} of them {'is' if doubtful == 1 else 'are'} doubtful; see why."
     return words + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
@@ -127,6 +131,15 @@ def _not_the_same(comparison: Comparison) -> list[Section]:
     return [
         Section("Not the same on both sides", words, [table(["", "", "Before", "After"], rows, "", text_columns=4)])
     ]
+
+
+def _doubtful(comparison: Comparison) -> list[Section]:
+    """What speaks against the runs themselves."""
+    if not comparison.doubts:
+        return []
+    rows = [(one.side, one.phase, one.words) for one in comparison.doubts]
+    words = ["These runs were not measured as they should have been: a change may come from that."]
+    return [Section("Doubtful runs", words, [table(["", "", "Why"], rows, "", text_columns=3)])]
 
 
 def _remark(number: Compared) -> str:

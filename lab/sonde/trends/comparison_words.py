@@ -35,13 +35,14 @@ def change_words(change: Ratio) -> str:
     return f"{percent(change.value - 1)} [{low}, {high}]"
 
 
-def verdict_text(number: Compared) -> Text:
+def verdict_text(number: Compared, doubtful: bool = False) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
     words: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
         words += f" (a drop below {100 * number.visible:.0f} % would not show)"
     elif number.verdict == "too few runs":
         words = number.ratio.why
+    words += ", doubtful" if doubtful else ""
     return Text(words, style=STYLES[number.verdict])
 
 

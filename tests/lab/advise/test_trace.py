@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from sonde.advise.buffers import params_from_ffio, params_from_trace
 from sonde.cli.iobuf import command as iobuf
+from sonde.cli.report import command as report
 from sonde.cli.show import command as show
 from sonde.launch.preload import check_program, read_elf
 from sonde.model.errors import UserError
@@ -39,6 +40,32 @@ def test_processes_are_added_up_by_file(tmp_path: Path) -> None:
     assert len(trace.processes) == 4
     assert trace.broken == ["cut.ndjson"]
     assert trace.files["/scratch/run/result.dat"].write.calls >= 600
+
+
+def test_files_that_an_interpreter_reads_at_its_start_do_not_hide_the_one_that_matters(tmp_path: Path) -> None:
+    path = "/scratch/run/result.dat"
+    for number in range(30):
+        text = EXAMPLE.read_text(encoding="utf-8").replace(path, f"/usr/lib/python/module{number:02}.pyc")
+        (tmp_path / f"{number}.ndjson").write_text(_quick(text), encoding="utf-8")
+    shutil.copy(EXAMPLE, tmp_path / "mine.ndjson")
+    done = CliRunner().invoke(show, [str(tmp_path)], standalone_mode=False)
+    assert path in done.output
+    assert "module" not in done.output
+    assert "more, which took " in done.output
+
+
+def _quick(text: str) -> str:
+    """The lines of a trace with files whose calls took nearly no time."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        if line["type"] == "file":
+            line["meta_s"] = line["read"]["s"] = line["write"]["s"] = 1e-9
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+
+
+def test_there_is_no_page_of_a_trace_and_it_is_said_what_shows_it() -> None:
+    with pytest.raises(UserError, match=r"is a trace, of which there is no page; `sonde show"):
+        CliRunner().invoke(report, [str(EXAMPLE)], standalone_mode=False, catch_exceptions=False)
 
 
 def test_show_takes_a_trace() -> None:

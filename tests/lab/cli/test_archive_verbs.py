@@ -155,6 +155,8 @@ def test_sql(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert sonde("query", "SELECT run FROM runs WHERE status = 'failed'", "--json").json == [{"run": C}]
     assert sonde("query", "FROM runs").out.count("daily") >= 2
     assert "write_bytes_per_s" in sonde("query").out
+    rates = sonde("query", "SELECT 1819820.25::DOUBLE AS rate, 0.0000123::DOUBLE AS share").out
+    assert rates.split()[-2:] == ["1819820", "1.23e-05"], "rates without an exponent"
     made.age(root)
     Catalog(root)
     made.put(root, "20260301T000000Z-d-0004")

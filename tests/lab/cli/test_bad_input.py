@@ -153,7 +153,7 @@ def test_a_wrong_file_is_one_sentence(
 COMMANDS: list[tuple[list[str], list[str]]] = [
     (["rnu"], ['"rnu"', 'Did you mean "run"']),
     (["--frobnicate"], ["--frobnicate"]),
-    (["run"], ["PLAN", "--help"]),
+    (["run"], ["PLAN", "quick", "sustained", "--help"]),
     (["run", "quick"], ["target", "--on DIR"]),
     (["run", "quik", "--on", "."], ['"quik"', 'Did you mean "quick"']),
     (["run", "no/such/plan.toml"], ["no plan file"]),
@@ -163,7 +163,7 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
     (["run", "quick", "--on", "/etc/hostname"], ["not a directory"]),
     (["run", "quick", "--on", ""], ["directory"]),
     (["run", "quick", "--on", ".", "--tasks", "0"], ["--tasks"]),
-    (["run", "quick", "--on", ".", "--tasks", "many"], ["--tasks"]),
+    (["run", "quick", "--on", ".", "--tasks", "many"], ["--tasks", "a whole number"]),
     (["run", "quick", "--on", ".", "--tasks", "3", "--processes", "2"], ["divided evenly"]),
     (["run", "quick", "--on", ".", "--tasks", "100000"], ["too many", "--processes"]),
     (["run", "quick", "--on", ".", "--launcher", "mpirun"], ["--launcher", "mpiexec"]),
@@ -189,7 +189,7 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
     (["show", "nothing"], ["no runs in the archive"]),
     (["show", "--json", "a", "b"], ["b"]),
     (["report"], ["no runs in the archive"]),
-    (["plan"], ["PLAN"]),
+    (["plan"], ["PLAN", "quick"]),
     (["plan", "quick", "--on", ".", "--set", "tasks.threads=x"], ["tasks.threads"]),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -337,6 +338,25 @@ def test_the_check(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
     listed = sonde("list", "--json").json
     assert all(run["role"] == "check" for run in listed)
     assert len(sonde("list", "--json", "--all").json) > len(listed)
+
+
+def test_a_check_says_before_it_starts_how_long_it_takes_how_much_space_and_then_what_is_left(
+    sonde: Any, fake: Fake, target: Path
+) -> None:
+    said = sonde("check", target)
+    assert re.search(r"This takes about \d+ (?:s|min).* and up to [\d.]+ [KMG]iB of space\.", said.err)
+    parts = re.findall(r"\((\d) of (\d)\), about (.+) left", said.err)
+    assert [int(number) for number, _, _ in parts] == list(range(1, len(parts) + 1))
+    assert parts[-1][0] == parts[-1][1]
+
+
+def test_figures_of_all_cores_say_so_many_tasks(sonde: Any, fake: Fake, target: Path) -> None:
+    figures = sonde("check", target, "--json").json["figures"]
+    for one in figures:
+        if one["key"].endswith("-all"):
+            assert f"{one['tasks']} tasks" in one["section"]
+        elif one["key"].endswith("-1"):
+            assert one["tasks"] == 1
 
 
 def test_an_error_of_our_own_is_one_sentence_with_the_details_elsewhere(

@@ -37,6 +37,7 @@ def add_run(archive: Path) -> AddRun:
         engine: Mapping[str, Any] | None = None,
         slices: Mapping[str, Sequence[float]] | None = None,
         hosts: Mapping[str, float] | None = None,
+        findings: Sequence[Mapping[str, Any]] = (),
     ) -> Path:
         started = FIRST + timedelta(days=day)
         run_id = f"{started:%Y%m%dT%H%M%SZ}-{plan}-{next(numbers):04x}"
@@ -54,7 +55,7 @@ def add_run(archive: Path) -> AddRun:
             "plan": {"id": plan, "title": plan},
             "target": "/scratch",
             "phases": phases,
-            "findings": [],
+            "findings": list(findings),
             "series": {
                 "system": system,
                 "file_system": storage,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from sonde.experiments.check.plans import (
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, MachineError, StoppedError, UserError
 from sonde.model.limits import COLD
 from sonde.model.plan import Plan
+from sonde.model.volume import phase_volumes, written_bytes
 from sonde.store.archive import new_id
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
@@ -38,7 +39,7 @@ class Watcher:
     part: Callable[[str, int, int, Plan], None] = lambda title, number, count, plan: None
     line: Observer = lambda kind, line: None
     done: Callable[[Result], None] = lambda result: None
-    expected: Callable[[float], None] = lambda seconds: None
+    expected: Callable[[float, int], None] = lambda seconds, space: None  # how long, and bytes of space at most
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Check:
         machine = self._look()
         machine, speed = self._calibrate(machine)
         found = parts(str(self._target), machine, speed, self._full)
-        self._watcher.expected(expected_seconds(machine, speed, self._full))
+        self._watcher.expected(expected_seconds(machine, speed, self._full), self._space(found))
         result = CheckResult(self._group, self._target, machine, self._full, notes=self._notes)
         records = {}
         for number, part in enumerate(found, start=1):
@@ -117,6 +118,11 @@ class Check:
                 raise StoppedError("The check was interrupted before anything was measured.")
             raise MachineError(self._notes[-1] if self._notes else "Nothing could be measured.")
         return result
+
+    def _space(self, found: Sequence[Part]) -> int:
+        """Bytes that the largest part needs: each removes what it wrote."""
+        plans = ((Plan.from_document(one.document, f"the check of {self._target}"), one.tasks) for one in found)
+        return max((written_bytes(phase_volumes(plan, tasks)) for plan, tasks in plans), default=0)
 
     def _keep(self, result: CheckResult, part: Part, run: Result) -> None:
         result.runs.append(run)

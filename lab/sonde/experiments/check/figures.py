@@ -154,6 +154,7 @@ def _figure(row: Row, phase: PhaseRecord, run: Run, name: str) -> Figure:
         value=rate.bytes_per_s if row.unit == "bytes_per_s" else rate.ops_per_s,
         seconds=rate.seconds,
         bytes=end.bytes.moved,
+        tasks=phase.begin.tasks or run.tasks,
         p50_ns=latency.p50_ns,
         p99_ns=latency.p99_ns,
     )

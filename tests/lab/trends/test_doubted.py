@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare and gate say on every surface that runs were measured on a machine that others used too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.store.tags import change_tags
+
+AddRun = Callable[..., Path]
+Sonde = Callable[..., Any]
+RATES = {("read", "read"): 1e9, ("write", "write"): 5e8}
+WHY = "other processes used 1.9 cores of this node during the phase"
+BUSY = {"id": "noisy_node", "phase": "read", "severity": "warning", "text": WHY}
+
+
+@pytest.fixture
+def runs(add_run: AddRun, archive: Path) -> Callable[..., None]:
+    """Six quiet runs tagged old, and six tagged new, of which as many as asked for have these findings."""
+
+    def add(busy: int, *findings: Mapping[str, Any]) -> None:
+        for day in range(6):
+            rates = {key: rate * (1 + day / 100) for key, rate in RATES.items()}
+            change_tags(add_run(day, rates), add=["old", "baseline:good"])
+            found = findings if day < busy else ()
+            change_tags(add_run(day + 10, rates, findings=found), add=["new"])
+
+    return add
+
+
+def test_compare_says_which_side_was_measured_on_a_busy_machine_on_every_surface(
+    sonde: Sonde, runs: Callable[..., None], tmp_path: Path
+) -> None:
+    runs(4, BUSY)
+    page = tmp_path / "page.html"
+    said = sonde("compare", "tag:old", "tag:new", "-o", page)
+    assert f"! Doubtful after, read: {WHY} (in 4 of 6 runs)." in said.out
+    assert said.out.count("doubtful") == 1  # the row of reads, and no other
+    html = page.read_text(encoding="utf-8")
+    assert "1 of them is doubtful; see why." in html
+    assert f"{WHY} (in 4 of 6 runs)" in html
+    numbers = sonde("compare", "tag:old", "tag:new", "--json").json["numbers"]
+    doubts = {number["key"]["op"]: number["doubts"] for number in numbers}
+    assert doubts["write"] == []
+    assert doubts["read"] == [{"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6}]
+
+
+def test_what_was_found_about_whole_runs_weighs_on_each_of_their_numbers(
+    sonde: Sonde, runs: Callable[..., None]
+) -> None:
+    runs(6, {**BUSY, "phase": ""})
+    said = sonde("compare", "tag:old", "tag:new")
+    assert f"! Doubtful after, read, write: {WHY} (in 6 of 6 runs)." in said.out
+
+
+def test_remarks_and_quiet_runs_raise_no_doubt(sonde: Sonde, runs: Callable[..., None]) -> None:
+    runs(6, {**BUSY, "severity": "info"})
+    assert "oubtful" not in sonde("compare", "tag:old", "tag:new").out
+    assert "oubtful" not in sonde("gate", "last", "--baseline", "good").out
+    assert sonde("gate", "last", "--baseline", "good", "--json").json["doubts"] == []
+
+
+@pytest.mark.parametrize("against", [("--baseline", "good"), ("--at-least", "read=100MB/s")])
+def test_a_gate_says_in_its_verdict_that_the_machine_was_busy(
+    sonde: Sonde, runs: Callable[..., None], against: tuple[str, str]
+) -> None:
+    runs(6, BUSY)
+    said = sonde("gate", "last", *against)
+    assert said.code == 0
+    assert "Good, but doubtful: 1 run" in said.out
+    assert f"! Doubtful now, read: {WHY}." in said.out
+    (doubt,) = sonde("gate", "last", *against, "--json").json["doubts"]
+    assert (doubt["side"], doubt["id"], doubt["runs"], doubt["of"]) == ("now", "noisy_node", 1, 1)
+
+
+def test_a_gate_that_fails_on_a_busy_machine_says_so(sonde: Sonde, runs: Callable[..., None]) -> None:
+    runs(6, BUSY)
+    said = sonde("gate", "last", "--at-least", "read=9GB/s", "--retests", "0")
+    assert said.code == 1
+    assert "Too slow, but doubtful: 1 run" in said.out

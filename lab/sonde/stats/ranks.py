@@ -93,18 +93,27 @@ class RankWindow:
     def push(self, new: Floats) -> None:
         """Adds one value to each series; where it is NaN (a gap) that series stays as it is."""
         take = ~np.isnan(new)
-        values = self.values if take.all() else self.values[take]
-        ranks = self.ranks if take.all() else self.ranks[take]
-        fresh = new[take, None]
-        # comparisons with NaN are false, so places that are not filled yet count for nothing
-        oldest = values[:, :1]
-        ranks = ranks - (oldest < values) - 0.5 * (oldest == values)
-        ranks = ranks[:, 1:] + (fresh < values[:, 1:]) + 0.5 * (fresh == values[:, 1:])
-        values = values[:, 1:]
-        own = 1.0 + np.sum(values < fresh, axis=1) + 0.5 * np.sum(values == fresh, axis=1)
-        self.values[take] = np.concatenate([values, fresh], axis=1)
-        self.ranks[take] = np.concatenate([ranks, own[:, None]], axis=1)
-        self.filled[take] = np.minimum(self.filled[take] + 1, self.width)
+        every = bool(take.all())
+        values, ranks, filled = (one if every else one[take] for one in (self.values, self.ranks, self.filled))
+        fresh, oldest, kept = new[take, None], values[:, :1], values[:, 1:]
+        # Comparisons with NaN are false, so places that are not filled yet count for nothing. A value equal to another
+        # counts half, so strict and lax comparisons add up to twice the change of a rank, in numbers of one byte.
+        above, at_least = fresh < kept, fresh <= kept
+        twice = above.view(np.int8) + at_least.view(np.int8)
+        twice -= (oldest < kept).view(np.int8)
+        twice -= (oldest <= kept).view(np.int8)
+        own = np.minimum(filled, self.width - 1) + 1.0
+        own -= 0.5 * (np.count_nonzero(above, axis=1) + np.count_nonzero(at_least, axis=1))
+        shifted, moved = np.empty_like(values), np.empty_like(ranks)
+        shifted[:, :-1], shifted[:, -1:] = kept, fresh
+        np.multiply(twice, 0.5, out=moved[:, :-1])
+        moved[:, :-1] += ranks[:, 1:]
+        moved[:, -1] = own
+        if every:
+            self.values, self.ranks = shifted, moved
+        else:
+            self.values[take], self.ranks[take] = shifted, moved
+        self.filled[take] = np.minimum(filled + 1, self.width)
 
     def keep_last(self, series: int, count: int) -> None:
         """Forgets all but the last `count` values of one series."""
@@ -125,16 +134,24 @@ class RankWindow:
         The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;
         the spread takes ties into account. 0 and 0 where there are too few values, or all are equal.
         """
-        count = self.filled[:, None].astype(float)
-        present = ~np.isnan(self.values)
-        centered = np.where(present, self.ranks - (count + 1) / 2, 0.0)
-        newer = np.arange(1, self.width + 1, dtype=float)[None, :]
-        excess = np.cumsum(centered[:, ::-1], axis=1)
-        older = count - newer
-        sums = np.sum(centered * centered, axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(newer * older / (count * (count - 1)) * sums)
-            score = np.where((newer >= shortest) & (older >= shortest) & (spread > 0), excess / spread, 0.0)
+        centered = self.ranks - (self.filled[:, None] + 1) / 2
+        if np.min(self.filled, initial=self.width) < self.width:
+            centered[np.isnan(self.values)] = 0.0
+        score = np.cumsum(centered[:, ::-1], axis=1)
+        score *= _weights(self.width, shortest)[self.filled]
         best = np.argmax(np.abs(score), axis=1)
-        strength = score[np.arange(score.shape[0]), best]
+        spread = np.sqrt(np.einsum("ij,ij->i", centered, centered))  # 0 where all are equal, and so is the score
+        strength = score[np.arange(score.shape[0]), best] / np.where(spread > 0, spread, 1.0)
         return strength, np.where(strength != 0.0, best + 1, 0)
+
+
+@cache
+def _weights(width: int, shortest: int) -> Floats:
+    """Of `count` values (rows) and a split with so many newer ones (columns, from 1): by what the excess of the ranks of
+    the newer side is multiplied to compare splits; 0 where a side would be shorter than `shortest`."""
+    count = np.arange(width + 1, dtype=float)[:, None]
+    newer = np.arange(1, width + 1, dtype=float)[None, :]
+    older = count - newer
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights: Floats = np.sqrt(count * (count - 1) / (newer * older))
+    return np.where((newer >= shortest) & (older >= shortest), weights, 0.0)

@@ -86,8 +86,9 @@ class Lanes:
         """One run of each series, NaN where there was none. Alarms of this step, at most one a series."""
         here = ~np.isnan(values)
         self.window.push(values)
-        self._places[here, :-1] = self._places[here, 1:]
-        self._places[here, -1] = self._runs
+        rows = slice(None) if here.all() else here
+        self._places[rows, :-1] = self._places[rows, 1:]
+        self._places[rows, -1] = self._runs
         self._runs += 1
         alarms = self._gate(here)
         alarmed = {one.series for one in alarms}

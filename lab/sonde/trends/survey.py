@@ -11,7 +11,7 @@ from math import log
 import numpy as np
 
 from sonde.stats.ratio import simulated_visible
-from sonde.stats.segments import Segment, segments
+from sonde.stats.segments import Segment
 from sonde.stats.spread import robust_sd
 from sonde.trends.budget import Budget, Calibration, calibrate, residuals
 from sonde.trends.changes import Change, JointChange, changes, joint_changes
@@ -25,8 +25,10 @@ SHORTEST = 5
 _LATEST = 3
 # The drop that is asked about: would so many runs show it against so many before?
 _NEW, _KNOWN = 10, 40
-# Runs of a history that its noise is learned from.
-_MOST_LEARNED = 2000
+# Runs of a history that its noise is learned from at most, and of all of them together: what more would add to what is
+# known of the noise of a site with hundreds of histories is nothing, and cutting takes the square of the runs.
+_MOST_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
+_LEAST_LEARNED = 500
 # A change is fresh for so many runs.
 FRESH = 10
 
@@ -94,10 +96,10 @@ def survey(
     pace = float(np.median([one.runs_per_year for one in long])) if long else 365.0
     budget = Budget(alarms_per_year, max(1.0, pace))
     total = 2 * len(long) + 2
-    stretches, noises = [], []
+    learned = min(_MOST_LEARNED, max(_LEAST_LEARNED, _LEARNED_TOGETHER // max(1, len(long))))
+    noises = []
     for done, one in enumerate(long):
-        stretches.append(tuple(segments(one.values)))
-        noises.append(residuals(one.values, stretches[-1])[-_MOST_LEARNED:])
+        noises.append(residuals(one.values[-learned:]))
         step(done + 1, total)
     calibration = calibrate(noises, budget, Settings(smallest_change=smallest))
     step(len(long) + 1, total)

@@ -147,7 +147,7 @@ class RankWindow:
 
 @cache
 def _weights(width: int, shortest: int) -> Floats:
-    """Of `count` values (rows) and a split with so many newer ones (columns, from 1): by what the excess of the ranks of
+    """Of `count` values (rows) and so many newer ones (columns, from 1): by what the excess of the ranks of
     the newer side is multiplied to compare splits; 0 where a side would be shorter than `shortest`."""
     count = np.arange(width + 1, dtype=float)[:, None]
     newer = np.arange(1, width + 1, dtype=float)[None, :]

@@ -94,7 +94,9 @@ class RankWindow:
         """Adds one value to each series; where it is NaN (a gap) that series stays as it is."""
         take = ~np.isnan(new)
         every = bool(take.all())
-        values, ranks, filled = (one if every else one[take] for one in (self.values, self.ranks, self.filled))
+        values = self.values if every else self.values[take]
+        ranks = self.ranks if every else self.ranks[take]
+        filled = self.filled[take]
         fresh, oldest, kept = new[take, None], values[:, :1], values[:, 1:]
         # Comparisons with NaN are false, so places that are not filled yet count for nothing. A value equal to another
         # counts half, so strict and lax comparisons add up to twice the change of a rank, in numbers of one byte.

@@ -44,6 +44,9 @@ void write_lines(const Context& context, std::size_t index, const results::Total
     };
     write("phase_end", phase_end(context, phase, totals, facts, half));
     write("series", results::series_line(totals));
+    for (const ordered_json& line : results::node_series_lines(totals)) {
+        write("series", line);
+    }
     for (const ordered_json& line : results::histogram_lines(totals)) {
         write("histogram", line);
     }

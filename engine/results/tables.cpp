@@ -4,7 +4,6 @@
 #include "records/text.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace sonde::results {
 
@@ -16,43 +15,17 @@ ordered_json series_line(const Totals& totals) {
     ordered_json bytes = ordered_json::array();
     ordered_json operations = ordered_json::array();
     ordered_json active = ordered_json::array();
-    std::array<ordered_json, 5> band;
-    constexpr std::array<const char*, 5> names{"min", "p25", "p50", "p75", "max"};
-    constexpr std::array<double, 5> shares{0.0, 0.25, 0.5, 0.75, 1.0};
-    band.fill(ordered_json::array());
+    std::vector<Spread> rates;
     for (const SliceSum& slice : all_slices(totals)) {
         bytes.push_back(slice.bytes);
         operations.push_back(slice.operations);
         active.push_back(slice.active);
-        std::uint64_t count = 0;
-        for (const auto& [bucket, n] : slice.rates) {
-            count += n;
-        }
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            if (count == 0) {
-                band[i].push_back(nullptr);
-                continue;
-            }
-            const auto rank = std::max<std::uint64_t>(
-                1, static_cast<std::uint64_t>(std::ceil(shares[i] * static_cast<double>(count))));
-            std::uint64_t seen = 0;
-            for (const auto& [bucket, n] : slice.rates) {
-                seen += n;
-                if (seen >= rank) {
-                    const double middle =
-                        static_cast<double>(Histogram::low(bucket) + Histogram::low(bucket + 1) - 1) / 2;
-                    band[i].push_back(middle / seconds(totals.slice_ns));
-                    break;
-                }
-            }
-        }
+        rates.push_back(slice.rates);
     }
     line["bytes"] = bytes;
     line["ops"] = operations;
     line["active"] = active;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        line["task_rate"][names[i]] = band[i];
-    }
+    line["task_rate"] = spread_json(rates, totals.slice_ns);
     return line;
 }
 

@@ -116,6 +116,8 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         meters::Slices::halve(calls);
         used = (used + 1) / 2;
     }
+    nodes.add({node, row.transfer_start_ns, row.transfer_end_ns, slice_width, max_slices, moved.data(), calls.data(),
+               std::min<std::size_t>(used, moved.size())});
     LaneSum& sum = lane[static_cast<std::size_t>(meter.lane)];
     sum.bytes += row.bytes;
     // A stream is active in a slice that its transfer touches; its rate counts in slices that it fills.
@@ -152,6 +154,7 @@ void Totals::join(const Totals& other) {
         histogram[i].merge(other.histogram[i]);
     }
     slice_ns = std::max(slice_ns, other.slice_ns);
+    nodes.join(other.nodes);
     rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 
@@ -210,6 +213,7 @@ std::string Totals::pack() const {
         }
         out["l"].push_back({sum.bytes, slices});
     }
+    out["o"] = nodes.pack();
     out["r"] = json::array();
     for (const TaskRow& r : rows) {
         out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
@@ -268,6 +272,7 @@ Totals Totals::unpack(const std::string& text) {
             totals.lane[i].slices.push_back(std::move(slice));
         }
     }
+    totals.nodes = NodesOverTime::unpack(in.at("o"));
     for (const json& r : in.at("r")) {
         totals.rows.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4), r.at(5), r.at(6), r.at(7), r.at(8), r.at(9),
                                r.at(10), r.at(11), r.at(12), r.at(13), r.at(14), r.at(15), r.at(16), r.at(17)});

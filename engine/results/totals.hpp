@@ -3,10 +3,11 @@
 #pragma once
 
 #include "meters/stream_meter.hpp"
+#include "results/nodes_over_time.hpp"
+#include "results/spread.hpp"
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,7 @@ struct TaskRow {
 struct SliceSum {
     std::uint64_t bytes = 0, operations = 0;
     int active = 0;
-    std::map<std::uint32_t, std::uint32_t>
-        rates;  ///< bucket of bytes (Histogram::bucket_of) -> streams active all through
+    Spread rates;  ///< streams that were active all through, by their bytes
 };
 
 struct LaneSum {
@@ -52,6 +52,7 @@ struct Totals {
     std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
     std::int64_t slice_ns = 0;
     std::array<LaneSum, 2> lane;
+    NodesOverTime nodes;
     std::vector<TaskRow> rows;
 
     /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.

@@ -96,7 +96,8 @@ class Result:
 
     def finished(self, phase: str) -> Line:
         """The phase_end of a phase of which all other lines are there as well."""
-        kinds = [line["type"] for line in self.lines if line.get("phase") == phase]
+        of_all = [line for line in self.lines if line.get("phase") == phase and line.get("scope", "all") == "all"]
+        kinds = [line["type"] for line in of_all]
         for kind in ("phase_begin", "phase_end", "series", "nodes", "tasks"):
             assert kinds.count(kind) == 1, f"phase {phase} has {kinds.count(kind)} lines {kind}"
         return next(line for line in self.of("phase_end") if line["phase"] == phase)

@@ -293,7 +293,7 @@ class PhaseEnd(Line):
 
 @dataclass(frozen=True)
 class TaskRate:
-    """Spread over the active tasks in each slice, bytes per second; None where no task is active."""
+    """Spread over the active tasks (or nodes) in each slice, per second; None where none is active."""
 
     min: tuple[float | None, ...] = ()
     p25: tuple[float | None, ...] = ()
@@ -304,16 +304,23 @@ class TaskRate:
 
 @dataclass(frozen=True)
 class SeriesLine(Line):
-    """A phase in slices of `slice_s` seconds."""
+    """A phase in slices of `slice_s` seconds: of all tasks, of one node, or spread over all of many nodes.
+
+    Up to 256 nodes each has a series; of more only the `extreme` ones do.
+    """
 
     phase: str = ""
-    scope: str = "all"  # all or node
+    scope: str = "all"  # all, node or nodes
     node: int | None = None
+    extreme: str | None = None  # slowest or fastest
+    nodes: int | None = None
     slice_s: float = 0.0
     bytes: tuple[int, ...] = ()
     ops: tuple[int, ...] = ()
     active: tuple[int, ...] = ()
     task_rate: TaskRate = field(default_factory=TaskRate)
+    node_rate: TaskRate = field(default_factory=TaskRate)  # bytes per second
+    node_ops_rate: TaskRate = field(default_factory=TaskRate)  # operations per second
 
 
 @dataclass(frozen=True)

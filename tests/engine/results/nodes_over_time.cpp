@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Series of nodes: exact while they are few, spread and extremes when they are many, the same however they were joined.
+#include "streams.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+using sonde::results::node_series_lines;
+using sonde::results::NodesOverTime;
+using sonde::results::Totals;
+using sonde::tests::ms;
+using sonde::tests::Stream;
+using sonde::tests::totals_of;
+
+namespace {
+
+constexpr std::uint64_t mb = 1'000'000;
+
+/// A node whose one stream moves `bytes[i]` in slice i of 0.1 s, all through.
+NodesOverTime one_node(int node, const std::vector<std::uint64_t>& bytes) {
+    const std::vector<std::uint64_t> calls(bytes.size(), 1);
+    NodesOverTime made;
+    made.add({node, 0, static_cast<std::int64_t>(bytes.size()) * 100 * ms, 100 * ms, 512, bytes.data(), calls.data(),
+              bytes.size()});
+    return made;
+}
+
+NodesOverTime joined(NodesOverTime left, const NodesOverTime& right) {
+    left.join(right);
+    return left;
+}
+
+/// Nodes `first` to `last` (not included), node n at a rate of (n * 7919 mod 10007) + 1 MB a slice: no two alike.
+std::uint64_t rate_of(int node) {
+    return (static_cast<std::uint64_t>(node) * 7919 % 10007 + 1) * mb;
+}
+NodesOverTime nodes_between(int first, int last, std::size_t slices = 3) {
+    NodesOverTime all;
+    for (int node = first; node < last; ++node) {
+        all.join(one_node(node, std::vector<std::uint64_t>(slices, rate_of(node))));
+    }
+    return all;
+}
+
+/// The same as a reduction over a binary tree does it, packed on the way.
+NodesOverTime in_a_tree(int first, int last, std::size_t slices = 3) {
+    if (last - first == 1) {
+        return one_node(first, std::vector<std::uint64_t>(slices, rate_of(first)));
+    }
+    const int middle = first + (last - first) / 2;
+    const NodesOverTime left = NodesOverTime::unpack(in_a_tree(first, middle, slices).pack());
+    return joined(left, in_a_tree(middle, last, slices));
+}
+
+std::vector<std::uint64_t> numbers(const nlohmann::ordered_json& values) {
+    return values.get<std::vector<std::uint64_t>>();
+}
+
+}  // namespace
+
+TEST_CASE("two nodes have each its own series, and together they are the series of all") {
+    Stream first(0);
+    first.write(0, 1000, 100, mb);
+    Stream second(1);
+    second.write(0, 500, 100, mb);
+    Stream other(2);
+    other.write(200, 1000, 80, 2 * mb);
+    Totals all = totals_of({&first, &second}, 0);
+    all.join(totals_of({&other}, 1));
+    const auto lines = node_series_lines(all);
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].at("node") == 0);
+    CHECK(lines[1].at("node") == 1);
+    CHECK(numbers(lines[0].at("bytes")) == std::vector<std::uint64_t>{30 * mb, 30 * mb, 30 * mb, 30 * mb, 30 * mb,
+                                                                      10 * mb, 10 * mb, 10 * mb, 10 * mb, 10 * mb});
+    CHECK(numbers(lines[0].at("active")) == std::vector<std::uint64_t>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
+    CHECK(numbers(lines[1].at("bytes")) ==
+          std::vector<std::uint64_t>{0, 0, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb});
+    CHECK(numbers(lines[1].at("active")) == std::vector<std::uint64_t>{0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
+    CHECK(numbers(lines[1].at("ops")) == std::vector<std::uint64_t>{0, 0, 10, 10, 10, 10, 10, 10, 10, 10});
+    const auto whole = sonde::results::series_line(all);
+    for (std::size_t i = 0; i < 10; ++i) {
+        for (const char* name : {"bytes", "ops", "active"}) {
+            CHECK(whole.at(name).at(i) == lines[0].at(name).at(i).get<int>() + lines[1].at(name).at(i).get<int>());
+        }
+    }
+}
+
+TEST_CASE("one node alone has no series of its own") {
+    Stream only(0);
+    only.write(0, 1000, 100, mb);
+    CHECK(node_series_lines(totals_of({&only})).empty());
+}
+
+TEST_CASE("a stream that did nothing does not lengthen the time of its node") {
+    Stream works(0);
+    works.write(500, 1000, 50, mb);
+    Stream waits(1);
+    const Totals all = totals_of({&works, &waits});
+    REQUIRE(all.nodes.series().size() == 1);
+    CHECK(all.nodes.series()[0].start_ns == 500 * ms);
+    CHECK(all.nodes.series()[0].end_ns == 1000 * ms);
+}
+
+TEST_CASE("256 nodes are kept one by one, of 257 the spread and the extremes") {
+    const NodesOverTime few = nodes_between(0, 256);
+    CHECK_FALSE(few.banded());
+    CHECK(few.series().size() == 256);
+    const NodesOverTime many = nodes_between(0, 257);
+    CHECK(many.banded());
+    CHECK(many.nodes() == 257);
+    CHECK(many.series().size() == 16);
+}
+
+TEST_CASE("of a thousand nodes the extremes are the true ones, and the spread is the true spread") {
+    const NodesOverTime many = in_a_tree(0, 1000);
+    std::vector<std::pair<std::uint64_t, int>> order;
+    std::uint64_t sum = 0;
+    for (int node = 0; node < 1000; ++node) {
+        order.emplace_back(rate_of(node), node);
+        sum += rate_of(node);
+    }
+    std::sort(order.begin(), order.end());
+    const std::vector<int> slowest = many.slowest();
+    const std::vector<int> fastest = many.fastest();
+    REQUIRE(slowest.size() == 8);
+    REQUIRE(fastest.size() == 8);
+    for (std::size_t i = 0; i < 8; ++i) {
+        CHECK(slowest[i] == order[i].second);
+        CHECK(fastest[i] == order[order.size() - 1 - i].second);
+    }
+    Totals totals;
+    totals.nodes = many;
+    const auto lines = node_series_lines(totals);
+    REQUIRE(lines.size() == 17);
+    CHECK(lines[0].at("scope") == "nodes");
+    CHECK(lines[0].at("nodes") == 1000);
+    CHECK(numbers(lines[0].at("bytes")) == std::vector<std::uint64_t>(3, sum));
+    CHECK(numbers(lines[0].at("active")) == std::vector<std::uint64_t>(3, 1000));
+    constexpr std::array<std::pair<const char*, std::size_t>, 5> places{
+        {{"min", 0}, {"p25", 249}, {"p50", 499}, {"p75", 749}, {"max", 999}}};
+    for (const auto& [name, place] : places) {
+        CHECK(lines[0].at("node_rate").at(name).at(1).get<double>() ==
+              doctest::Approx(static_cast<double>(order[place].first) * 10).epsilon(0.008));
+    }
+    CHECK(lines[0].at("node_ops_rate").at("p50").at(1).get<double>() == doctest::Approx(15).epsilon(0.4));
+    std::multiset<std::string> words;
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+        const int node = lines[i].at("node");
+        const bool slow = std::find(slowest.begin(), slowest.end(), node) != slowest.end();
+        CHECK(lines[i].at("extreme") == (slow ? "slowest" : "fastest"));
+        CHECK(numbers(lines[i].at("bytes")) == std::vector<std::uint64_t>(3, rate_of(node)));
+        words.insert(lines[i].at("extreme"));
+    }
+    CHECK(words.count("slowest") == 8);
+}
+
+TEST_CASE("however nodes are joined, the result is the same") {
+    std::mt19937 random(3);
+    for (int round = 0; round < 12; ++round) {
+        const int last = std::uniform_int_distribution<int>(2, 700)(random);
+        const int cut = std::uniform_int_distribution<int>(1, last - 1)(random);
+        const nlohmann::json one_by_one = nodes_between(0, last).pack();
+        CHECK(in_a_tree(0, last).pack() == one_by_one);
+        CHECK(joined(nodes_between(0, cut), nodes_between(cut, last)).pack() == one_by_one);
+        CHECK(joined(nodes_between(cut, last), nodes_between(0, cut)).pack() == one_by_one);
+        CHECK(NodesOverTime::unpack(one_by_one).pack() == one_by_one);
+    }
+}
+
+TEST_CASE("nodes that were added to one total and never joined are bounded all the same") {
+    NodesOverTime all;
+    const std::vector<std::uint64_t> calls(3, 1);
+    for (int node = 0; node < 400; ++node) {
+        const std::vector<std::uint64_t> bytes(3, rate_of(node));
+        all.add({node, 0, 300 * ms, 100 * ms, 512, bytes.data(), calls.data(), 3});
+    }
+    CHECK(all.series().size() == 400);
+    all.bound();
+    CHECK(all.pack() == nodes_between(0, 400).pack());
+}
+
+TEST_CASE("a plan that asks for very many slices does not multiply them by nodes") {
+    const std::vector<std::uint64_t> bytes(65536, mb);
+    NodesOverTime node;
+    node.add({0, 0, 65'536 * ms, ms, 65536, bytes.data(), bytes.data(), bytes.size()});
+    CHECK(node.slice_ns() == 128 * ms);
+    REQUIRE(node.series()[0].slices.size() == 512);
+    CHECK(node.series()[0].slices[511].bytes == 128 * mb);
+    CHECK(node.series()[0].slices[511].active == 1);
+}
+
+TEST_CASE("a message of the tree does not grow with the nodes below it once these are many") {
+    const auto bytes = [](const NodesOverTime& nodes) { return nlohmann::json::to_cbor(nodes.pack()).size(); };
+    const std::size_t of_300 = bytes(in_a_tree(0, 300, 20));
+    const std::size_t of_3000 = bytes(in_a_tree(0, 3000, 20));
+    CHECK(of_3000 < 4 * of_300);  // the spread has a place for each bucket that is met, and these become few
+    CHECK(bytes(nodes_between(0, 256, 20)) < 256 * 20 * 3 * 10);
+}
+
+TEST_CASE("series of nodes take a megabyte or two of the record, 16 nodes or 256 or 1,000") {
+    for (const int nodes : {16, 256, 1000}) {
+        CAPTURE(nodes);
+        Totals totals;
+        totals.nodes = nodes_between(0, nodes, 512);
+        std::size_t text = 0;
+        std::size_t values = 0;
+        std::uint64_t moved = 0;
+        for (const auto& line : node_series_lines(totals)) {
+            text += line.dump().size();
+            if (line.at("scope") == "node") {
+                values += line.at("bytes").size();
+                for (const auto& slice : line.at("bytes")) {
+                    moved += slice.get<std::uint64_t>();
+                }
+            }
+        }
+        CHECK(text < 2 * mb);
+        CHECK(values <= 65'536);
+        if (nodes <= 256) {
+            std::uint64_t truth = 0;
+            for (int node = 0; node < nodes; ++node) {
+                truth += 512 * rate_of(node);
+            }
+            CHECK(moved == truth);  // neighboring slices are joined, none is left out
+        }
+    }
+}
+
+TEST_CASE("a phase of 1,000 nodes with 16 tasks each takes less than 4 MB of the record: four of them less than 20") {
+    Totals totals;
+    totals.nodes = in_a_tree(0, 1000, 512);
+    totals.slice_ns = 100 * ms;
+    totals.lane[0].slices.resize(512);
+    for (int task = 0; task < 16'000; ++task) {
+        sonde::results::TaskRow row;
+        row.task = task;
+        row.node = task / 16;
+        row.bytes = 987'654'321'098;
+        row.operations = 123'456;
+        row.end_ns = row.transfer_ns = row.transfer_end_ns = 51'234'567'891;
+        row.user_ns = 1'234'567'891;
+        row.system_ns = 12'345'678'912;
+        totals.rows.push_back(row);
+    }
+    std::size_t text = sonde::results::series_line(totals).dump().size();
+    text += sonde::results::node_line(totals, {}).dump().size();
+    for (const auto& lines : {node_series_lines(totals), sonde::results::task_lines(totals, {})}) {
+        for (const auto& line : lines) {
+            text += line.dump().size();
+        }
+    }
+    MESSAGE("bytes of a phase: " << text);
+    CHECK(text < 4 * mb);
+}

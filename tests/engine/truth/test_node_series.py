@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The series of each node against storage whose schedule is known, when ranks of one machine play several nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_under_test import Engine
+from schedule import task
+from test_known_answers import EXACT, MIB, STEPPED, check, plan_of, series
+from test_known_answers_mpi import mpiexec
+
+pytestmark = pytest.mark.mpi
+
+NODES, RANKS = 3, 2  # ranks of each node
+# Ranks say what they are: the same program, told on which node it is by its number.
+AS_NODES = 'export SONDE_PRETEND_NODE="node$((PMI_RANK / 2))"; exec "$@"'
+
+
+def test_each_node_has_its_own_series_and_they_add_up(engine: Engine, target: Path) -> None:
+    start = mpiexec()
+    if start is None:
+        pytest.skip("no mpiexec: pip install 'mpich>=5.0.2' into the environment of the tests")
+    if not (engine.path.parent / "sonde-mpi-abi.so").exists():
+        pytest.skip("this engine was built without the module for the MPI standard ABI")
+    slow = {"2": 4, "3": 2}  # both tasks of the second node
+    plan = plan_of(target, STEPPED, paced={"latency": "1ms", "slow_tasks": slow})
+    before = [start, "-n", str(NODES * RANKS), "bash", "-c", AS_NODES, "as-nodes"]
+    result = engine.run(plan, "--launch", "mpi", before=before)
+    truth = [task(256, MIB, STEPPED, latency=1e-3, slow=slow.get(str(number), 1)) for number in range(NODES * RANKS)]
+    check(result, truth)
+    assert result.of("run")[0]["nodes"] == NODES
+    found = [line for line in result.of("series") if line["scope"] == "node"]
+    assert [line["node"] for line in found] == list(range(NODES))
+    for line in found:
+        mine = truth[RANKS * line["node"] :][:RANKS]
+        volume = sum(len(one.ends) * one.transfer for one in mine)
+        slice_s = line["slice_s"]
+        assert slice_s == series(result)["slice_s"]
+        assert sum(line["bytes"]) == volume
+        assert sum(line["ops"]) == 256 * RANKS
+        for index, moved in enumerate(line["bytes"]):
+            exact = sum(one.bytes_until((index + 1) * slice_s) - one.bytes_until(index * slice_s) for one in mine)
+            assert moved == pytest.approx(exact, rel=0.02, abs=8 + 2 * EXACT * volume / len(line["bytes"])), index
+            at_work = sum(one.ends[-1] > index * slice_s for one in mine)
+            assert line["active"][index] == at_work
+    whole = series(result)
+    for name in ("bytes", "ops", "active"):
+        columns = [line[name] + [0] * (len(whole[name]) - len(line[name])) for line in found]
+        assert [sum(values) for values in zip(*columns, strict=True)] == whole[name]
+
+
+def test_one_node_alone_has_no_series_beside_that_of_all(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, STEPPED, threads=2, processes=2))
+    assert [line["scope"] for line in result.of("series")] == ["all"]

@@ -12,6 +12,7 @@ from typing import Any
 from sonde.findings.doubts import GOOD, doubts_of, verdict_of_phase
 from sonde.findings.members import lagging, tasks_of
 from sonde.findings.movement import Movement
+from sonde.findings.node_stretches import stretch_words
 from sonde.findings.profile import Profile, profile_of
 from sonde.findings.standing import Standing, many_files, standing_of
 from sonde.model import quantities
@@ -30,9 +31,10 @@ SMALL_OPERATION = 64 * 1024
 class Judgement:
     """What a number is worth.
 
-    `because` is the clause on its standing. `moved`, `slow` and `taken` are sentences, or empty: how the rate moved,
-    who was slow, and how fast the page cache took what was made durable later. Blanks inside quantities do not break;
-    `plain` of `model.quantities` makes ordinary ones of them.
+    `because` is the clause on its standing. `moved`, `slow`, `taken` and `node` are sentences, or empty: how the rate
+    moved, who was slow, how fast the page cache took what was made durable later, and which nodes were slower than the
+    middle one and when. Blanks inside quantities do not break; `plain` of `model.quantities` makes ordinary ones of
+    them.
     """
 
     standing: Standing
@@ -42,6 +44,7 @@ class Judgement:
     moved: str = ""
     slow: str = ""
     taken: str = ""
+    node: str = ""
 
     @property
     def sentence(self) -> str:
@@ -57,11 +60,11 @@ class Judgement:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Everything beyond the standing, a sentence each."""
-        return tuple(words for words in (self.doubt, self.moved, self.taken, self.slow) if words)
+        return tuple(words for words in (self.doubt, self.moved, self.taken, self.slow, self.node) if words)
 
     def as_json(self) -> dict[str, Any]:
         """The machine form; what there is nothing to say of is absent."""
-        said = {"moved": self.moved, "slow": self.slow, "taken": self.taken}
+        said = {"moved": self.moved, "slow": self.slow, "node": self.node, "taken": self.taken}
         return {
             "standing": self.standing.value,
             "verdict": self.verdict,
@@ -100,6 +103,7 @@ def judged(run: Run, phase: PhaseRecord, profile: Profile | None, interval: str 
         moved,
         slow,
         taken if interval == "total" else "",
+        stretch_words(run, phase, operations),
     )
 
 

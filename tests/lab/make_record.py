@@ -289,7 +289,7 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     }
     if work.resident is not None:
         line["resident"] = work.resident
-    after = [_series(moved, work), *(_histogram(name, values) for name, values in latencies.items())]
+    after = [*_series(scene, moved, work), *(_histogram(name, values) for name, values in latencies.items())]
     return {"line": line, "after": [*after, *_tables(scene, moved, work)]}
 
 
@@ -334,7 +334,29 @@ def _histogram(kind: str, values: NDArray[np.float64]) -> dict[str, Any]:
     return {"type": "histogram", "kind": kind, "count": len(values), **ends, "overflow": 0, "buckets": buckets}
 
 
-def _series(moved: _Moved, work: Work) -> dict[str, Any]:
+def _series(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:
+    """That of all tasks, and of several nodes one each."""
+    nodes = np.array([_node_of(scene, task) for task in range(scene.tasks)])
+    each = [
+        {"type": "series", "scope": "node", "node": node, **_slices(moved, work, np.flatnonzero(nodes == node))}
+        for node in range(scene.nodes if scene.nodes > 1 else 0)
+    ]
+    return [_whole_series(moved, work), *each]
+
+
+def _slices(moved: _Moved, work: Work, tasks: NDArray[np.int64]) -> dict[str, Any]:
+    edges = np.arange(moved.by_slice.shape[1] + 1) * moved.width
+    active = (moved.start[tasks, None] < edges[None, 1:]) & (moved.stop[tasks, None] > edges[None, :-1])
+    total = moved.by_slice[tasks].sum(axis=0)
+    return {
+        "slice_s": moved.width,
+        "bytes": [int(v) for v in total],
+        "ops": [int(v) for v in total // work.transfer],
+        "active": [int(v) for v in active.sum(axis=0)],
+    }
+
+
+def _whole_series(moved: _Moved, work: Work) -> dict[str, Any]:
     edges = np.arange(moved.by_slice.shape[1] + 1) * moved.width
     active = (moved.start[:, None] < edges[None, 1:]) & (moved.stop[:, None] > edges[None, :-1])
     rates = np.where(active, moved.by_slice / moved.width, np.nan)
@@ -345,16 +367,8 @@ def _series(moved: _Moved, work: Work) -> dict[str, Any]:
         name: [None if np.isnan(v) else float(v) for v in row]
         for name, row in zip(("min", "p25", "p50", "p75", "max"), quantiles, strict=True)
     }
-    total = moved.by_slice.sum(axis=0)
-    return {
-        "type": "series",
-        "scope": "all",
-        "slice_s": moved.width,
-        "bytes": [int(v) for v in total],
-        "ops": [int(v) for v in total // work.transfer],
-        "active": [int(v) for v in active.sum(axis=0)],
-        "task_rate": spread,
-    }
+    everyone = np.arange(len(moved.start))
+    return {"type": "series", "scope": "all", **_slices(moved, work, everyone), "task_rate": spread}
 
 
 def _imbalance(scene: Scene, by_task: NDArray[np.int64], busy: NDArray[np.float64]) -> dict[str, Any]:

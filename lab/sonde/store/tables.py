@@ -26,6 +26,7 @@ _PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.
 _ROWS = 65536
 _SPREAD = ("min", "p25", "p50", "p75", "max")
+_SPREAD_OF = ("task_rate", "node_rate", "node_ops_rate")
 
 
 def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
@@ -134,8 +135,8 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
 
 def _series_types() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "scope": "text", "node": "int", "slice": "int", "start_s": "float"}
-    types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int"}
-    return types | {f"task_rate_{name}": "float" for name in _SPREAD}
+    types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int", "extreme": "text"}
+    return types | {f"{of}_{name}": "float" for of in _SPREAD_OF for name in _SPREAD}
 
 
 def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
@@ -152,7 +153,9 @@ def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
         }
         for name in ("bytes", "ops", "active"):
             row[name] = _at(getattr(series, name), position)
-        row |= {f"task_rate_{name}": _at(getattr(series.task_rate, name), position) for name in _SPREAD}
+        row["extreme"] = series.extreme
+        for of in _SPREAD_OF:
+            row |= {f"{of}_{name}": _at(getattr(getattr(series, of), name), position) for name in _SPREAD}
         rows.append(row)
     return rows
 

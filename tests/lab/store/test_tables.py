@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of nodes as rows that anybody can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from make_record import Scene, Work, steady, write_run
+
+from sonde.model.lines import SeriesLine, TaskRate
+from sonde.model.record import read_record
+from sonde.store.tables import SERIES, write_tables
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(folder / SERIES).to_pylist()
+    return found
+
+
+def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) -> None:
+    run = write_run(tmp_path, Scene(works=[Work(curve=steady(400e6), seconds=3.0)], tasks=6, nodes=3))
+    write_tables(tmp_path, "r", read_record(run / "record.ndjson"))
+    rows = rows_of(tmp_path)
+    whole = {row["slice"]: row for row in rows if row["scope"] == "all"}
+    assert {row["node"] for row in rows if row["scope"] == "node"} == {0, 1, 2}
+    assert len(whole) > 10
+    for number, row in whole.items():
+        nodes = [one for one in rows if one["scope"] == "node" and one["slice"] == number]
+        assert len(nodes) == 3
+        assert sum(one["bytes"] for one in nodes) == row["bytes"]
+        assert sum(one["active"] for one in nodes) == row["active"]
+        assert {one["extreme"] for one in nodes} == {None}
+
+
+def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path: Path) -> None:
+    run = write_run(tmp_path, Scene(works=[Work()]))
+    reader = read_record(run / "record.ndjson")
+    spread = TaskRate(min=(1.0, None), p25=(2.0, None), p50=(3.0, None), p75=(4.0, None), max=(5.0, None))
+    band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=300, slice_s=0.5, bytes=(10, 20), ops=(1, 2))
+    slow = SeriesLine(t=0.0, phase="write", scope="node", node=17, extreme="slowest", slice_s=1.0, bytes=(9,), ops=(1,))
+    phase = next(iter(reader.phases.values()))
+    phase.series[:] = [SeriesLine(**{**vars(band), "node_rate": spread, "node_ops_rate": spread}), slow]
+    write_tables(tmp_path, "r", reader)
+    first, second, third = rows_of(tmp_path)
+    assert (first["scope"], first["node"], first["start_s"], first["node_rate_p50"]) == ("nodes", None, 0.0, 3.0)
+    assert (second["start_s"], second["node_rate_p50"], second["node_ops_rate_max"]) == (0.5, None, None)
+    assert first["node_ops_rate_min"] == 1.0
+    assert (third["node"], third["extreme"], third["slice_s"]) == (17, "slowest", 1.0)

@@ -19,7 +19,7 @@ using sonde::tests::totals_of;
 
 namespace {
 
-constexpr std::uint64_t mb = 1'000'000;
+constexpr std::uint64_t million = 1'000'000;
 
 /// A node whose one stream moves `bytes[i]` in slice i of 0.1 s, all through.
 NodesOverTime one_node(int node, const std::vector<std::uint64_t>& bytes) {
@@ -37,7 +37,7 @@ NodesOverTime joined(NodesOverTime left, const NodesOverTime& right) {
 
 /// Nodes `first` to `last` (not included), node n at a rate of (n * 7919 mod 10007) + 1 MB a slice: no two alike.
 std::uint64_t rate_of(int node) {
-    return (static_cast<std::uint64_t>(node) * 7919 % 10007 + 1) * mb;
+    return (static_cast<std::uint64_t>(node) * 7919 % 10007 + 1) * million;
 }
 NodesOverTime nodes_between(int first, int last, std::size_t slices = 3) {
     NodesOverTime all;
@@ -65,22 +65,24 @@ std::vector<std::uint64_t> numbers(const nlohmann::ordered_json& values) {
 
 TEST_CASE("two nodes have each its own series, and together they are the series of all") {
     Stream first(0);
-    first.write(0, 1000, 100, mb);
+    first.write(0, 1000, 100, million);
     Stream second(1);
-    second.write(0, 500, 100, mb);
+    second.write(0, 500, 100, million);
     Stream other(2);
-    other.write(200, 1000, 80, 2 * mb);
+    other.write(200, 1000, 80, 2 * million);
     Totals all = totals_of({&first, &second}, 0);
     all.join(totals_of({&other}, 1));
     const auto lines = node_series_lines(all);
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("node") == 0);
     CHECK(lines[1].at("node") == 1);
-    CHECK(numbers(lines[0].at("bytes")) == std::vector<std::uint64_t>{30 * mb, 30 * mb, 30 * mb, 30 * mb, 30 * mb,
-                                                                      10 * mb, 10 * mb, 10 * mb, 10 * mb, 10 * mb});
+    CHECK(numbers(lines[0].at("bytes")) ==
+          std::vector<std::uint64_t>{30 * million, 30 * million, 30 * million, 30 * million, 30 * million, 10 * million,
+                                     10 * million, 10 * million, 10 * million, 10 * million});
     CHECK(numbers(lines[0].at("active")) == std::vector<std::uint64_t>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
-    CHECK(numbers(lines[1].at("bytes")) ==
-          std::vector<std::uint64_t>{0, 0, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb});
+    CHECK(numbers(lines[1].at("bytes")) == std::vector<std::uint64_t>{0, 0, 20 * million, 20 * million, 20 * million,
+                                                                      20 * million, 20 * million, 20 * million,
+                                                                      20 * million, 20 * million});
     CHECK(numbers(lines[1].at("active")) == std::vector<std::uint64_t>{0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
     CHECK(numbers(lines[1].at("ops")) == std::vector<std::uint64_t>{0, 0, 10, 10, 10, 10, 10, 10, 10, 10});
     const auto whole = sonde::results::series_line(all);
@@ -93,13 +95,13 @@ TEST_CASE("two nodes have each its own series, and together they are the series 
 
 TEST_CASE("one node alone has no series of its own") {
     Stream only(0);
-    only.write(0, 1000, 100, mb);
+    only.write(0, 1000, 100, million);
     CHECK(node_series_lines(totals_of({&only})).empty());
 }
 
 TEST_CASE("a stream that did nothing does not lengthen the time of its node") {
     Stream works(0);
-    works.write(500, 1000, 50, mb);
+    works.write(500, 1000, 50, million);
     Stream waits(1);
     const Totals all = totals_of({&works, &waits});
     REQUIRE(all.nodes.series().size() == 1);
@@ -186,12 +188,12 @@ TEST_CASE("nodes that were added to one total and never joined are bounded all t
 }
 
 TEST_CASE("a plan that asks for very many slices does not multiply them by nodes") {
-    const std::vector<std::uint64_t> bytes(65536, mb);
+    const std::vector<std::uint64_t> bytes(65536, million);
     NodesOverTime node;
     node.add({0, 0, 65'536 * ms, ms, 65536, bytes.data(), bytes.data(), bytes.size()});
     CHECK(node.slice_ns() == 128 * ms);
     REQUIRE(node.series()[0].slices.size() == 512);
-    CHECK(node.series()[0].slices[511].bytes == 128 * mb);
+    CHECK(node.series()[0].slices[511].bytes == 128 * million);
     CHECK(node.series()[0].slices[511].active == 1);
 }
 
@@ -203,7 +205,7 @@ TEST_CASE("a message of the tree does not grow with the nodes below it once thes
     CHECK(bytes(nodes_between(0, 256, 20)) < 256 * 20 * 3 * 10);
 }
 
-TEST_CASE("series of nodes take a megabyte or two of the record, 16 nodes or 256 or 1,000") {
+TEST_CASE("series of nodes take a million bytes or two of the record, 16 nodes or 256 or 1,000") {
     for (const int nodes : {16, 256, 1000}) {
         CAPTURE(nodes);
         Totals totals;
@@ -220,7 +222,7 @@ TEST_CASE("series of nodes take a megabyte or two of the record, 16 nodes or 256
                 }
             }
         }
-        CHECK(text < 2 * mb);
+        CHECK(text < 2 * million);
         CHECK(values <= 65'536);
         if (nodes <= 256) {
             std::uint64_t truth = 0;
@@ -256,5 +258,5 @@ TEST_CASE("a phase of 1,000 nodes with 16 tasks each takes less than 4 MB of the
         }
     }
     MESSAGE("bytes of a phase: " << text);
-    CHECK(text < 4 * mb);
+    CHECK(text < 4 * million);
 }

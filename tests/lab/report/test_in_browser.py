@@ -23,7 +23,7 @@ pytestmark = [
 
 # Kind, size, and marks of each chart. A mark counts when its box has an extent; the lines of the grid do not count.
 CHARTS = """JSON.stringify([...document.querySelectorAll('[data-chart]')].map(chart => {
-  const frame = chart.querySelector('.frame, .bar, .heat img').getBoundingClientRect();
+  const frame = chart.querySelector('.frame, .bar, .heat').getBoundingClientRect();
   const marks = [...chart.querySelectorAll('svg path:not(.grid), .bar i, .heat img')].map(mark => {
     const box = mark.getBoundingClientRect();
     return Math.max(box.width, box.height) > 0.5 && getComputedStyle(mark).visibility === 'visible'

@@ -2,6 +2,7 @@
 #include "phases/lines.hpp"
 
 #include "phases/phase_line.hpp"
+#include "results/node_series_lines.hpp"
 #include "results/tables.hpp"
 #include "results/tree_report.hpp"
 

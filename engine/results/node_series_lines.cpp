@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "results/node_series_lines.hpp"
+
 #include "results/nodes_over_time.hpp"
-#include "results/tables.hpp"
 
 #include <algorithm>
 

@@ -15,10 +15,6 @@ namespace sonde::results {
 /// `series`: by slice of `slice_s` seconds the bytes, operations and active streams of all lanes, and the least, the
 /// quartiles and the most of the rates (bytes/s) of streams that were active all through; null where there was none.
 nlohmann::ordered_json series_line(const Totals& totals);
-/// The lines `series` of nodes: one a node (`scope` node), neighboring slices joined until all of them together have at
-/// most 65,536; of more nodes than 256 first one with the spread over all (`scope` nodes), then the extremes. None
-/// where there is only one node.
-std::vector<nlohmann::ordered_json> node_series_lines(const Totals& totals);
 /// `histogram`: one line for each kind of call that was made; latencies in ns.
 std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
 /// `tasks`: a row for each task and lane, in the order of tasks, at most 1024 rows a line; times in s since the start

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series of nodes: exact while they are few, spread and extremes when they are many, the same however they were joined.
+#include "results/node_series_lines.hpp"
 #include "streams.hpp"
 
 #include <doctest/doctest.h>

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated records say what arithmetic says of six machines, and the page of it is the one that stands in the docs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sonde.launch.simulator import find_simulator
+from sonde.model.errors import MachineError
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import calibration  # noqa: E402
+
+try:
+    find_simulator()
+except MachineError as reason:  # a tree without C++ programs
+    pytest.skip(str(reason), allow_module_level=True)
+
+Found = dict[str, tuple[calibration.Run, list[calibration.Row]]]
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    return calibration.measured()
+
+
+@pytest.mark.parametrize("name", [machine.name for machine in calibration.MACHINES])
+def test_the_record_of_a_machine_says_what_its_rates_and_costs_say(found: Found, name: str) -> None:
+    rows = found[name][1]
+    assert len(rows) >= 7
+    assert [f"{row.quantity}: {row.truth} {row.said}" for row in rows if not row.holds] == []
+
+
+def test_the_page_and_its_picture_are_those_of_this_simulator(found: Found) -> None:
+    again = "run .venv/bin/python tools/calibration.py"
+    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.page(found), again
+    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.picture(found), again
+
+
+def test_a_machine_that_is_half_a_percent_faster_is_seen_to_be() -> None:
+    machine = calibration.MACHINES[0]
+    run = calibration.simulated(replace(machine, target_rate="100.5 MB/s"))
+    rows = [*machine.truth(run), *calibration.series(run, machine)]
+    wrong = {row.quantity for row in rows if not row.holds}
+    assert wrong == {row.quantity for row in rows if "bytes at target" not in row.quantity}

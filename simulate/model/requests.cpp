@@ -68,8 +68,8 @@ void Core::give_way(Request& request) {
             request.hops[request.hop_count++] = link;
         }
     };
-    const auto deal = [this, &client](std::size_t choices) -> std::size_t {
-        const std::uint32_t turn = client.router_turn++;
+    const auto deal = [this](std::size_t choices, std::uint32_t& next_turn) -> std::size_t {
+        const std::uint32_t turn = next_turn++;
         if (way_weight <= 1 || choices < 2) {
             return turn % choices;
         }
@@ -80,7 +80,7 @@ void Core::give_way(Request& request) {
     };
     add(client.site.link);
     if (!target.site.paths.empty()) {
-        for (const int link : target.site.paths[deal(target.site.paths.size())]) {
+        for (const int link : target.site.paths[deal(target.site.paths.size(), target.turn)]) {
             add(link);
         }
         return;
@@ -89,7 +89,7 @@ void Core::give_way(Request& request) {
         add(site.forwarders[request.client % site.forwarders.size()]);
     }
     if (client.site.routed && !routers.empty()) {
-        add(static_cast<int>(routers[deal(routers.size())]));
+        add(static_cast<int>(routers[deal(routers.size(), client.router_turn)]));
     }
     if (target.site.server >= 0) {
         const Server& server = servers[static_cast<std::size_t>(target.site.server)];

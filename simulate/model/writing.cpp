@@ -41,10 +41,13 @@ void Core::begin_direct(std::uint32_t call) {
     }
     // Counted before the first is sent: one that is answered at once must not end the call.
     std::vector<std::uint32_t> made;
-    const std::uint64_t largest = site.fs.local ? std::uint64_t{16} << 20U : clients[stream.client].site.rpc_size;
+    // A driver cuts a call after its largest transfer, wherever that is; a Lustre client where requests have their borders.
+    constexpr std::uint64_t largest_transfer = std::uint64_t{16} << 20U;
+    const std::uint64_t borders = site.fs.local ? file.layout.size : clients[stream.client].site.rpc_size;
     for (std::uint64_t at = operation.offset; at < end;) {
-        const Where where = place_of(file, at, largest);
-        const std::uint64_t length = std::min(end - at, where.to_border);
+        const Where where = place_of(file, at, borders);
+        const std::uint64_t most = site.fs.local ? largest_transfer : where.to_border;
+        const std::uint64_t length = std::min({end - at, where.to_border, most});
         const std::uint32_t request =
             make_request(stream, operation.stream, where, operation.file, at, length, writing, For::call);
         requests[request].call = call;

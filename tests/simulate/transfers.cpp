@@ -148,6 +148,68 @@ TEST_CASE("a write that begins inside a stripe takes twice as long as an aligned
     }
 }
 
+TEST_CASE("a run of writes that begin inside stripes takes what each of them takes, across every 16 MiB") {
+    const auto run = [](std::uint64_t offset) {
+        ClosedLoop loop;
+        Machine machine(raid_site(), {1, 0}, loop);
+        loop.machine = &machine;
+        Operation operation = direct(Call::write, offset, 2 * mib);
+        operation.stream = machine.stream(0);
+        operation.file = machine.file("f");
+        loop.next = {operation};
+        loop.left = {31};
+        loop.start();
+        return static_cast<double>(loop.last);
+    };
+    CHECK(run(256U << 10U) / run(0) == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
+}
+
+TEST_CASE("a call longer than the largest transfer of a driver is cut after so much, not at borders of its own") {
+    Heard heard;
+    Machine machine(raid_site(), {1, 0}, heard);
+    Operation operation = direct(Call::write, 10 * mib, 40 * mib);
+    operation.stream = machine.stream(0);
+    operation.file = machine.file("f");
+    machine.submit(0, operation);
+    while (heard.at.empty()) {
+        REQUIRE(machine.step());
+    }
+    CHECK(machine.traces().targets[0].write_bytes.samples == 3);
+    CHECK(machine.traces().targets[0].write_bytes.least == 8 * mib);
+    CHECK(machine.traces().targets[0].write_bytes.most == 16 * mib);
+}
+
+TEST_CASE("each target deals its requests to all its ways, whatever the order of the stripes") {
+    SiteModel site = small_site(1, 2, 1e9);
+    site.fs.local = true;
+    const int left = add_link(site, "left", 100e6), right = add_link(site, "right", 100e6);
+    for (TargetSite& target : site.targets) {
+        target.paths = {{left}, {right}};
+    }
+    site.targets.pop_back();  // one target, or every second stripe of two: both ways carry half
+    for (const bool two : {false, true}) {
+        SiteModel one = site;
+        if (two) {
+            one.targets.push_back(one.targets[0]);
+            one.targets[1].paths = {};
+        }
+        Heard heard;
+        Machine machine(one, {1, 0}, heard);
+        Operation operation = direct(Call::write, 0, 32 * mib);
+        operation.stream = machine.stream(0);
+        operation.file = machine.file("f");
+        machine.submit(0, operation);
+        while (heard.at.empty()) {
+            REQUIRE(machine.step());
+        }
+        for (const Machine::Flow& flow : machine.flows()) {
+            if (flow.part == "left" || flow.part == "right") {
+                CHECK(flow.written == (two ? 8 : 16) * mib);
+            }
+        }
+    }
+}
+
 TEST_CASE("a stripe takes every offset that is a multiple of it alike") {
     for (const std::uint64_t stripes : {1U, 3U, 17U}) {
         CHECK(one_call(raid_site(), direct(Call::write, stripes * 2 * mib, 2 * mib)) == time_for(2 * mib, 272e6));

@@ -133,6 +133,7 @@ void Manifest::save(const std::string& directory) const {
              {"process_start", process_start},
              {"period", period},
              {"epoch_ns", epoch_ns},
+             {"half_rates", {{"write", half_write}, {"read", half_read}}},
              {"found", found},
              {"files",
               {{"mapping", static_cast<int>(files.mapping)},
@@ -209,6 +210,10 @@ Manifest parse_manifest(const std::string& text) {
     m.process_start = in.at("process_start");
     m.period = in.at("period");
     m.epoch_ns = in.value("epoch_ns", std::int64_t{0});
+    if (in.contains("half_rates")) {
+        m.half_write = in.at("half_rates").at("write");
+        m.half_read = in.at("half_rates").at("read");
+    }
     m.found = in.value("found", false);
     const json& f = in.at("files");
     m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);

@@ -35,7 +35,10 @@ struct Manifest {
     TaskMap tasks;
     std::uint64_t period = 0;   ///< of the payload base
     std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
-    bool found = false;         ///< the directory was there before (target.use_existing): nothing in it is ours
+    /// Rates of the last phases that only wrote and that only read, bytes/s; 0 = none. A duplex phase in a later
+    /// process is held against them.
+    double half_write = 0, half_read = 0;
+    bool found = false;  ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
     bool has_data = true;  ///< false: the plan has no data files
     Forest trees;

@@ -80,6 +80,8 @@ bool run_phase(Context& context, std::size_t index, results::HalfRates& half) {
     const nlohmann::json errors = gather_errors(context, phase);
     if (context.root()) {
         report(context, index, map, measured, treated.residency, half);
+        context.manifest.half_write = half.write;
+        context.manifest.half_read = half.read;
         write_errors(context, phase, errors);
         take_outcome(context, phase, measured);
     }

@@ -71,6 +71,8 @@ std::string continue_stage(phases::Context& context) {
     context.manifest.data = found->data;
     context.manifest.trees = found->trees;
     context.manifest.found = found->found;
+    context.manifest.half_write = found->half_write;
+    context.manifest.half_read = found->half_read;
     files::Manifest here;
     here.stamp_this_process();
     if (here.host == found->host && here.boot == found->boot) {

@@ -105,7 +105,8 @@ bool left_out(const phases::Context& context, const plan::Phase& phase, std::int
 
 void run_phases(phases::Context& context, const std::vector<int>& stage) {
     const std::int64_t begin_ns = meters::Clock::monotonic_ns();
-    results::HalfRates half;
+    // of an earlier stage, at the root
+    results::HalfRates half{.write = context.manifest.half_write, .read = context.manifest.half_read};
     for (std::size_t i = 0; i < context.plan.phases.size(); ++i) {
         if (context.options.stage >= 0 && stage[i] != context.options.stage) {
             continue;

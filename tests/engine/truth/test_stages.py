@@ -120,3 +120,29 @@ def test_after_a_failed_stage_no_other_is_started(engine: Engine, target: Path) 
     assert result.code in (FAILED, ENVIRONMENT)
     assert [line["phase"] for line in result.of("phase_end")] == ["write"]
     assert tree(target) == []
+
+
+def test_a_duplex_phase_in_a_process_of_its_own_is_held_against_both_halves(engine: Engine, target: Path) -> None:
+    """Each half has a process of its own, too, and a preparation is no half."""
+    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    plan = write_plan(
+        target,
+        {"id": "prepare", "op": "write", "measure": False},
+        {"id": "half_write", "op": "rewrite", **SEPARATE},
+        {"id": "half_read", "op": "read", **SEPARATE},
+        # until a time, so that both lanes are surely at work together
+        {"id": "both", "op": "duplex", "lanes": lanes, "stop": {"time": "300ms"}, **SEPARATE},
+        data={
+            "files": {"mapping": "many", "count": 2},
+            "access": {"transfer": "64KiB", "block": "1MiB", "segments": 2},
+        },
+    )
+    for stage in range(4):
+        result = engine.run(plan, "--stage", str(stage), "--run-id", "r")
+        assert result.code == DONE, result.err
+    both = result.finished("both")["duplex"]
+    whole = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
+    ends = {line["phase"]: line for line in map(json.loads, whole.splitlines()) if line.get("type") == "phase_end"}
+    halves = [ends[name]["rates"]["transfer"]["bytes_per_s"] for name in ("half_write", "half_read")]
+    assert both["efficiency"] == pytest.approx(both["bytes_per_s"] / sum(halves), rel=1e-6)
+    assert "duplex" not in ends["half_read"]

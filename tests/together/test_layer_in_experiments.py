@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variants of the experiments that come with Sonde and name a buffering layer do run under it: its own report counts the
-calls of the program, and far fewer below. A variant that the layer left alone would compare a program with itself.
+"""Variants of the experiments that come with Sonde and name a buffering layer do run under it: its own report counts
+the calls of the program, and far fewer below. A variant that the layer left alone would compare a program with itself.
 """
 
 from __future__ import annotations

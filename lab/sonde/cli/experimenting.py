@@ -19,7 +19,7 @@ from sonde.cli.present import write_with
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.cells import prepare
 from sonde.experiments.executor import Attempt, Executor, Measured
-from sonde.experiments.forecast import Forecaster
+from sonde.experiments.forecast import Forecaster, code_of
 from sonde.experiments.from_plan import document_of, with_options
 from sonde.experiments.judging.judge import Judgement, as_document
 from sonde.experiments.judging.needs import lacking
@@ -32,7 +32,7 @@ from sonde.experiments.request import Request, new_request, taken_up
 from sonde.experiments.results import Results, read_results, remains
 from sonde.experiments.runner import Ended, Runner, Watcher
 from sonde.launch.engine import Engine, find_engine
-from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, UserError
+from sonde.model.errors import DONE, FAILED, INTERRUPTED, UserError
 from sonde.model.experiment import experiment_from_document, read_experiment
 from sonde.model.experiment.outcomes import Outcome
 from sonde.model.plan import Plan
@@ -105,7 +105,7 @@ def carry_out(request: Request, how: How) -> int:
 
 
 def _dry_run(request: Request, how: How) -> int:
-    """Says what it would take; nothing is run. Exit code 2 when no cell can be run."""
+    """Says what it would take; nothing is run. Exit code 2 or 3 when no cell can be run."""
     engine, repeat = find_engine(), request.repeat
     forecaster = Forecaster(engine, how.rate, repeat.min + repeat.warmup, request.where.launcher)
     cells = prepare(request.experiment, request.where.directories(), request.group)
@@ -114,7 +114,7 @@ def _dry_run(request: Request, how: How) -> int:
         print_json(forecast_document(request.experiment, found))
     else:
         print_forecast(results(), request.experiment, found)
-    return BAD_INPUT if all(one.refused for one in found) else DONE
+    return code_of(one.code for one in found) if all(one.refused for one in found) else DONE
 
 
 def perform(request: Request, how: How) -> Done:
@@ -144,10 +144,9 @@ def perform(request: Request, how: How) -> Done:
     prepared = runner.prepared()
     forecaster = Forecaster(setup.engine, launcher=where.launcher)
     # What a model would need of this machine is nothing: no space, no memory.
-    found_before = () if executor.simulated else map(forecaster.of, prepared)
-    refused = {one.cell: one.refused for one in found_before if one.refused}
+    forecasts = [] if executor.simulated else [forecaster.of(one) for one in prepared]
     try:
-        ended = runner.run(prepared, refused)
+        ended = runner.run(prepared, forecasts)
     finally:
         display.close()
     if ended.failed:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sonde.experiments.directories import Directories
 from sonde.experiments.surroundings import with_treatments
-from sonde.model.errors import UserError
+from sonde.model.errors import BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
 from sonde.model.experiment.description import Clients
 from sonde.model.plan import Plan
@@ -20,13 +20,14 @@ _NO_PLAN = Plan({}, "")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cell and what it takes to run it; `refused` is one sentence when it cannot be run."""
+    """A cell and what it takes to run it; `refused` is one sentence when it cannot be run, `code` its exit code."""
 
     cell: Cell
     directory: str = ""
     plan: Plan = _NO_PLAN
     clients: Clients = field(default_factory=Clients)
     refused: str = ""
+    code: int = BAD_INPUT
     left: str = ""  # directory that the runs of this cell share, and that is ours to remove
 
     def clean(self) -> None:
@@ -56,7 +57,8 @@ def _prepare(experiment: Experiment, directories: Directories, cell: Cell, group
         if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
             plan, left = _shared(plan, group, cell)
     except UserError as reason:
-        return Prepared(cell, directory, refused=str(reason).removeprefix(f"{experiment.origin}: "))
+        why = str(reason).removeprefix(f"{experiment.origin}: ")
+        return Prepared(cell, directory, refused=why, code=reason.exit_code)
     return Prepared(cell, directory, plan, clients, left=left)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from sonde.experiments.cells import Prepared
 from sonde.experiments.classic import Classic, classic
 from sonde.experiments.executor import HERE
 from sonde.launch.engine import Engine
-from sonde.model.errors import UserError
+from sonde.model.errors import BAD_INPUT, ENVIRONMENT, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, parse_bytes, parse_duration
 from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
@@ -50,6 +50,7 @@ class Forecast:
     available: int | None = None
     classic: Classic = field(default_factory=Classic)
     refused: str = ""  # one sentence why the cell cannot be run, or cannot be valid
+    code: int = BAD_INPUT  # exit code of that: what was asked for is wrong, or this machine cannot do it
     runs: int = 0  # of the cell at least, warm-ups too
 
     @property
@@ -81,13 +82,13 @@ class Forecaster:
     def of(self, prepared: Prepared) -> Forecast:
         """The forecast of a cell. What it cannot be run for is said in `refused`."""
         if prepared.refused:
-            return Forecast(prepared, refused=prepared.refused)
+            return Forecast(prepared, refused=prepared.refused, code=prepared.code)
         plan, processes = prepared.plan, prepared.plan.processes
         try:
             facts = self._facts(prepared.directory)
             answer = self._engine.resolve(plan.document, processes)
         except UserError as reason:
-            return Forecast(prepared, refused=str(reason).removeprefix("plan: "))
+            return Forecast(prepared, refused=str(reason).removeprefix("plan: "), code=reason.exit_code)
         memory, tasks = facts.get("memory_bytes"), processes * plan.threads
         nodes = 1 if (self._launcher or prepared.clients.launcher) in HERE else prepared.clients.nodes or 1
         volumes = phase_volumes(plan, tasks, nodes, memory)
@@ -110,7 +111,8 @@ class Forecaster:
             classic(plan, volumes),
             runs=self._runs,
         )
-        return replace(found, refused=_no_room(found) or _never_valid(found))
+        no_room = _no_room(found)
+        return replace(found, refused=no_room or _never_valid(found), code=ENVIRONMENT if no_room else BAD_INPUT)
 
     def _phase(
         self, plan: Plan, phase: Mapping[str, Any], one: PhaseVolume, memory: int | None, nodes: int
@@ -159,6 +161,12 @@ def _never_valid(found: Forecast) -> str:
                 f' (before = [{{ kind = "drop_page_cache" }}]), read directly, or use more data.'
             )
     return ""
+
+
+def code_of(codes: Iterable[int]) -> int:
+    """Exit code of an experiment of which no cell can be run, from the codes of its cells: 3 where this machine is in
+    the way of all of them, else 2, since there is something to be asked for differently."""
+    return ENVIRONMENT if set(codes) == {ENVIRONMENT} else BAD_INPUT
 
 
 def total_seconds(found: Sequence[Forecast]) -> tuple[float, bool]:

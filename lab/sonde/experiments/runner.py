@@ -8,19 +8,20 @@ killed at any moment: whoever takes the experiment up again sees which turns are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sonde.conduct.run import Result
 from sonde.experiments.cells import Prepared, prepare
 from sonde.experiments.executor import Attempt, Executor
+from sonde.experiments.forecast import Forecast, code_of
 from sonde.experiments.medians import measured
 from sonde.experiments.order import Rates, Schedule, Turn
 from sonde.experiments.request import Request
 from sonde.experiments.results import Place, hash_of, place_of
 from sonde.experiments.surroundings import Surroundings
-from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
+from sonde.model.errors import DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
 from sonde.model.experiment.description import Variant
 from sonde.store.archive import Archive
 from sonde.store.groups import folder_of_group, write_group
@@ -45,6 +46,7 @@ class Ended:
     group: str
     runs: int = 0  # that ended well, in this session
     refused: dict[str, str] = field(default_factory=dict)  # cell id -> why
+    codes: dict[str, int] = field(default_factory=dict)  # of refused cells -> exit code of the reason
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     exit_code: int = DONE
@@ -78,14 +80,19 @@ class Runner:
         """Every cell. Raises UserError when a name that the user gave means nothing."""
         return prepare(self._request.experiment, self._request.where.directories(), self._request.group)
 
-    def run(self, prepared: list[Prepared] | None = None, refused: Mapping[str, str] | None = None) -> Ended:
-        """Blocks until all cells have enough, or somebody stops it. `refused`: cells that are not to be run, and why.
+    def run(self, prepared: list[Prepared] | None = None, forecasts: Sequence[Forecast] = ()) -> Ended:
+        """Blocks until all cells have enough, or somebody stops it. `forecasts` say which are not to be run, and why.
 
         Raises UserError when a name that the user gave means nothing.
         """
         experiment = self._request.experiment
         prepared = self.prepared() if prepared is None else prepared
-        self._ended.refused |= {one.cell.id: one.refused for one in prepared if one.refused} | dict(refused or {})
+        for cell, why, code in (
+            *((one.cell.id, one.refused, one.code) for one in prepared),
+            *((one.cell, one.refused, one.code) for one in forecasts),
+        ):
+            if why:
+                self._ended.refused[cell], self._ended.codes[cell] = why, code
         ready = {one.cell.id: one for one in prepared if one.cell.id not in self._ended.refused}
         self._read()
         self._keep(prepared)
@@ -140,7 +147,7 @@ class Runner:
                 raise StoppedError("") from None
             # one cell that cannot be run here must not cost the others
             why = str(reason).removeprefix(f"{prepared.plan.origin}: ")
-            self._ended.refused[turn.cell.id] = why
+            self._ended.refused[turn.cell.id], self._ended.codes[turn.cell.id] = why, reason.exit_code
             self._watcher.say(f"{turn.cell.id} is not run: {why}")
             return
         finally:
@@ -236,4 +243,4 @@ class Runner:
         if ended.failed:
             ended.exit_code = FAILED
         elif not any(self._of(cell).rates for cell in ready):
-            ended.exit_code = BAD_INPUT
+            ended.exit_code = code_of(ended.codes.values())

@@ -14,7 +14,7 @@ from sonde.experiments.medians import effects, medians
 from sonde.experiments.request import kept_request, taken_up
 from sonde.experiments.results import FACTS, read_results
 from sonde.experiments.where import Where
-from sonde.model.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, UserError
+from sonde.model.errors import BAD_INPUT, DONE, ENVIRONMENT, FAILED, INTERRUPTED, MachineError, UserError
 from sonde.store.archive import Archive
 
 WRITE: dict[str, Any] = {"phases": [{"id": "write", "op": "write"}]}
@@ -95,6 +95,17 @@ def test_an_experiment_of_which_nothing_can_be_run_is_an_error(archive: Path, ta
         raise UserError("No.")
 
     assert play(request(SIZES, target), Archive(archive), refusing)[0].exit_code == BAD_INPUT
+
+
+@pytest.mark.parametrize(("can_be_asked", "code"), [((), ENVIRONMENT), (("8KiB",), BAD_INPUT)])
+def test_the_code_is_that_of_the_machine_only_where_it_is_in_the_way_of_every_cell(
+    archive: Path, target: Path, can_be_asked: tuple[str, ...], code: int
+) -> None:
+    def refusing(attempt: Attempt) -> dict[str, float]:
+        raise (UserError if at(attempt)["transfer"] in can_be_asked else MachineError)("No.")
+
+    ended, _ = play(request(SIZES, target), Archive(archive), refusing)
+    assert (ended.exit_code, len(ended.refused)) == (code, 3)
 
 
 def test_a_group_cannot_hold_two_experiments(archive: Path, target: Path) -> None:

@@ -7,6 +7,8 @@ tools/test.py runs all others on every core at once, and these afterwards, one a
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +24,12 @@ SERIAL = (
     "preload/test_engines.py",  # whether work was done behind the program
     "together/test_one_kind_of_read.py",
 )
+
+
+def pytest_configure() -> None:
+    """A shell that starts us behind itself has SIGINT ignored; programs that a test interrupts would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

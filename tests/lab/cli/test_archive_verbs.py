@@ -220,12 +220,15 @@ def test_a_query_can_be_interrupted_and_leaves_nothing_behind(root: Path, tmp_pa
         stderr=subprocess.PIPE,
         text=True,
     )
-    until = time.monotonic() + 60
-    while not list((tmp_path / "spill").iterdir()) and time.monotonic() < until:  # it has begun
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert "Interrupted." in process.communicate(timeout=60)[1]
+    try:
+        until = time.monotonic() + 60
+        while not list((tmp_path / "spill").iterdir()) and time.monotonic() < until:  # it has begun
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert "Interrupted." in process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
     assert process.returncode == 5
     assert list((tmp_path / "here").iterdir()) == list((tmp_path / "spill").iterdir()) == []
 

@@ -400,11 +400,17 @@ def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_of_a_run_keeps_what_was_done(fake: Fake, target: Path, archive: Path, number: int) -> None:
-    fake(seconds="1.5")
+    fake(seconds="600")
     process = start(["run", "quick", "--on", str(target), "--no-report"], SONDE_ARCHIVE=str(archive))
-    time.sleep(2.6)
-    os.killpg(process.pid, number)  # as a terminal does: to everybody in the group
-    out, err = process.communicate(timeout=20)
+    try:
+        until = time.monotonic() + 60
+        while not any("progress" in path.read_text() for path in archive.glob(".incoming-*/record.ndjson")):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        os.killpg(process.pid, number)  # as a terminal does: to everybody in the group
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 5
     assert "Traceback" not in err
     assert err.strip().splitlines()[-1] == "sonde: Stopped by a signal."

@@ -158,7 +158,10 @@ def namespace() -> Iterator[None]:
         pytest.skip("network namespaces are not allowed here")
     try:
         ip("link", "set", "lo", "up")
+        # No link-local address: the kernel would add routes of it a second later, when nobody else has answered to it.
         ip("link", "add", "eth0", "mtu", "9000", "type", "veth", "peer", "name", "other", "mtu", "9000")
+        for name in ("eth0", "other"):
+            ip("link", "set", name, "addrgenmode", "none")
         ip("link", "set", "other", "up")
         ip("link", "set", "eth0", "up")
         ip("addr", "add", "10.1.0.100/16", "dev", "eth0")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences and counts of the pages of histories and comparisons, from surveys and comparisons that are given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sonde.model.series import SeriesKey
+from sonde.stats.ratio import Ratio
+from sonde.stats.segments import Segment
+from sonde.stats.spread import Variation
+from sonde.trends.budget import Budget, Calibration
+from sonde.trends.changes import Change
+from sonde.trends.comparison import Compared, Comparison, Verdict
+from sonde.trends.comparison_page import _changes, _lead, _remark, _scatter
+from sonde.trends.history_page import history_study
+from sonde.trends.lanes import Settings
+from sonde.trends.series import Series
+from sonde.trends.sides import Side
+from sonde.trends.survey import Standing, Survey
+
+DAY = 86400.0
+START = 1767225600.0  # 2026-01-01
+
+
+def standing(number: int, *, first_day: int = 0, fell: bool = False) -> Standing:
+    """A history of 60 days; one that fell did so on its day 50."""
+    times = START + DAY * (first_day + np.arange(60.0))
+    size = Ratio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+    change = Change(number, "gate", times[49], times[50], times[52], 3, size, size)
+    values = np.full(60, 2e9)
+    return Standing(
+        Series({"phase": f"p{number:02}"}, times, values), (Segment(0, 60, 2e9),), 2e9, 0.05, 0.2, (change,) * fell
+    )
+
+
+def survey(*standings: Standing) -> Survey:
+    return Survey(standings, (), Budget(1.0, 365.0), Calibration(Settings(), 0.2, 120, True), 0)
+
+
+def test_a_page_of_histories_reaches_from_the_first_run_of_any_to_the_last() -> None:
+    study = history_study(survey(standing(0, first_day=3), standing(1)), "rates")
+    facts = dict(study.facts)
+    assert facts["Time"] == "2026-01-01 to 2026-03-04"
+    assert facts["Series"] == "2, 120 probes (rates)"
+    assert study.alarms == []
+    assert dict(history_study(survey(), "rates").facts)["Time"] == "1970-01-01 to 1970-01-01"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(60, []), (63, ["3 more series without a change are in the table below."])]
+)
+def test_of_more_than_sixty_series_those_without_a_change_have_no_picture(count: int, words: list[str]) -> None:
+    study = history_study(survey(*(standing(at, fell=at == count - 1) for at in range(count))), "rates")
+    pictures = next(section for section in study.sections if section.title == "Series")
+    assert pictures.words == words
+    assert len(pictures.parts) == 1 + 60  # the legend first
+    assert f"p{count - 1:02}" in pictures.parts[1], "what fell comes first"
+    assert len(study.alarms) == 1
+
+
+KEY = SeriesKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+
+
+def number(verdict: Verdict, value: float = 1.0, **members: object) -> Compared:
+    few = verdict == "too few runs"
+    size = Ratio(value, None, None, None, 1, 1, 0.95, "one run is too few") if few else Ratio(value, 0.9 * value,
+                 1.1 * value, 0.001, 9, 9, 0.95)  # fmt: skip
+    one = Compared(KEY, "probe", (1e9, 2e9, 3e9), (4e9,), size, None, verdict, None, (), "fs1", None, None)
+    return replace(one, **members)  # type: ignore[arg-type]
+
+
+def comparison(*numbers: Compared) -> Comparison:
+    return Comparison(Side("old", ()), Side("new", ()), numbers, ())
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        (["slower", "faster", "no change seen"], "2 of 3 numbers changed by more than chance; 1 did not."),
+        (["slower"], "1 of 1 numbers changed by more than chance."),
+        (
+            ["slower", "no change seen", "too few runs"],
+            "1 of 3 numbers changed by more than chance; 1 did not. 1 have too few runs.",
+        ),
+        (["too few runs"] * 2, "No number has enough runs on both sides for a verdict."),
+        (["no change seen", "too few runs"], "No number changed by more than chance. 1 have too few runs."),
+        (["no change seen"], "No number changed by more than chance."),
+    ],
+)
+def test_the_first_sentence_counts_what_changed_and_what_cannot_be_told(verdicts: list[Verdict], words: str) -> None:
+    assert _lead(comparison(*map(number, verdicts))) == words
+
+
+def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
+    unlike = number("slower", differs_in=(("cache", "cold", "warm"),))
+    assert " 1 of them did not measure the same on both sides; see what differed." in _lead(comparison(unlike))
+
+
+def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
+    assert _remark(number("too few runs")) == "one run is too few"
+    assert _remark(number("slower", visible=0.25)) == "2.00 GB/s → 4.00 GB/s"
+    assert _remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 4.00 GB/s; drops show from 25 %"
+    assert _remark(number("no change seen")) == "2.00 GB/s → 4.00 GB/s"
+
+
+def test_scatter_is_drawn_where_there_is_any() -> None:
+    assert _scatter(comparison(number("slower"))).parts == []
+    scattered = number("slower", scatter_before=Variation(0.05, 0.03, 0.09, 5))
+    (drawn,) = _scatter(comparison(scattered)).parts
+    assert "5.0 % [3.0, 9.0]" in drawn
+    assert "before" in drawn
+
+
+def test_a_change_is_drawn_with_its_interval() -> None:
+    (drawn,) = _changes(comparison(number("slower", 0.5))).parts
+    assert "−50 % [−55, −45]" in drawn

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A survey of histories whose changes are planted, and the judgement of what stood still beside them."""
+
+from __future__ import annotations
+
+from math import log, pi, sqrt
+
+import numpy as np
+import pytest
+
+from sonde.model.errors import UserError
+from sonde.stats.ratio import Ratio, ratio
+from sonde.stats.spread import robust_sd
+from sonde.trends.changes import Change, _around, _size_and_error, _stood
+from sonde.trends.lanes import Settings
+from sonde.trends.limits import hold, read_limit
+from sonde.trends.remembered import of_histories
+from sonde.trends.series import Series
+from sonde.trends.survey import survey
+from sonde.trends.watch import watch
+
+DAY = 86400.0
+
+
+def series(seed: int, factor: float = 1.0, runs: int = 120, at: int = 80) -> Series:
+    """Noise of 2 % that falls by a factor at one run."""
+    values = 1e9 * np.exp(np.random.default_rng(seed).normal(0, 0.02, runs))
+    values[at:] *= factor
+    return Series({"phase": f"p{seed}"}, DAY * np.arange(float(runs)), values)
+
+
+def test_what_is_smaller_than_was_asked_for_is_no_change() -> None:
+    histories = [series(1), series(2, 0.8), series(3, 0.5)]
+    changed = {
+        smallest: [len(one.changes) for one in survey(histories, smallest=smallest).standings]
+        for smallest in (0.05, 0.35, 0.6)
+    }
+    assert changed == {0.05: [0, 1, 1], 0.35: [0, 0, 1], 0.6: [0, 0, 0]}
+
+
+def test_where_a_history_stands() -> None:
+    found = survey([series(3, 0.5), series(4, runs=4)])
+    (one,) = found.standings
+    assert found.short == 1
+    assert one.now == pytest.approx(float(np.median(one.series.values[-3:])))
+    assert one.level == pytest.approx(0.5e9, rel=0.02)
+    assert [(part.first, part.end) for part in one.stretches] == [(0, 80), (80, 120)]
+    assert one.noise == pytest.approx(0.02, rel=0.3)
+    assert one.visible is not None
+    assert 0.005 < one.visible < 0.1
+
+
+def test_progress_goes_from_the_first_step_to_the_last() -> None:
+    told: list[tuple[int, int]] = []
+    survey([series(1), series(2)], step=lambda done, total: told.append((done, total)))
+    assert [total for _, total in told] == [6] * len(told)
+    assert [done for done, _ in told] == [1, 2, 3, 4, 5]
+
+
+def test_a_watch_has_the_settings_that_it_is_given() -> None:
+    one = [series(2, 0.7)]
+    dull = Settings(smallest_change=0.99, arl0=20_000, gate_deviations=1e9, collapse=0.999)
+    assert watch(one)
+    assert watch(one, Settings()) == watch(one)
+    assert watch(one, dull) == watch(one, [dull]) == []
+
+
+def moved(before: int, after: int, factor: float) -> Series:
+    values = 1e9 * np.exp(np.random.default_rng(7).normal(0, 0.1, before + after))
+    values[before:] *= factor
+    return Series({}, DAY * np.arange(float(before + after)), values)
+
+
+def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
+    one = moved(30, 30, 0.8)
+    size = ratio(one.values[:30], one.values[30:])
+    assert size.low is not None
+    assert size.high is not None
+    assert _around(one, [], 30 * DAY) == pytest.approx((log(size.value), log(size.high / size.low) / 3.92))
+
+
+def test_where_there_are_too_few_runs_for_an_interval_the_error_is_that_of_medians_in_the_noise() -> None:
+    one = moved(20, 1, 0.8)
+    error = robust_sd(np.log(one.values[:20])) * sqrt(pi / 2 * (1 / 20 + 1 / 1))
+    assert _around(one, [], 20 * DAY) == pytest.approx(
+        (log(one.values[20] / np.median(one.values[:20])), error), rel=0.02
+    )
+    assert _around(one, [], 0.0) is None, "no run before"
+    assert _around(one, [], 99 * DAY) is None, "no run after"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "typical", "stood"),
+    [
+        (-0.05, 0.02, log(0.5), True),
+        (-0.6, 0.02, log(0.5), False),
+        (0.6, 0.02, log(0.5), True),  # the other way
+        (-0.05, 0.3, log(0.5), False),  # it cannot be told
+        (0.05, 0.02, log(2), True),
+        (0.6, 0.02, log(2), False),
+        (-0.6, 0.02, log(2), True),
+        (0.3, 0.02, log(2), True),  # 0.339 of 0.347
+        (0.31, 0.02, log(2), False),  # 0.349
+    ],
+)
+def test_a_series_stood_when_it_surely_moved_by_less_than_half(
+    value: float, error: float, typical: float, stood: bool
+) -> None:
+    assert _stood((value, error), typical) is stood
+
+
+def test_a_size_without_an_interval_has_a_broad_error() -> None:
+    known, none = Ratio(0.5, 0.4, 0.6, 0.01, 9, 9, 0.95), Ratio(0.5, None, None, None, 1, 1, 0.95)
+    with_later = Change(0, "gate", 0.0, 1.0, 2.0, 2, none, known)
+    without = Change(0, "gate", 0.0, 1.0, 2.0, 2, none, none)
+    assert _size_and_error(with_later) == pytest.approx((log(0.5), log(1.5) / 3.92))
+    assert _size_and_error(without) == pytest.approx((log(0.5), 0.15))
+
+
+def test_a_history_with_one_other_number_time_or_label_has_another_key() -> None:
+    one = series(1)
+    values, times = one.values.copy(), one.times.copy()
+    values[-1] *= 1.000001
+    times[-1] += 1.0
+    others = [Series(one.labels, one.times, values), Series(one.labels, times, one.values)]
+    others += [Series({"phase": "other"}, one.times, one.values), Series(one.labels, one.times, one.values, "op/s")]
+    keys = [of_histories([found]) for found in (one, *others)] + [of_histories([one], 1), of_histories([])]
+    assert len(set(keys)) == len(keys)
+    assert of_histories([series(1)]) == keys[0]
+
+
+def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
+    with pytest.raises(UserError, match=r"there is no finished phase of that name; there are none\."):
+        hold(read_limit("write=1GB/s"), [])

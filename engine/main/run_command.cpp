@@ -140,6 +140,11 @@ int command_run(const RunArguments& arguments) {
             records::complain(error.what());
         }
         return phases::exit_plan;
+    } catch (const ranks::CommonError& error) {
+        if (how.process == 0) {
+            records::complain(error.what());
+        }
+        return phases::exit_environment;
     } catch (const std::exception& error) {
         if (how.process == 0 || (how.local == 0 && !how.one_node())) {
             records::complain(error.what());

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <vector>
 
 namespace sonde::ranks {
@@ -20,6 +21,15 @@ using std::chrono::steady_clock;
 
 std::int64_t monotonic_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// How long a node may be silent before the others give it up: SONDE_NODE_PATIENCE in seconds, of the root.
+std::int64_t patience_with_nodes() {
+    constexpr double usual_s = 60;
+    constexpr double least_s = 1;
+    const char* wish = std::getenv("SONDE_NODE_PATIENCE");
+    const double seconds = wish != nullptr ? std::strtod(wish, nullptr) : usual_s;
+    return static_cast<std::int64_t>(1e9 * (seconds >= least_s && seconds < 1e6 ? seconds : usual_s));
 }
 
 // Everything between nodes begins with a vote: the largest value of all leaders, and whether a node has lost a process.
@@ -101,8 +111,9 @@ void MpiTeam::check(int result) const {
 void MpiTeam::connect_wires() {
     struct {
         std::uint64_t token;
+        std::int64_t patience_ns;
         Addresses hub;
-    } notice{Identity::mine().token, wire_ ? wire_->addresses() : Addresses{}};
+    } notice{Identity::mine().token, patience_with_nodes(), wire_ ? wire_->addresses() : Addresses{}};
     check(module_->leaders_broadcast(&notice, sizeof notice));
     if (wire_) {
         Wire::Task task;
@@ -111,6 +122,7 @@ void MpiTeam::connect_wires() {
         task.nodes = place_.nodes;
         task.process = place_.process;
         task.head_bytes = NodeHead::bytes(place_.locals);
+        task.patience_ns = notice.patience_ns;
         task.hub = notice.hub;
         wire_->assign(task, arena().descriptor());
     }
@@ -382,6 +394,10 @@ std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launc
     const Identity mine = Identity::mine();
     std::vector<Identity> all(static_cast<std::size_t>(size));
     check(module->allgather(&mine, sizeof mine, all.data()));
+    if (const std::string mixed = mixed_engines(all); !mixed.empty()) {
+        module->stop();
+        throw CommonError(mixed);
+    }
     NodeMap map = map_nodes(all, rank);
     if (wire && (map.place.nodes == 1 || !map.place.leader())) {
         wire->dismiss();

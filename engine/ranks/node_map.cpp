@@ -39,7 +39,32 @@ Identity Identity::mine() {
         me.token = me.machine ^ static_cast<std::uint64_t>(time(nullptr));
     }
     std::strncpy(me.host.data(), host.c_str(), me.host.size() - 1);
+    std::strncpy(me.version.data(), SONDE_VERSION, me.version.size() - 1);
     return me;
+}
+
+std::string mixed_engines(std::span<const Identity> all) {
+    const std::string first = all.front().version.data();
+    std::string hosts;
+    int others = 0;
+    const Identity* other = nullptr;
+    std::uint64_t last_machine = 0;
+    for (const Identity& one : all) {
+        if (first == one.version.data()) {
+            continue;
+        }
+        other = other == nullptr ? &one : other;
+        if (one.machine != last_machine && ++others <= 3) {
+            hosts += (hosts.empty() ? "" : ", ") + std::string(one.host.data());
+        }
+        last_machine = one.machine;
+    }
+    if (other == nullptr) {
+        return {};
+    }
+    return hosts + (others > 3 ? " and " + std::to_string(others - 3) + " more nodes" : std::string()) +
+           " would run engine " + other->version.data() + ", and " + all.front().host.data() + " engine " + first +
+           ": one run needs the same engine everywhere; name its path in SONDE_ENGINE, or install it anew there";
 }
 
 NodeMap map_nodes(std::span<const Identity> all, int process) {

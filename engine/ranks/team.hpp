@@ -23,6 +23,11 @@ struct TeamError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// One that every process finds out by itself in the same words: one of them says it.
+struct CommonError : TeamError {
+    using TeamError::TeamError;
+};
+
 struct Place {
     int process = 0, processes = 1;  ///< global, as the launcher numbers them
     int local = 0, locals = 1;       ///< on this node
@@ -52,9 +57,10 @@ struct NodeControl {
     std::atomic<std::uint32_t> stop{0};           ///< tasks leave their loops at the next operation when not 0 (quit_*)
     std::atomic<std::uint32_t> first_done{0};     ///< rule "first task to finish stops all"
     std::atomic<std::int64_t> phase_start_ns{0};  ///< common start of the timed part, in node clock ns
-    std::atomic<std::uint64_t> wearout_target{0};  ///< operations every task must reach after the stonewall
-    std::atomic<int> lost_process{-1};             ///< global number of a local process that died
-    std::atomic<std::uint32_t> error_count{0};     ///< all errors, also those that found no slot
+    std::atomic<std::uint64_t> wearout_target{0};   ///< operations every task must reach after the stonewall
+    std::atomic<int> lost_process{-1};              ///< global number of a process that died or was given up
+    std::atomic<std::uint32_t> lost_in_silence{0};  ///< 1: its node was not heard of for too long
+    std::atomic<std::uint32_t> error_count{0};      ///< all errors, also those that found no slot
     ErrorSlot errors[max_errors];
 };
 

@@ -31,7 +31,8 @@ class Wire {
         int node = 0, nodes = 1;
         int process = 0;  ///< of the leader: who is lost when it dies
         std::uint64_t head_bytes = 0;
-        Addresses hub;  ///< those of node 0
+        std::int64_t patience_ns = 0;  ///< a node that is silent for longer is given up
+        Addresses hub;                 ///< those of node 0
     };
     /// From now on it speaks for the node whose arena this is. Should the leader end without dismiss(), the others hear
     /// of its death.

@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/wire_message.hpp"
 
+#include <algorithm>
+
 namespace sonde::ranks {
 
 void Tally::note(const Report& report, std::int64_t now_ns) {
-    if (report.node >= 0 && static_cast<std::size_t>(report.node) < reports_.size()) {
-        reports_[static_cast<std::size_t>(report.node)] = Heard{report, now_ns};
+    if (report.node < 0 || static_cast<std::size_t>(report.node) >= reports_.size()) {
+        return;
+    }
+    auto& known = reports_[static_cast<std::size_t>(report.node)];
+    if (!known || known->report.signals.leader_gone != Signals::leader_silent) {
+        known = Heard{report, now_ns};
+    }
+}
+
+void Tally::give_up_silent(std::int64_t now_ns, std::int64_t patience_ns, std::int64_t tick_ns) {
+    const std::int64_t slept = looked_ns_ != 0 ? std::max<std::int64_t>(0, now_ns - looked_ns_ - tick_ns) : 0;
+    looked_ns_ = now_ns;
+    for (auto& heard : reports_) {
+        if (!heard || heard->report.signals.leader_gone != 0) {
+            continue;
+        }
+        heard->at_ns += slept;
+        if (now_ns - heard->at_ns > patience_ns) {
+            heard->report.signals.leader_gone = Signals::leader_silent;
+            heard->report.signals.lost_process = heard->report.process;
+        }
     }
 }
 
@@ -18,7 +39,7 @@ Signals Tally::verdict(std::uint32_t epoch) const {
         }
         const Signals& one = heard->report.signals;
         if (one.leader_gone != 0) {
-            all.leader_gone = 1;
+            all.leader_gone = one.leader_gone;
             all.lost_process = one.lost_process;
         }
         if (one.epoch == epoch) {

@@ -17,7 +17,8 @@ struct Signals {
     std::uint32_t stop = 0;   ///< NodeControl::stop
     std::uint32_t first_done = 0;
     std::int32_t lost_process = -1;
-    std::uint32_t leader_gone = 0;  ///< a leader died: waiting by MPI is in vain
+    std::uint32_t leader_gone = 0;  ///< a leader_… below: waiting by MPI is in vain
+    static constexpr std::uint32_t leader_died = 1, leader_silent = 2;
 };
 
 struct Report {
@@ -25,6 +26,7 @@ struct Report {
     std::int32_t node = 0;
     Signals signals;
     std::uint64_t bytes = 0, operations = 0;
+    std::int32_t process = -1;  ///< of the leader of that node
 };
 
 struct Verdict {
@@ -36,8 +38,11 @@ struct Verdict {
 class Tally {
  public:
     explicit Tally(int nodes) : reports_(static_cast<std::size_t>(nodes)) {}
-    /// Ignores nodes that do not exist.
+    /// Ignores nodes that do not exist, and those that were given up.
     void note(const Report& report, std::int64_t now_ns);
+    /// Gives up the nodes that were heard once and not for longer than `patience_ns`: they hang, or their network is
+    /// gone. Nobody is blamed for what the hub itself has slept through: call it at least every `tick_ns`.
+    void give_up_silent(std::int64_t now_ns, std::int64_t patience_ns, std::int64_t tick_ns);
     /// What a node that is in `epoch` has to know: stops count within one epoch only, since the flag of a finished
     /// phase must not stop the next one.
     Signals verdict(std::uint32_t epoch) const;
@@ -55,6 +60,7 @@ class Tally {
         std::int64_t at_ns = 0;
     };
     std::vector<std::optional<Heard>> reports_;
+    std::int64_t looked_ns_ = 0;  // 0 = not yet
 };
 
 /// Where a hub can be reached: IPv6 addresses, those of IPv4 mapped.

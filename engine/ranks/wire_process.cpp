@@ -143,6 +143,7 @@ class WireProcess {
         tally_ = Tally(task_.nodes);
         // The hub hears from all: on large runs everybody speaks less often.
         tick_ms_ = std::clamp(task_.nodes / 2, 200, 2000);
+        hub_tally_ = Tally(1);
         for (int left = last_words; left > 0;) {
             if (!listen()) {
                 return;
@@ -177,18 +178,29 @@ class WireProcess {
         }
         // A forked child of the leader may hold the line open: the parent's number tells as well.
         gone_ = gone_ || getppid() != leader_;
+        give_up_silent();
         return true;
+    }
+
+    // A machine without power closes no connection: only its silence tells.
+    void give_up_silent() {
+        Tally& heard = hub() ? tally_ : hub_tally_;
+        heard.give_up_silent(now_ns(), task_.patience_ns, 2'000'000LL * tick_ms_);
+        if (!hub()) {
+            obey(heard.verdict(0));
+        }
     }
 
     Report report() {
         Report mine;
         mine.token = task_.token;
         mine.node = task_.node;
+        mine.process = task_.process;
         mine.signals.epoch = head_->streams.generation();
         mine.signals.stop = head_->control.stop.load();
         mine.signals.first_done = head_->control.first_done.load();
         mine.signals.lost_process = gone_ ? task_.process : head_->control.lost_process.load();
-        mine.signals.leader_gone = gone_ ? 1 : 0;
+        mine.signals.leader_gone = gone_ ? Signals::leader_died : 0;
         count(mine);
         return mine;
     }
@@ -259,6 +271,9 @@ class WireProcess {
             if (verdict.token == task_.token) {
                 way_ = from;
                 answered_ = true;
+                Report of_hub;
+                of_hub.process = 0;  // the root is the leader of node 0
+                hub_tally_.note(of_hub, now_ns());
                 obey(verdict.signals);
             }
         }
@@ -269,6 +284,9 @@ class WireProcess {
             return;
         }
         if (signals.leader_gone != 0) {
+            if (signals.leader_gone == Signals::leader_silent) {
+                head_->control.lost_in_silence.store(1);
+            }
             head_->lose_process(signals.lost_process, NodeHead::everywhere);
         }
         if (signals.epoch != head_->streams.generation()) {
@@ -296,6 +314,7 @@ class WireProcess {
     int tick_ms_ = 200;
     const std::byte* counters_ = nullptr;
     Tally tally_{0};
+    Tally hub_tally_{0};  // of what is not the hub: when that was heard last
     bool answered_ = false;
     sockaddr_storage way_{};  // to the hub, once it answered
     bool gone_ = false;       // the leader died

@@ -10,6 +10,7 @@
 #include "runs/target.hpp"
 
 #include <sys/stat.h>
+#include <time.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -82,6 +83,31 @@ std::string continue_stage(phases::Context& context) {
 }
 
 }  // namespace
+
+std::string why_unseen(const phases::Context& context) {
+    const std::string& host = context.team.place().host;
+    const std::string& target = context.plan.target.path;
+    const std::string advice = ": mount the same file system there, or leave that node out";
+    if (context.in_place()) {
+        const std::string type = records::describe_file_system(target).type;
+        return type == context.storage.file_system
+                   ? std::string()
+                   : host + " sees another target than the root: " + target + " is " +
+                         (type.empty() ? "nothing" : type) + " there, not " + context.storage.file_system + advice;
+    }
+    // A network file system may show a new directory a moment later.
+    constexpr int tries = 30;
+    const timespec pause{0, 100'000'000};
+    for (int i = 0; i < tries; ++i) {
+        const std::optional<files::Manifest> found = files::Manifest::load(context.storage.directory);
+        if (found && found->run == context.options.run_id) {
+            return {};
+        }
+        nanosleep(&pause, nullptr);
+    }
+    return host + " sees another target than the root: the run directory " + context.storage.directory +
+           ", which the root has made, is not there" + advice;
+}
 
 json inspect(phases::Context& context, int first_stage) {
     const plan::Plan& plan = context.plan;

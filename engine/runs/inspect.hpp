@@ -5,6 +5,7 @@
 #include "phases/context.hpp"
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace sonde::runs {
 
@@ -12,5 +13,10 @@ namespace sonde::runs {
 /// directory, memory_backed, file_system. Fills the manifest of the context. Throws plan::PlanError and
 /// EnvironmentError.
 nlohmann::json inspect(phases::Context& context, int first_stage);
+
+/// Asked on another node than the root's, when the run directory has been made: one sentence when this node does not
+/// see the same target; empty when it does. A run directory is known by its manifest, files that lie in place by the
+/// type of the file system alone.
+std::string why_unseen(const phases::Context& context);
 
 }  // namespace sonde::runs

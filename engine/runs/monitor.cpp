@@ -72,7 +72,9 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
 
 [[noreturn]] void watch(phases::Board& board, ranks::Team& team, const std::string& path, std::int64_t epoch_ns,
                         std::int64_t interval_ns, const std::vector<std::string>& ids, int pipe) {
-    // Ctrl-C and the launcher's signals are for the tasks; the monitor ends when they do.
+    // Ctrl-C and the launcher's signals are for the tasks; the monitor ends when they do. Some launchers kill whole
+    // groups of processes when one has failed: the record is to be completed first.
+    setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
         std::signal(number, SIG_IGN);
     }

@@ -193,6 +193,20 @@ void take_over(phases::Context& context, const json& facts) {
     }
 }
 
+/// One sentence about a node that does not see the target as the root does; empty: all do. Valid at the root, and as a
+/// mere yes or no everywhere.
+std::string unseen_target(const phases::Context& context) {
+    std::string complaint;
+    if (context.team.place().nodes > 1 && context.storage.makes_files) {
+        const std::string mine = context.team.place().leader() && !context.root() ? why_unseen(context) : std::string();
+        complaint =
+            context.team.reduce(mine, [](const std::string& a, const std::string& b) { return a.empty() ? b : a; });
+        const bool somewhere = context.team.maximum(context.root() && !complaint.empty() ? 1 : 0) != 0;
+        complaint = somewhere && complaint.empty() ? "another node" : complaint;
+    }
+    return complaint;
+}
+
 /// The memory in which all streams of a node count.
 void lay_board(phases::Context& context) {
     const plan::Plan& plan = context.plan;
@@ -291,6 +305,12 @@ int execute(const plan::Plan& plan, const phases::RunOptions& options, ranks::Te
         return refuse(context, facts, epoch);
     }
     take_over(context, facts);
+    if (const std::string complaint = unseen_target(context); !complaint.empty()) {
+        if (context.root()) {
+            remove_alone(context);
+        }
+        return refuse(context, {{"error", complaint}, {"code", phases::exit_environment}}, epoch);
+    }
     lay_board(context);
     std::unique_ptr<Monitor> monitor = begin_record(context, started, epoch);
     try {

@@ -70,6 +70,7 @@ class Child:
             except OSError as reason:
                 raise MachineError(f"{command[0]} does not start: {reason.strerror}.") from None
         self._messages = messages
+        self._kill_at: float | None = None
         self._ended = os.pidfd_open(self._process.pid)
 
     @property
@@ -89,22 +90,26 @@ class Child:
         A signal that came while the child was being started is passed on too: nothing else would ever tell it.
         """
         passed_on = 0
-        kill_at: float | None = None
         while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
             look()
             if len(signals.received) > passed_on:
                 if passed_on == 0:
                     self._send(relayed(signals.received[0]))
-                elif kill_at is None:
-                    kill_at = time.monotonic() + GRACE_S
+                else:
+                    self.allow(GRACE_S)
                 passed_on += 1
-            if kill_at is not None and time.monotonic() >= kill_at:
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self.kill()
         status = self._process.wait()
         os.close(self._ended)
         self._end_group()
         look()
         return status
+
+    def allow(self, seconds: float) -> None:
+        """It has so many seconds left; then watch() ends the whole group. The first such word counts."""
+        if self._kill_at is None:
+            self._kill_at = time.monotonic() + seconds
 
     def stop(self) -> None:
         """Asks the child to end in good order, as a signal from a person would."""

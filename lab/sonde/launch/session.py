@@ -18,6 +18,8 @@ from sonde.model.record import RecordReader, join_stages
 
 RECORD = "record.ndjson"
 MESSAGES = "messages.txt"
+# A launcher that has lost a node may wait for it without end: after a run that has failed it gets so long to return.
+LAUNCHER_GRACE_S = 20.0
 # Statuses of a child that ended by a signal that we pass on (HUP, INT, USR1, TERM) before it could listen to it: its
 # own, and how a shell tells it.
 _ENDED_BY_REQUEST = (-1, -2, -10, -15, 129, 130, 138, 143)
@@ -116,6 +118,8 @@ class Session:
                 if isinstance(line, RunLine) and not self._is_whole(line):
                     child.stop()
                 self._observer(kind, line)
+            if self._reader.end is not None and self._reader.end.exit_code != DONE:
+                child.allow(LAUNCHER_GRACE_S)
             self._beside()
 
         def relayed(number: int) -> int:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that find each other by name, the memory they share, and what nodes tell each other.
 #include "ranks/arena.hpp"
+#include "ranks/node_map.hpp"
 #include "ranks/node_team.hpp"
 #include "ranks/rendezvous.hpp"
 #include "ranks/wire_message.hpp"
@@ -162,4 +163,43 @@ TEST_CASE("progress adds up the others, and forgets who is silent") {
     tally.note(Report{1, 17, {}, 1, 1}, 0);
     tally.note(Report{1, -1, {}, 1, 1}, 0);
     CHECK(tally.progress(2, 0, 0).bytes == 200);
+}
+
+TEST_CASE("a node that was heard once and is silent for too long is given up, with the process that led it") {
+    Tally tally(4);
+    Report one{1, 1, {}, 0, 0, 8};
+    tally.note(one, 0);
+    tally.give_up_silent(1'000, 10'000, 1'000);
+    for (std::int64_t now = 2'000; now <= 10'000; now += 1'000) {
+        tally.give_up_silent(now, 10'000, 1'000);
+        CHECK(tally.verdict(0).leader_gone == 0);  // nodes 2 and 3 were never heard: perhaps no datagram gets through
+    }
+    tally.give_up_silent(10'900, 10'000, 1'000);
+    CHECK(tally.verdict(5).leader_gone == Signals::leader_silent);
+    CHECK(tally.verdict(5).lost_process == 8);
+    tally.note(one, 11'000);  // too late: the others have gone on without it
+    CHECK(tally.verdict(5).leader_gone == Signals::leader_silent);
+}
+
+TEST_CASE("a hub that slept blames nobody for what it did not hear") {
+    Tally tally(2);
+    tally.note(Report{1, 1, {}, 0, 0, 4}, 1'000);
+    tally.give_up_silent(1'000, 10'000, 1'000);
+    tally.give_up_silent(60'000, 10'000, 1'000);  // stopped and continued
+    CHECK(tally.verdict(0).leader_gone == 0);
+    for (std::int64_t now = 61'000; now <= 72'000; now += 1'000) {
+        tally.give_up_silent(now, 10'000, 1'000);
+    }
+    CHECK(tally.verdict(0).leader_gone == Signals::leader_silent);
+}
+
+TEST_CASE("engines of two versions are told apart by host") {
+    std::vector<Identity> all(4, Identity::mine());
+    CHECK(mixed_engines(all).empty());
+    for (std::size_t i = 2; i < 4; ++i) {
+        all[i].version = {"9.9"};
+        all[i].host = {"n2"};
+        all[i].machine += 1;
+    }
+    CHECK(mixed_engines(all).rfind("n2 would run engine 9.9, and ", 0) == 0);
 }

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sonde.launch import child as child_module
+from sonde.launch import session as session_module
 from sonde.launch.child import Child, SignalWatch
 from sonde.launch.engine import engine_error, find_engine, last_sentence
 from sonde.launch.follow import Follower
@@ -201,6 +202,23 @@ def test_what_a_killed_launcher_left_behind_is_ended_too(tmp_path: Path) -> None
     orphan = int((tmp_path / "pid").read_text())
     stat = Path(f"/proc/{orphan}/stat")
     assert not stat.exists() or stat.read_text().split(") ")[1].startswith("Z")
+
+
+class _NeverBackLauncher(LocalLauncher):
+    """As one that has lost a node: the engine has ended, and it waits."""
+
+    def arguments(self, engine: Sequence[str]) -> list[str]:
+        return ["/bin/sh", "-c", '"$@"; exec sleep 100', "sh", *super().arguments(engine)]
+
+
+def test_a_launcher_that_does_not_return_from_a_failed_run_is_ended(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "LAUNCHER_GRACE_S", 0.2)
+    fake("enospc")
+    outcome, _ = run(job(tmp_path, _NeverBackLauncher()))
+    assert outcome.exit_code == 1
+    assert "no space left on device" in outcome.text
 
 
 def test_an_engine_in_a_group_of_its_own_without_a_terminal_to_read(tmp_path: Path) -> None:

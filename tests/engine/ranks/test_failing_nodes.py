@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node of a run vanishes, hangs, is slow, has another engine or sees another target: one sentence that names it,
+what was finished is kept, and nobody waits without end.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import many_nodes
+import pytest
+import start_ranks
+from engine_over_nodes import EngineOverNodes
+from engine_under_test import ENVIRONMENT, Line, Plan, Running, environments, parse_record, tree, write_plan
+from many_nodes import ManyNodes
+from start_ranks import Launcher
+
+pytestmark = [pytest.mark.mpi, pytest.mark.root]
+PATIENCE = {"SONDE_NODE_PATIENCE": "2"}
+LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "300s"}}]
+
+
+@pytest.fixture
+def mpich() -> Launcher:
+    if reason := many_nodes.why_not():
+        pytest.skip(reason)
+    found = start_ranks.mpich()
+    if found is None or start_ranks.built(found.module) is None:
+        pytest.skip("needs the Python package mpich and sonde-mpi-abi.so")
+    return found
+
+
+def of_host(running: Running, name: str) -> list[int]:
+    """The processes of this start on one node, found by their host name."""
+    own = [pid for pid, environment in environments() if running.token.encode() in environment]
+    return [pid for pid in own if host_of(pid) == name]
+
+
+def host_of(pid: int) -> str:
+    words = ["nsenter", f"--uts=/proc/{pid}/ns/uts", "hostname"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def vanish(nodes: ManyNodes, running: Running, name: str) -> None:
+    nodes.unplug(name)
+
+
+def hang(nodes: ManyNodes, running: Running, name: str) -> None:
+    for pid in of_host(running, name):
+        os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("fail", [vanish, hang])
+def test_a_node_that_vanishes_or_hangs_is_given_up_by_name(
+    fail: Callable[[ManyNodes, Running, str], None],
+    engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path,
+) -> None:  # fmt: skip
+    plan = write_plan(target, *LONG, tasks={"threads": 6}, observe={"progress": "50ms"})
+    with ManyNodes(3, tmp_path) as nodes:
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpich)
+        with engine.start(plan, env=PATIENCE) as running:
+            running.wait_for_phase("long")
+            running.wait_for('"nodes_seen":3')
+            fail(nodes, running, "n2")
+            running.wait_for('"type":"end"')  # the launcher may wait for the lost node for longer
+            lines = parse_record(running.text())
+    end = lines[-1]
+    assert (end["type"], end["status"], end["exit_code"]) == ("end", "failed", 1)
+    assert end["text"].startswith("n2 was given up in phase long: nothing was heard of it")
+    assert end["text"].endswith("finished phases are kept")
+    done: dict[str, Line] = {line["phase"]: line for line in lines if line["type"] == "phase_end"}
+    assert done["first"]["stopped_by"] == "volume"
+    assert done["first"]["bytes"]["moved"] == 6 << 20
+
+
+def test_nodes_that_lose_the_root_end_by_themselves(
+    engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path
+) -> None:
+    plan = write_plan(target, *LONG, tasks={"threads": 2}, observe={"progress": "50ms"})
+    with ManyNodes(2, tmp_path) as nodes:
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpich)
+        with engine.start(plan, env=PATIENCE) as running:
+            running.wait_for('"nodes_seen":2')
+            left = of_host(running, "n2")
+            nodes.unplug("n1")
+            running.wait_for('"type":"end"')  # the root gives n2 up as well
+            until_gone(left)
+
+
+def until_gone(processes: list[int]) -> None:
+    engines = [pid for pid in processes if Path(f"/proc/{pid}/comm").exists() and name_of(pid) == "sonde-engine"]
+    for pid in engines:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        with os.fdopen(descriptor) as file:
+            assert select.select([file], [], [], 30)[0], f"process {pid} of the other node waits without end"
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def test_a_node_that_is_ten_times_slower_is_named(
+    engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path
+) -> None:
+    plan = write_plan(target, tasks={"threads": 6}, data={"backend": "paced"})
+    plan["data"]["access"] = {"transfer": "1MiB", "block": "64MiB"}
+    plan["data"]["paced"] = {"rate": "100MB/s", "slow_tasks": {"4": 10, "5": 10}}
+    with ManyNodes(3, tmp_path) as nodes:
+        result = EngineOverNodes(engine_path, tmp_path, nodes, mpich).run(plan)
+    assert result.code == 0, result.err
+    (finding,) = [line for line in result.of("finding") if line["severity"] == "warning"]
+    assert finding["id"] == "slow_node"
+    assert finding["text"].startswith("all 2 tasks on n3 were slower, together 10.0 times,")
+    assert finding["evidence"]["node"] == 2
+
+
+def test_a_node_with_another_engine_is_named_and_nothing_is_begun(
+    engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other-engine"
+    version = subprocess.run([engine_path, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    other.write_bytes(engine_path.read_bytes().replace(f"{version}\0".encode(), f"{version[:-1]}9\0".encode()))
+    other.chmod(0o755)
+    with ManyNodes(2, tmp_path) as nodes:
+        nodes.differs("n2", f"mount --bind {other} {engine_path}")
+        result = EngineOverNodes(engine_path, tmp_path, nodes, mpich).start(write_plan(target, tasks={"threads": 4}))
+        with result as running:
+            ended = running.result()
+    assert ended.code == ENVIRONMENT, ended.err
+    assert ended.sentence.startswith(f"n2 would run engine {version[:-1]}9, and n1 engine {version}: ")
+    assert (ended.lines, tree(target)) == ([], [])
+
+
+@pytest.mark.parametrize("place", ["run directory", "in place"])
+def test_a_node_that_sees_another_target_is_named_and_nothing_is_begun(
+    place: str, engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path
+) -> None:
+    plan = write_plan(target, tasks={"threads": 4})
+    if place == "in place":
+        plan["data"]["files"] = {"mapping": "shared", "paths": [str(target / "file")]}
+        plan["target"]["use_existing"] = True
+    with ManyNodes(2, tmp_path) as nodes:
+        nodes.differs("n2", f"mount -t tmpfs none {target}")
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpich)
+        with engine.start(plan) as running:
+            ended = running.result()
+    assert ended.code == ENVIRONMENT, ended.err
+    assert ended.sentence.startswith("n2 sees another target than the root: ")
+    assert (ended.lines, tree(target)) == ([], [])

@@ -16,6 +16,7 @@ Command = Sequence[str | Path]
 FFIO = "*:size=2M:count=8:prefetch=8:preflush=8"
 USUAL = {"as is": "", "layer": "*", "alone": "*:alone", "direct": "*:size=4M:direct:alone"}
 AS_FFIO = {"as is": "", "layer": FFIO, "alone": f"{FFIO}:alone", "direct": f"{FFIO}:direct:alone"}
+STDIO = {"as is": "", "layer": "*", "stdio": "*:stdio=alone"}
 NO_DIRECT = {"as is": "", "layer": "*", "alone": "*:alone"}
 
 VOLUME = 256_000_000
@@ -90,5 +91,7 @@ DEAR = (
     Cell("read.10000", loops("read", 10_000, 3_000), loops("write", 10_000, 3_000), NO_DIRECT),
     Cell("fortran.backward", fortran("backward", 8_000, 1_000), fortran("forward", 8_000, 1_000), NO_DIRECT),
     Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), NO_DIRECT, 0.97),
+    Cell("fwrite.1000", loops("fwrite", 1_000, 30_000), None, STDIO, 10.0, "stdio"),
+    Cell("fread.1000", loops("fread", 1_000, 30_000), loops("write", 1_000, 30_000), STDIO, 10.0, "stdio"),
     *netcdf_cells(100),
 )

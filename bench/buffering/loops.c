@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops of small records, as programs have them. The scattered ones go over the whole file, however large it is.
-// Usage: loops write|rewrite|read|backward|random|random_write FILE RECORD_BYTES RECORDS
+// Usage: loops write|rewrite|read|backward|random|random_write|fwrite|fread FILE RECORD_BYTES RECORDS
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/// The same records through a stream of the C library; 0 when all went well.
+static int streamed(const char* name, char* data, size_t record, long count, int writes) {
+    FILE* file = fopen(name, writes ? "w" : "r");
+    long wrong = 0;
+    for (long i = 0; i < count; ++i) {
+        wrong += (writes ? fwrite(data, 1, record, file) : fread(data, 1, record, file)) != record;
+    }
+    return fclose(file) != 0 || wrong != 0;
+}
 
 int main(int argc, char** argv) {
     if (argc != 5) {
@@ -19,6 +30,9 @@ int main(int argc, char** argv) {
     unsigned long state = 88172645463325252UL;
     long wrong = 0;
     const int writes = strstr(mode, "write") != NULL;
+    if (strcmp(mode, "fwrite") == 0 || strcmp(mode, "fread") == 0) {
+        return streamed(argv[2], data, record, count, writes);
+    }
     const int fresh = strcmp(mode, "write") == 0;
     const int fd = open(argv[2], (writes ? O_RDWR | O_CREAT : O_RDONLY) | (fresh ? O_TRUNC : 0), 0644);
     const unsigned long places = (unsigned long)lseek(fd, 0, SEEK_END) / record;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of the C library and rings of the kernel: they move data without passing through our functions,
 // so the files they use are left alone.
+#include "intercept/c_streams.hpp"
 #include "intercept/cxx_streams.hpp"
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
@@ -55,7 +56,9 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
     FILE* stream = real();
     if (stream != nullptr && buffer::table != nullptr && mode != nullptr && path != nullptr &&
         !intercept::in_borrowed_memory()) [[unlikely]] {
-        const char* const reason = "opened by the C library's streams";
+        const char* const reason = intercept::enlarge(stream, path, mode)
+                                       ? "a stream of the C library, which got a larger buffer (stdio=alone)"
+                                       : "opened by the C library's streams";
         stretch::take_on(fileno(stream), flags_of(mode), path, reason);
         buffer::adopt(fileno(stream), flags_of(mode), path, reason);
     }
@@ -118,6 +121,7 @@ int wrap_fcloseall(void) {
 }
 int wrap_fclose(FILE* stream) {
     const int error = leave_stream(stream);
+    const intercept::Closing closing(stream);
     const int done = NEXT(fclose)(stream);
     if (error != 0 && done == 0) {
         errno = error;

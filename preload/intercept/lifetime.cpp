@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/lifetime.hpp"
 
+#include "intercept/c_streams.hpp"
+
 #include "intercept/errors.hpp"
 #include "system/high_descriptor.hpp"
 #include "system/memory.hpp"
@@ -128,6 +130,7 @@ void start_buffer() noexcept {
     stretch::start_gathering({.read_at = pread_below, .write = write_below, .write_at = pwrite_below}, chosen,
                              start_guarding);
     stretch::start_streams(chosen, variable("SONDE_IOBUF_LINES") != nullptr);
+    start_c_streams(chosen);
     buffer_standard_output();
     // Files that were open before us, by the shell for example: known, but never buffered.
     constexpr int most_inherited = 16;
@@ -175,6 +178,7 @@ bool is_ours(int fd) noexcept {
 }
 
 void prepare_fork() noexcept {
+    write_out_streams();
     stretch::settle();
     stretch::note_sharing();
     if (buffer::table != nullptr) {
@@ -187,6 +191,7 @@ void after_fork(bool child) noexcept {
         own_pid = raw::call(SYS_getpid);
         vforked.store(false, std::memory_order_relaxed);
         stretch::gathering_after_fork();
+        c_streams_after_fork();
     }
     if (buffer::table != nullptr) {
         buffer::fork_done(child);

@@ -96,6 +96,22 @@ bool set_mpi_io(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return true;
 }
 
+/// stdio=alone, as above.
+bool set_stdio(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+    if (!name.is("stdio")) {
+        return false;
+    }
+    rule.stdio_alone = value.is("alone");
+    if (!rule.stdio_alone && !value.is("off")) {
+        say(warn,
+            "IOBUF_PARAMS: stdio= takes \"alone\" (nobody reaches the file but by one stream of the C library, from "
+            "front "
+            "to back) or \"off\", not \"",
+            value, "\"; such streams keep their buffers.");
+    }
+    return true;
+}
+
 /// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
 bool without_effect(Piece name) noexcept {
     return name.is("vbuffer_count");
@@ -130,7 +146,8 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     const Piece name = trimmed(option.at, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
     if (name.length == 0 || without_effect(name) || set_append(name, value, rule, warn) ||
-        set_mpi_io(name, value, rule, warn) || (equals < end && set_number(name, value, rule, warn))) {
+        set_mpi_io(name, value, rule, warn) || set_stdio(name, value, rule, warn) ||
+        (equals < end && set_number(name, value, rule, warn))) {
         return;
     }
     for (const Flag& flag : flags) {
@@ -141,7 +158,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
         "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, alone, eager, "
-        "append, mpiio, auto and off.");
+        "append, mpiio, stdio, auto and off.");
 }
 
 bool read_engine(Piece value, Engine& engine) noexcept {
@@ -190,7 +207,7 @@ bool is_option(Piece piece) noexcept {
         return false;
     }
     const Piece name = trimmed(piece.at, equals);
-    bool known = name.is("append") || name.is("mpiio") || without_effect(name);
+    bool known = name.is("append") || name.is("mpiio") || name.is("stdio") || without_effect(name);
     for (const Number& number : numbers) {
         known |= name.is(number.name);
     }

@@ -23,8 +23,10 @@ struct Rule {
     bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
     bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
-    bool alone = false;      ///< the user says that nobody else looks at the file before it is closed or synchronized
-    bool off = false;        ///< matched files are left alone
+    bool stdio_alone =
+        false;           ///< the user says that streams of the C library are the only way to the file: larger buffers
+    bool alone = false;  ///< the user says that nobody else looks at the file before it is closed or synchronized
+    bool off = false;    ///< matched files are left alone
     bool automatic = false;  ///< size, count and prefetch are chosen from the first calls on a file
     std::uint32_t matched = 0;
 

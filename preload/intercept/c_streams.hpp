@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of the C library with larger buffers (stdio=alone). What a stream moves never passes through our functions,
+// so the one thing that can be done for it is what the program itself could do: setvbuf(), right after it was opened.
+//
+// Not done unasked, because nobody can prove it equal: after fwrite() of 10,000 bytes 8,192 are in the file where a
+// stream has 4 KiB, and none where it has more. Whoever looks at the file by another way then sees the difference:
+// another process, a second descriptor, fstat(fileno()), a child that inherits what is not written yet.
+#pragma once
+
+#include "settings/params.hpp"
+
+#include <cstddef>
+#include <cstdio>
+
+namespace sonde::intercept {
+
+/// Before any stream is opened.
+void start_c_streams(settings::Settings& settings) noexcept;
+/// A stream that has just been opened as `path` gets its buffer, when a rule says so. True when it has one.
+bool enlarge(FILE* stream, const char* path, const char* mode) noexcept;
+
+/// The buffer of a stream that is about to be closed; the memory is given back when this ends, which is afterwards.
+class Closing {
+ public:
+    explicit Closing(FILE* stream) noexcept;
+    ~Closing();
+    Closing(const Closing&) = delete;
+    Closing& operator=(const Closing&) = delete;
+
+ private:
+    void* buffer_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// Before the process is copied: what is in these streams is written, or both processes would write it at their ends.
+void write_out_streams() noexcept;
+/// In the child of a fork.
+void c_streams_after_fork() noexcept;
+
+}  // namespace sonde::intercept

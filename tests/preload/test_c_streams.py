@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of the C library: by default they do what they always do; with stdio=alone they have larger buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import Preload
+
+Program = Callable[[str], Path]
+WHOLE = "".join(f"{number:<99}\n" for number in range(3000)) + "end\n"
+ALONE = "*:size=1M:stdio=alone"
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/io").exists(), reason="this kernel does not count the calls of a process"
+)
+
+
+def written(preload: Preload, program: Program, folder: Path, params: str, *words: str) -> int:
+    """How many calls wrote data until the last record; the file must be as it must be."""
+    done = preload.run([program("c_stream"), folder / "file", *words], folder, IOBUF_PARAMS=params)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "file").read_text(encoding="ascii") == WHOLE
+    return int(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("params", ["*", "*:alone", "*:eager", "other*:stdio=alone", "*:stdio=off"])
+def test_unasked_a_stream_writes_as_often_as_without_the_library(
+    preload: Preload, program: Program, memory: Path, params: str
+) -> None:
+    assert written(preload, program, memory, params) == written(preload, program, memory, "none:off") > 70
+
+
+@pytest.mark.parametrize("way", ["", "append", "freopen", "many"])
+def test_with_stdio_alone_it_writes_once_for_each_buffer(
+    preload: Preload, program: Program, memory: Path, way: str
+) -> None:
+    assert written(preload, program, memory, ALONE, way) == 0  # 300 kB, which fclose() or exit() writes
+    (memory / "file").unlink()
+    assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", way) <= 6
+
+
+def test_with_stdio_alone_what_a_child_of_fork_inherits_is_written_once(
+    preload: Preload, program: Program, memory: Path
+) -> None:
+    assert written(preload, program, memory, ALONE, "fork") == 1
+
+
+def test_a_buffer_that_the_program_chooses_is_the_one_that_is_used(
+    preload: Preload, program: Program, memory: Path
+) -> None:
+    assert written(preload, program, memory, ALONE, "setvbuf") == written(
+        preload, program, memory, "none:off", "setvbuf"
+    )
+
+
+def test_streams_that_read_and_write_keep_their_buffers(preload: Preload, program: Program, memory: Path) -> None:
+    assert written(preload, program, memory, ALONE, "both") > 70
+
+
+def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, program: Program, memory: Path) -> None:
+    (memory / "file").write_text(WHOLE, encoding="ascii")
+    calls = {}
+    for params in ("*", ALONE):
+        done = preload.run([program("c_stream"), memory / "file", "read"], memory, IOBUF_PARAMS=params)
+        spent, total = map(int, done.stdout.split())
+        assert total == sum(range(3000))
+        calls[params] = spent
+    assert calls["*"] > 70
+    assert calls[ALONE] < 10
+
+
+def test_the_report_says_that_the_stream_got_a_buffer(preload: Preload, program: Program, memory: Path) -> None:
+    done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ALONE}:verbose")
+    assert "a stream of the C library, which got a larger buffer (stdio=alone)" in done.stderr
+    asked = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")
+    assert 'stdio= takes "alone"' in asked.stderr

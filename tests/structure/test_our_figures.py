@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures of our own on the pages of published tests: each page draws what is kept, and what is kept is small and
+of an experiment that is there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "published"
+KEPT = sorted(path for path in (PAGES / "ours").glob("*.json") if path.stem != "published")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    pytest.importorskip("sphinx")
+    spec = importlib.util.spec_from_file_location("our_figures", ROOT / "docs/extensions/our_figures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules["our_figures"] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_pages_ask_for_what_is_kept_and_for_nothing_else() -> None:
+    asked = {name for page in PAGES.glob("*.md") for name in re.findall(r"<!-- ours: (\S+) -->", page.read_text())}
+    assert asked == {path.stem for path in KEPT}
+    assert asked
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -> None:
+    assert path.stat().st_size < 100_000
+    kept = json.loads(path.read_text())
+    file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
+    written = tomllib.loads(file.read_text())
+    assert [one["id"] for one in kept["claims"]] == [one["id"] for one in written["expect"]]
+    assert {one["id"] for one in kept["figures"]} <= {one["id"] for one in written["figures"]}
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_every_picture_is_an_svg_of_its_own_within_its_frame(drawing: ModuleType, path: Path) -> None:
+    text = drawing.ours(path.stem)
+    pictures = re.findall(r"<svg.*?</svg>", text)
+    kept = json.loads(path.read_text())
+    assert len(pictures) >= len(kept["figures"])
+    for picture in pictures:
+        assert len(picture) < 100_000
+        root = ElementTree.fromstring(picture)
+        for one in root.iter(f"{SVG}path"):
+            numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", one.get("d", ""))]
+            assert all(-1 <= number <= drawing.WIDTH for number in numbers)
+    assert all(f"| {one['id']} | {one['outcome']} |" in text for one in kept["claims"])
+
+
+def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
+    chart = {
+        "unit": "B/s",
+        "places": ["a", "b"],
+        "series": [{"name": "s", "values": [[1e9, 0.5e9, 2e9], [2e9, None, None]]}],
+    }
+    root = ElementTree.fromstring(drawing.of_places("t", "curve", chart))
+    line = next(one.get("d", "") for one in root.iter(f"{SVG}path") if one.get("stroke-width") == "1.8")
+    (_, first), (_, second) = re.findall(r"([\d.]+) ([\d.]+)", line)
+    bottom = drawing.HEIGHT - drawing.BOTTOM
+    assert bottom - float(second) == pytest.approx(2 * (bottom - float(first)), rel=0.02)
+
+
+def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> None:
+    panel = drawing.Panel("t", "op/s", [2e4, 4e6])
+    assert panel.log
+    assert panel.y(1e5) - panel.y(1e6) == pytest.approx(panel.y(1e6) - panel.y(1e7))
+    assert not drawing.Panel("t", "op/s", [2e4, 4e5]).log

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the numbers of an experiment's figures, tables and claims for the pages on published tests.
+
+Usage: .venv/bin/python tools/keep_figures.py ARCHIVE GROUP [WORDS]. It writes docs/published/ours/EXPERIMENT.json (a
+few kilobytes: medians with their intervals, nothing of single operations), from which the documentation draws its
+pictures. GROUP is what `sonde run` printed at its end; WORDS say what the reader has to know of that day, like
+"on a busy machine".
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
+
+from sonde.experiments.judging.judge import Judgement
+from sonde.experiments.judging.measured import MeasuredRuns
+from sonde.experiments.judging.needs import lacking
+from sonde.experiments.judging.samples import MissingError
+from sonde.experiments.page.page import judged_results
+from sonde.experiments.page.points import (
+    METRIC,
+    PHASE,
+    Point,
+    apart,
+    asked,
+    coordinates,
+    label,
+    named,
+    ordered,
+    points_of,
+)
+from sonde.experiments.page.words import sentence
+from sonde.experiments.results import Results, read_results
+from sonde.model.experiment.description import Figure, Table
+from sonde.model.record import read_record
+from sonde.store.archive import Archive
+
+KEPT = Path(__file__).resolve().parent.parent / "docs" / "published" / "ours"
+DIGITS = 4
+SLICES = 60  # of a rate over time
+
+
+def rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+def values(point: Point) -> list[float | None]:
+    """Median, and both ends of its interval."""
+    bounds = point.samples.bounds()
+    return [rounded(one) for one in (bounds.value, bounds.low, bounds.high)]
+
+
+def charts(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+    """Each chart of a figure of medians: its unit, its places, and the values of each series at them."""
+    found = points_of(one, runs).points
+    made = []
+    for at, points in apart(found, (one.x, one.series)):
+        made_of = runs.experiment
+        places = ordered(made_of, one.x, [point.at.get(one.x) for point in points])
+        series = ordered(made_of, one.series, [point.at.get(one.series) for point in points]) if one.series else [None]
+        lines = []
+        for name in series:
+            mine = [point for point in points if not one.series or str(point.at.get(one.series)) == str(name)]
+            at_place = {str(point.at.get(one.x)): values(point) for point in mine}
+            told = named(made_of, one.series, name) if one.series else one.title or one.id
+            lines.append({"name": told, "values": [at_place.get(str(place)) for place in places]})
+        made.append(
+            {"title": " · ".join(named(made_of, axis, value) for axis, value in at.items() if value is not None),
+             "unit": points[0].unit, "x": one.x, "places": [label(made_of, one.x, place) for place in places],
+             "series": lines}
+        )  # fmt: skip
+    return made
+
+
+def over_time(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+    """The rate of the first run of each phase over time, in at most `SLICES` steps."""
+    lines = []
+    for cell, phase in asked(one, runs.experiment):
+        try:
+            curve = runs.curves(one.metrics[0], phase, cell)[0]
+        except MissingError:
+            continue
+        width = max(1, -(-len(curve.amounts) // SLICES))
+        parts = [curve.amounts[at : at + width] for at in range(0, len(curve.amounts) - width + 1, width)]
+        at = {**coordinates(runs.experiment, cell), PHASE: phase}
+        lines.append(
+            {"name": named(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)),
+             "step_s": rounded(width * curve.slice_s),
+             "values": [rounded(sum(part) / width / curve.slice_s) for part in parts]}
+        )  # fmt: skip
+    unit = "op/s" if one.metrics[0].startswith("operations") else "B/s"
+    return [{"title": "one run", "unit": unit, "x": "time", "series": lines}] if lines else []
+
+
+def table(one: Table, runs: MeasuredRuns) -> dict[str, Any]:
+    """Rows of a table: what they are of, and each metric."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for point in points_of(one, runs).points:
+        key = tuple(label(runs.experiment, name, point.at.get(name, "")) for name in one.rows)
+        rows.setdefault(key, {})[str(point.at[METRIC])] = [*values(point), point.unit]
+    return {"id": one.id, "source": one.source, "rows": list(one.rows), "metrics": list(one.metrics),
+            "lines": [[list(key), found] for key, found in rows.items()]}  # fmt: skip
+
+
+def claims(judged: list[Judgement]) -> list[dict[str, str]]:
+    return [
+        {"id": one.expectation.id, "claim": " ".join(one.expectation.claim.split()), "outcome": str(one.outcome),
+         "found": sentence(one)}
+        for one in judged
+    ]  # fmt: skip
+
+
+def machine(found: Results) -> str:
+    """On what it was measured, in a sentence."""
+    record = read_record(found.runs[-1].folder / "record.ndjson")
+    one = record.machines[0]
+    memory = f"{(one.memory_bytes or 0) / 2**30:.0f} GiB"
+    return f"{one.cpus} CPUs ({one.cpu_model}), {memory} of memory, {one.file_system.type}, {one.kernel}"
+
+
+def main() -> int:
+    if len(sys.argv) not in (3, 4):
+        sys.stderr.write(f"{__doc__}\n")
+        return 2
+    found = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
+    runs, judged = judged_results(found, None, lacking(found, None))
+    figures = []
+    for one in found.experiment.file.figures:
+        if one.kind in ("calls", "nodes"):
+            continue
+        drawn = (over_time if one.kind == "over_time" else charts)(one, runs)
+        if drawn:
+            figures.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": drawn})
+    kept = {
+        "experiment": found.experiment.id, "profile": found.profile, "date": found.group[:8], "runs": runs.count(),
+        "machine": machine(found), "words": sys.argv[3] if len(sys.argv) == 4 else "", "figures": figures,
+        "tables": [table(one, runs) for one in found.experiment.file.tables], "claims": claims(judged),
+    }  # fmt: skip
+    KEPT.mkdir(exist_ok=True)
+    place = KEPT / f"{found.experiment.id}.json"
+    place.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{place}: {place.stat().st_size} B")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

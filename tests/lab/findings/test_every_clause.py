@@ -37,6 +37,7 @@ from sonde.model.lines import (
     RunLine,
     SeriesLine,
     TableLine,
+    TreatmentLine,
     TreeShape,
 )
 from sonde.model.quantities import plain
@@ -44,6 +45,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import Run
 
 MIB = 1 << 20
+NETWORK = FileSystem("nfs", network=True)
 
 
 def run_with(phase: PhaseRecord, system: FileSystem | None = None, status: str = "done", **plan: Any) -> Run:
@@ -174,9 +176,29 @@ def test_operations_below_64_kib_are_counted_as_operations(size: int, operations
 def test_names_of_a_local_file_system_are_in_memory(op: str, words: str) -> None:
     phase = made(op, moved=0)
     assert standing_of(run_with(phase), phase) == (Standing.CACHE, words)
-    standing, because = standing_of(run_with(phase, FileSystem("nfs", network=True)), phase)
+
+
+@pytest.mark.parametrize("op", ["remove", "mktree", "create", "rename", "rmtree"])
+def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
+    phase = made(op, moved=0)
+    standing, because = standing_of(run_with(phase, NETWORK), phase)
     assert standing is Standing.BURST
-    assert plain(because) == "from the servers: names are not kept by this node; a burst of 3.00 s"
+    assert plain(because) == "at the servers, which changed the names; a burst of 3.00 s"
+
+
+@pytest.mark.parametrize("op", ["stat", "open_close", "readdir", "walk"])
+def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_them(op: str) -> None:
+    """Clients of NFS, Lustre and GPFS keep attributes; a treatment that was planned and not done changes nothing."""
+    phase = made(op, moved=0)
+    unknown = (Standing.UNKNOWN, "how many of the names this node still knew is not known")
+    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="failed"))
+    phase.treatments.append(TreatmentLine(phase=phase.id, kind="sleep", outcome="done"))
+    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done"))
+    standing, because = standing_of(run_with(phase, NETWORK), phase)
+    assert standing is Standing.BURST
+    assert plain(because) == "from the servers: this node had forgotten the names; a burst of 3.00 s"
 
 
 def test_standings_have_the_names_that_archives_hold() -> None:

@@ -21,7 +21,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # themselves: a folder may have the name of a target.
 FIND = $(shell find $(1) -mindepth 1 \( -name __pycache__ -o -name '.*cache' \) -prune -o -print 2>/dev/null)
 BUILD_FILES := CMakeLists.txt CMakePresets.json $(call FIND,cmake)
-ENGINE := $(BUILD_FILES) $(call FIND,engine preload schema experiments)
+ENGINE := $(BUILD_FILES) $(call FIND,engine preload simulate schema experiments systems)
 PACKAGE := $(ENGINE) pyproject.toml README.md LICENSE $(call FIND,lab)
 
 .PHONY: help
@@ -51,7 +51,7 @@ $(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
 	@touch $@
 
 # The tests link the objects that the package is made of: one tree, compiled once.
-$(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload bench) | $(DONE)/system-tests
+$(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload tests/simulate bench) | $(DONE)/system-tests
 	@$(BIN)/python tools/progress.py "Building the C++ tests" build/log/tests.txt bash -c \
 		"cmake -DSONDE_TESTS=ON build/package && cmake --build build/package --target all sonde-tests"
 	@touch $@

@@ -298,7 +298,7 @@ def test_the_file_without_a_slip_is_right(tmp_path: Path) -> None:
 
 
 def test_there_are_enough_kinds_of_slips() -> None:
-    assert len(WRONG) >= 40
+    assert len(WRONG) >= 60
 
 
 @pytest.mark.parametrize("name", WRONG)

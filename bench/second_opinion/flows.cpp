@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers over a small network on our model: when each is done. Reads what bench/second_opinion/run.py writes:
+//   seed S noise CV | router RATE half|full | client RATE half|full | server RATE half|full | target SERVER RATE |
+//   flow CLIENT TARGET BYTES w|r
+// one a line; a rate is in bytes/s, and 0 is no limit. Prints the end of each flow in nanoseconds, then the events.
+#include "model/machine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace sonde::simulate;
+
+constexpr std::uint64_t message = 1U << 20U;
+
+struct Flow {
+    std::uint32_t client = 0, target = 0;
+    std::uint64_t bytes = 0, left = 0;
+    bool writing = true;
+    Time end = 0;
+};
+
+struct Ends : Listener {
+    std::vector<Flow> flows;
+    std::size_t left = 0;
+    void done(const Done& what) override {
+        Flow& flow = flows[what.tag];
+        flow.end = std::max(flow.end, what.at);
+        left -= --flow.left == 0 ? 1 : 0;
+    }
+    void woken(Time, std::uint64_t) override {}
+};
+
+int link_of(SiteModel& site, const std::string& id, double rate, const std::string& duplex) {
+    LinkSite link;
+    link.id = id;
+    link.rate = {rate, rate};
+    link.half_duplex = duplex == "half";
+    site.links.push_back(link);
+    return static_cast<int>(site.links.size()) - 1;
+}
+
+void read(SiteModel& site, Ends& ends, Machine::Options& options) {
+    std::string word, duplex, direction;
+    double rate = 0, noise = 0;
+    while (std::cin >> word) {
+        if (word == "seed") {
+            std::cin >> options.seed >> word >> noise;
+        } else if (word == "router") {
+            std::cin >> rate >> duplex;
+            site.routers = {link_of(site, "router", rate, duplex)};
+        } else if (word == "client") {
+            std::cin >> rate >> duplex;
+            ClientSite client;
+            client.id = "c" + std::to_string(site.clients.size());
+            client.rpc_size = message;
+            client.rpcs_in_flight = 8;
+            client.routed = !site.routers.empty();
+            client.link = link_of(site, client.id, rate, duplex);
+            site.clients.push_back(client);
+        } else if (word == "server") {
+            std::cin >> rate >> duplex;
+            ServerSite server;
+            server.id = "s" + std::to_string(site.servers.size());
+            server.threads = 1;
+            server.link = link_of(site, server.id, rate, duplex);
+            site.servers.push_back(server);
+        } else if (word == "target") {
+            TargetSite target;
+            std::cin >> target.server >> rate;
+            target.index = static_cast<std::uint32_t>(site.targets.size());
+            target.id = "t" + std::to_string(target.index);
+            target.rate = {rate, rate};
+            target.noise = noise;
+            site.targets.push_back(target);
+        } else if (word == "flow") {
+            Flow flow;
+            std::cin >> flow.client >> flow.target >> flow.bytes >> direction;
+            flow.writing = direction == "w";
+            ends.flows.push_back(flow);
+        }
+    }
+    site.system = site.mount = site.fs.id = "network";
+    site.metadata_servers = {0};
+}
+
+}  // namespace
+
+int main() {
+    SiteModel site;
+    Ends ends;
+    Machine::Options options{1, 0};
+    read(site, ends, options);
+    Machine machine(site, options, ends);
+    ends.left = ends.flows.size();
+    // All is asked for at once, a message of each flow in turn: a client has so many of a flow under way, and the rest
+    // waits there.
+    std::vector<Operation> next;
+    std::uint64_t longest = 0;
+    for (std::size_t i = 0; i < ends.flows.size(); ++i) {
+        const Flow& flow = ends.flows[i];
+        Operation operation;
+        operation.call = flow.writing ? Call::write : Call::read;
+        operation.direct = true;
+        operation.stream = machine.stream(flow.client);
+        operation.file = machine.file("f" + std::to_string(i));
+        operation.tag = i;
+        machine.set_layout(operation.file, {message, 1, flow.target});
+        if (!flow.writing) {
+            machine.resize(operation.file, flow.bytes);
+        }
+        next.push_back(operation);
+        longest = std::max(longest, flow.bytes);
+    }
+    for (std::uint64_t at = 0; at < longest; at += message) {
+        for (Operation& operation : next) {
+            Flow& flow = ends.flows[operation.tag];
+            if (at < flow.bytes) {
+                operation.offset = at;
+                operation.length = std::min(message, flow.bytes - at);
+                ++flow.left;
+                machine.submit(0, operation);
+            }
+        }
+    }
+    while (ends.left > 0 && machine.step()) {
+    }
+    for (const Flow& flow : ends.flows) {
+        std::printf("%lld\n", static_cast<long long>(flow.end));
+    }
+    std::printf("events %llu\n", static_cast<unsigned long long>(machine.events()));
+    return 0;
+}

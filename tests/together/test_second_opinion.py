@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfers over random networks end on the model when a fluid says, and at the same nanosecond from two compilers."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _module() -> ModuleType:
+    found = importlib.util.spec_from_file_location("second_opinion", ROOT / "bench" / "second_opinion" / "run.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules["second_opinion"] = module
+    found.loader.exec_module(module)
+    return module
+
+
+opinion = _module()
+
+
+def test_filling_gives_a_full_link_in_equal_shares_and_the_rest_to_who_can_use_it() -> None:
+    text = (
+        "router 90 full\nclient 1000 full\nclient 10 full\nserver 0 full\n"
+        "target 0 1000\ntarget 0 1000\nflow 0 0 800 w\nflow 1 1 100 w\nflow 0 1 80 r\n"
+    )
+    # 10 for the second one by its adapter, the other 80 for the first; reading has its own 90.
+    assert opinion.fluid(text).ends == pytest.approx([10, 10, 80 / 90])
+    halved = text.replace("router 90 full", "router 90 half")
+    # 90 for three: 10, and 40 each until the reader is done at 2 s; then 80, and all of it from 10 s on.
+    assert opinion.fluid(halved).ends == pytest.approx([10 + 80 / 90, 10, 2])
+
+
+def test_a_transfer_at_two_full_links_is_seen() -> None:
+    text = "client 100 full\nserver 0 full\ntarget 0 50\ntarget 0 100\nflow 0 0 100 w\nflow 0 1 100 w\n"
+    assert opinion.fluid(text).two_lines
+    assert not opinion.fluid(text.replace("target 0 50", "target 0 60")).two_lines
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """As the build made it; else there is none of this tree."""
+    built = sorted(ROOT.glob("build/*/bench/sonde-bench-flows"), key=lambda path: path.stat().st_mtime)
+    if not built:
+        pytest.skip("sonde-bench-flows is not built here")
+    return built[-1]
+
+
+def test_transfers_on_the_model_end_when_max_min_fair_shares_say(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert opinion.compare(program, None, 12, 1) == 0, capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("clang++") is None, reason="needs clang++ beside the compiler of the build")
+def test_two_compilers_give_the_same_nanoseconds(program: Path, tmp_path: Path) -> None:
+    other = opinion.compiled("clang++", tmp_path)
+    for seed in range(1, 11):
+        text = opinion.network(seed).replace("noise 0", "noise 0.3")
+        said = [subprocess.run([one], input=text, capture_output=True, text=True).stdout for one in (program, other)]
+        assert said[0] == said[1]
+        assert "events" in said[0]

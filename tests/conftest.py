@@ -24,6 +24,19 @@ SERIAL = (
     "preload/test_engines.py",  # whether work was done behind the program
     "together/test_one_kind_of_read.py",
 )
+# A file is the work of one process: those that take longest come first, so that no core waits for one at the end.
+FIRST = (
+    "together/test_commands.py",
+    "together/test_io500.py",
+    "lab/experiments/check/test_check.py",
+    "lab/stats/test_shapes.py",
+    "lab/store/test_kills.py",
+    "together/test_one_rule.py",
+    "lab/trends/test_budget.py",
+    "preload/test_other_machines.py",
+    "lab/cli/test_cli.py",
+    "structure/test_adding_to_the_engine.py",
+)
 
 
 def pytest_configure() -> None:
@@ -36,10 +49,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "nightly" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-    for item in items:
-        place = item.path.relative_to(HERE).as_posix()
+    places = [item.path.relative_to(HERE).as_posix() for item in items]
+    for item, place in zip(items, places, strict=True):
         if place.startswith(SERIAL):
             item.add_marker(pytest.mark.serial)
+    turn = {place: FIRST.index(place) if place in FIRST else len(FIRST) for place in places}
+    items.sort(key=lambda item: turn[item.path.relative_to(HERE).as_posix()])
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

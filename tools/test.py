@@ -99,6 +99,7 @@ def main() -> int:
     pytest = [sys.executable, "-m", "pytest", "-q", *sys.argv[2:]]
     # More workers than cores: many of these tests wait for a process or a disk.
     beside = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
+    beside.append("--no-loadscope-reorder")  # in the order of tests/conftest.py
     python = run([*pytest, *beside, f"--junitxml={beside_file}"], beside_file)
     python += run([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
     for reason, times in (reasons(beside_file) + reasons(alone_file)).most_common():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -67,3 +68,11 @@ def test_text_ends_with_one_newline_and_has_no_tabs_or_trailing_blanks() -> None
         if "\r" in text:
             wrong.append(f"{path}: carriage return")
     assert wrong == []
+
+
+def test_the_files_that_the_order_of_tests_names_are_there() -> None:
+    tree = ast.parse((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    lists = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)]
+    named = [ast.literal_eval(one) for node in lists for one in node.value.elts]  # type: ignore[attr-defined]
+    assert len(lists) == 2
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []

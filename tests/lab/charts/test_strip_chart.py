@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import random
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -15,7 +14,11 @@ import numpy as np
 import pytest
 
 from sonde.charts.strip_chart import periods, strip_chart
+from sonde.charts.study import write_study
 from sonde.stats.density import log_density
+from sonde.trends.history_page import history_study
+from sonde.trends.series import Series
+from sonde.trends.survey import survey
 
 DAY = 86400.0
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
@@ -99,24 +102,20 @@ def test_a_density_is_one() -> None:
 @pytest.fixture(scope="module")
 def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """10,000 runs in 40 series over a year, one of which fell by half in summer, as the page of `sonde trend`."""
-    from sonde.cli.main import main
-
-    pick = random.Random(3)
-    folder = tmp_path_factory.mktemp("many")
-    with (folder / "runs.csv").open("w") as file:
-        file.write("time,test,op,system,rate\n")
-        for number in range(10_000):
-            series = number % 40
-            at = datetime(2025, 11, 1, tzinfo=UTC) + timedelta(minutes=52 * number)
-            rate = 10 * (1 + series % 7) * pick.lognormvariate(0, 0.05) * (0.5 if series == 3 and number > 6000 else 1)
-            op = "write" if series % 2 else "read"
-            file.write(f"{at.isoformat()},test{series // 8},{op},s{series % 8},{rate:.4f}\n")
-    words = ("time=time", "experiment=test", "op=op", "system=system", "rate=rate GB/s")
-    options = [part for word in words for part in ("--map", word)]
-    archive = ["--archive", str(folder / "archive")]
-    assert main(["import", str(folder / "runs.csv"), *options, *archive]) == 0
-    assert main(["trend", *archive, "-o", str(folder / "trend.html")]) == 0
-    return folder / "trend.html"
+    chance = np.random.default_rng(3)
+    first, every = datetime(2025, 11, 1, tzinfo=UTC).timestamp(), 52 * 60.0
+    histories = []
+    for number in range(40):
+        runs = number + 40 * np.arange(250)
+        rates = 1e10 * (1 + number % 7) * chance.lognormal(0, 0.05, runs.size)
+        times = np.asarray(first + every * runs, dtype=np.float64)
+        rates[runs > 6000] *= 0.5 if number == 3 else 1.0
+        op = "write" if number % 2 else "read"
+        labels = {"experiment": f"test{number // 8}", "operation": op, "system": f"s{number % 8}"}
+        histories.append(Series(labels, times, rates))
+    found = survey(histories)
+    assert [number for number, one in enumerate(found.standings) if one.changes] == [3]
+    return write_study(history_study(found, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
 
 
 @pytest.mark.slow

@@ -47,8 +47,9 @@ class Ratio:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
-def ratio(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
-    """The ratio of `after` to `before` (rates, all above 0) with its interval.
+def ratio(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE, test: bool = True) -> Ratio:
+    """The ratio of `after` to `before` (rates, all above 0) with its interval, and without its p where no `test` is
+    asked for.
 
     Raises ValueError for an empty group and for values that have no logarithm.
     """
@@ -63,11 +64,11 @@ def ratio(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE) -
     cut = rank_sum_cut(m, n, (1 - confidence) / 2)
     if cut == 0:
         why = f"{m} and {n} runs cannot give {100 * confidence:g} % confidence"
-        return Ratio(value, None, None, rank_sum_p(old, new), m, n, confidence, why)
+        return Ratio(value, None, None, rank_sum_p(old, new) if test else None, m, n, confidence, why)
     if differences.size < m * n:
         cut = max(1, round(cut / (m * n) * differences.size))
     low, high = float(np.exp(differences[cut - 1])), float(np.exp(differences[-cut]))
-    return Ratio(value, low, high, rank_sum_p(old, new), m, n, confidence)
+    return Ratio(value, low, high, rank_sum_p(old, new) if test else None, m, n, confidence)
 
 
 def _differences(old: Floats, new: Floats) -> Floats:

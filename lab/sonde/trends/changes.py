@@ -12,7 +12,7 @@ import numpy as np
 from sonde.stats.ratio import LEAST, Ratio, ratio
 from sonde.stats.spread import robust_sd
 from sonde.trends.lanes import Alarm, Lane
-from sonde.trends.scope import Explanation, explain, parts_by_size
+from sonde.trends.scope import ALONE, Explanation, explain, parts_by_size
 from sonde.trends.series import Series
 
 # Changes of different series are a joint change when they lie this many runs apart at most.
@@ -142,10 +142,18 @@ def _joint(
 ) -> JointChange:
     time = min(change.first_after for change in group)
     own = {change.series for change in group}
-    around = {at: _around(one, changes_of.get(at, ()), time) for at, one in enumerate(series) if at not in own}
+    sizes = parts_by_size([_size_and_error(change) for change in group])
+    # what a single series has in common with itself is no question, and looking at all others is dear
+    several = any(len(places) > 1 for places in sizes)
+    around = {
+        at: _around(one, changes_of.get(at, ()), time) for at, one in enumerate(series) if several and at not in own
+    }
     parts = []
-    for places in parts_by_size([_size_and_error(change) for change in group]):
+    for places in sizes:
         members = tuple(group[place] for place in places)
+        if len(members) == 1:
+            parts.append(Part(members, ALONE))
+            continue
         typical = float(np.median([log(change.size.value) for change in members]))
         stood = [series[change.series].labels for change in group if change not in members]
         untold = 0
@@ -190,7 +198,7 @@ def _around(one: Series, own: Sequence[Change], time: float) -> tuple[float, flo
     before, after = one.values[max(first, at - _AROUND) : at], one.values[at : min(last, at + _AROUND)]
     if not before.size or not after.size:
         return None
-    size = ratio(before, after)
+    size = ratio(before, after, test=False)
     if size.low is not None:
         return log(size.value), _error(size)
     if before.size < LEAST:

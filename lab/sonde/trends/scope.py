@@ -56,6 +56,10 @@ class Explanation:
     sure: Sureness
 
 
+# Of one series nothing is common, so there is nothing to explain.
+ALONE = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
+
+
 def parts_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     """Positions of changes that have one direction and about one size, the largest first.
 

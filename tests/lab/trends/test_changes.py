@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 
 from sonde.trends.changes import changes, joint_changes
+from sonde.trends.scope import ALONE
 from sonde.trends.series import Series
 from sonde.trends.watch import watch
 
@@ -68,7 +69,7 @@ def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
 
 
 def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
-    """One series fell; of the others one is as noisy as the change is large, one began later, one stood."""
+    """Two series fell; of the others one is as noisy as the change is large, one began later, one stood."""
     random = np.random.default_rng(6)
     days = DAY * np.arange(100.0)
     fell = np.exp(random.normal(0, 0.02, 100)) * np.where(np.arange(100) < 60, 1.0, 0.7)
@@ -80,11 +81,25 @@ def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
         Series({"name": "young"}, days[70:], quiet[70:]),
         Series({"name": "rare"}, days[gap], quiet[gap]),
         Series({"name": "quiet"}, days, quiet),
+        Series({"name": "fell too"}, days, np.roll(quiet, 30) * np.where(np.arange(100) < 60, 1.0, 0.7)),
     ]
-    found = changes(series, [one for one in watch(series) if one.series == 0])
+    found = changes(series, [one for one in watch(series) if one.series in (0, 5)])
     (joint,) = joint_changes(series, found)
     (part,) = joint.parts
+    assert len(part.changes) == 2
     assert (part.explanation.stood, part.explanation.untold) == (1, 2)
+
+
+def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
+    """Sites with hundreds of histories have a change of one series every day; nothing is common to one series."""
+    random = np.random.default_rng(8)
+    days = DAY * np.arange(100.0)
+    series = [Series({"name": f"s{at}"}, days, np.exp(random.normal(0, 0.02, 100))) for at in range(5)]
+    series[2] = Series({"name": "s2"}, days, series[2].values * np.where(np.arange(100) < 60, 1.0, 0.5))
+    (joint,) = joint_changes(series, changes(series, watch(series)))
+    (part,) = joint.parts
+    assert [one.series for one in part.changes] == [2]
+    assert part.explanation == ALONE
 
 
 def test_a_change_names_the_runs_around_it() -> None:

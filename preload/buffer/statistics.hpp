@@ -13,12 +13,12 @@ struct Direction {
     std::uint64_t asked_bytes = 0;
     std::uint64_t below = 0;  ///< calls that reached the storage
     std::uint64_t below_bytes = 0;
-    std::uint64_t below_ns = 0;  ///< time in them, by whichever thread
-    std::uint64_t hits = 0;      ///< calls that needed no call below
-    std::uint64_t past = 0;      ///< calls, of those asked and below, that went past a sleeping buffer: seen no closer
+    std::uint64_t below_ns = 0;     ///< time in them, by whichever thread
+    std::uint64_t hits = 0;         ///< calls that needed no call below
     std::uint64_t consecutive = 0;  ///< calls that began where the one before ended
     std::uint64_t unaligned = 0;    ///< calls whose offset is no multiple of 4 KiB
     std::uint64_t sizes[10] = {};
+    std::uint64_t past = 0;  ///< calls, of those asked and below, that went past a sleeping buffer: seen no closer
 };
 
 struct Statistics {

@@ -45,7 +45,10 @@ ssize_t gather(stretch::Stream& stream, int fd, trace::Kind kind, const stretch:
 /// Its stream, when its calls may be gathered now.
 stretch::Stream* stream_of(int fd) noexcept {
     stretch::Stream* stream = stretch::stream_of(fd);
-    return stream == nullptr || system::Critical::inside() || intercept::in_borrowed_memory() ? nullptr : stream;
+    return stream == nullptr || stretch::is_left(*stream) || system::Critical::inside() ||
+                   intercept::in_borrowed_memory()
+               ? nullptr
+               : stream;
 }
 
 /// One call that moves data. `real` does it for real.

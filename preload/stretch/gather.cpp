@@ -134,7 +134,9 @@ Entry write(Stream& stream, int fd, const Piece* pieces, std::size_t number, std
     const system::Critical critical;
     const std::size_t bytes = sum(pieces, number);
     const std::int64_t next = stream.next_at;
-    count(counted(stream).write, bytes, at, next);
+    if (stream.told != nullptr) [[unlikely]] {
+        count(stream.told->statistics.write, bytes, at, next);
+    }
     if (stretch.stream != nullptr) {
         const std::int64_t follows = stretch.placed ? stretch.begin + static_cast<std::int64_t>(stretch.bytes) : here;
         if (stretch.stream != &stream || stretch.fd != fd || !stretch.writes || at != follows || time_is_up() ||
@@ -190,7 +192,9 @@ void first_written(Stream& stream, int fd, std::size_t bytes, std::int64_t at, s
 Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
     const std::size_t bytes = sum(pieces, number);
-    count(counted(stream).read, bytes, at, stream.next_at);
+    if (stream.told != nullptr) [[unlikely]] {
+        count(stream.told->statistics.read, bytes, at, stream.next_at);
+    }
     if (stretch.stream != nullptr) {
         const std::int64_t follows = stretch.placed ? stretch.begin + static_cast<std::int64_t>(stretch.used) : here;
         if (stretch.stream == &stream && stretch.fd == fd && !stretch.writes && at == follows && !time_is_up() &&

@@ -46,6 +46,11 @@ struct alignas(64) Stream {
     char given[120] = {};           ///< the name it was opened with, while it is not known
 };
 
+/// Nothing is gathered here and nobody counts: its calls need not even be looked at.
+inline bool is_left(const Stream& stream) noexcept {
+    return !stream.may && stream.told == nullptr && stream.error == 0;
+}
+
 /// Where its calls are counted; what nobody will read goes to a place of the thread.
 buffer::Statistics& counted(Stream& stream) noexcept;
 

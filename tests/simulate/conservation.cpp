@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes in at clients comes out at targets, and passes every part between them once: on random machines, both ways.
+#include "kernel/random.hpp"
+#include "small_site.hpp"
+
+#include <doctest/doctest.h>
+#include <map>
+
+namespace sonde::simulate {
+namespace {
+
+SiteModel random_site(Random& chance) {
+    SiteModel site = small_site(1 + chance.below(4), 1 + chance.below(7), 20e6 + 400e6 * chance.uniform());
+    site.fs.stripe_size = (1 + chance.below(32)) * 65536;
+    site.fs.stripe_count = static_cast<std::int64_t>(chance.below(site.targets.size() + 1));
+    const auto link = [&](const std::string& id) {
+        const int index = add_link(site, id, 1e7 + 1e9 * chance.uniform(), static_cast<Time>(chance.below(50'000)));
+        site.links[static_cast<std::size_t>(index)].half_duplex = chance.below(2) == 0;
+        return index;
+    };
+    for (std::size_t i = 0; i < 2; ++i) {
+        ServerSite server;
+        server.id = "oss" + std::to_string(i);
+        server.link = link(server.id);
+        server.threads = static_cast<std::uint32_t>(chance.below(4));
+        server.request_cost = static_cast<Time>(chance.below(100'000));
+        site.servers.push_back(server);
+    }
+    for (std::size_t i = 0; i < site.targets.size(); ++i) {
+        site.targets[i].server = static_cast<int>(1 + i % 2);
+        site.targets[i].noise = 0.4 * chance.uniform();
+    }
+    for (std::size_t i = chance.below(4); i > 0; --i) {
+        site.routers.push_back(link("router" + std::to_string(i)));
+    }
+    for (std::size_t i = chance.below(3); i > 0; --i) {
+        site.forwarders.push_back(link("forwarder" + std::to_string(i)));
+    }
+    for (ClientSite& client : site.clients) {
+        client.link = link(client.id);
+        client.routed = !site.routers.empty();
+        client.rpc_size = (1 + chance.below(16)) * 65536;
+        client.rpcs_in_flight = static_cast<std::uint32_t>(1 + chance.below(8));
+        client.dirty_limit = chance.below(3) * (8 * mib);
+        client.read_ahead = chance.below(2) * (4 * mib);
+        client.page_cache = chance.below(2) * (64 * mib);
+    }
+    return site;
+}
+
+struct Sums {
+    std::uint64_t clients = 0, forwarders = 0, routers = 0, servers = 0, targets = 0;
+};
+
+Sums sums_of(const Machine& machine, bool writing) {
+    Sums sums;
+    for (const Machine::Flow& flow : machine.flows()) {
+        const std::uint64_t bytes = writing ? flow.written : flow.read;
+        std::uint64_t& of = flow.part[0] == 'c'   ? sums.clients
+                            : flow.part[0] == 'f' ? sums.forwarders
+                            : flow.part[0] == 'r' ? sums.routers
+                            : flow.part[0] == 'o' ? sums.servers
+                                                  : sums.targets;
+        of += bytes;
+    }
+    return sums;
+}
+
+TEST_CASE("every byte that is written or read passes every part on its way once") {
+    Random chance(2026);
+    for (int round = 0; round < 120; ++round) {
+        const SiteModel site = random_site(chance);
+        Heard heard;
+        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, heard);
+        std::uint64_t written = 0, asked = 0, tag = 0;
+        for (std::uint32_t i = 0; i < 30; ++i) {
+            const bool writing = chance.below(2) == 0;
+            Operation operation;
+            operation.call = writing ? Call::write : Call::read;
+            operation.direct = chance.below(2) == 0;
+            operation.length = 1 + chance.below(6 * mib);
+            operation.stream = machine.stream(static_cast<std::uint32_t>(i % site.clients.size()));
+            // Files that are read are read by one stream each, so that what is asked for is what is moved.
+            operation.file = machine.file(writing ? "w" + std::to_string(chance.below(4)) : "r" + std::to_string(i));
+            operation.offset = chance.below(500) * 4096;
+            operation.tag = ++tag;
+            (writing ? written : asked) += operation.length;
+            if (!writing) {
+                machine.resize(operation.file, operation.offset + operation.length);
+            }
+            machine.submit(static_cast<Time>(chance.below(20'000'000)), operation);
+            if (writing) {
+                Operation sync = operation;
+                sync.call = Call::fsync;
+                sync.tag = ++tag;
+                machine.submit(60'000'000'000, sync);
+            }
+        }
+        while (heard.at.size() < tag) {
+            REQUIRE(machine.step());
+        }
+        for (const bool writing : {true, false}) {
+            const Sums sums = sums_of(machine, writing);
+            const std::uint64_t moved = writing ? written : asked;
+            REQUIRE(sums.targets == moved);
+            REQUIRE(sums.clients == moved);
+            REQUIRE(sums.servers == moved);
+            REQUIRE(sums.routers == (site.routers.empty() ? 0 : moved));
+            REQUIRE(sums.forwarders == (site.forwarders.empty() ? 0 : moved));
+        }
+        // And the nodes' own counters: what their tasks asked for, once.
+        std::uint64_t of_nodes = 0;
+        for (const NodeTrace& node : machine.traces().nodes) {
+            of_nodes += node.write_bytes.sum + node.read_bytes.sum;
+        }
+        REQUIRE(of_nodes == written + asked);
+    }
+}
+
+}  // namespace
+}  // namespace sonde::simulate

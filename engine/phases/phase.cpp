@@ -7,6 +7,7 @@
 #include "phases/errors.hpp"
 #include "phases/facts.hpp"
 #include "phases/findings.hpp"
+#include "phases/layouts.hpp"
 #include "phases/lines.hpp"
 #include "phases/prepare.hpp"
 #include "phases/read_back.hpp"
@@ -27,6 +28,7 @@ void report(const Context& context, std::size_t index, const files::FileMap& map
     const plan::Phase& phase = context.plan.phases[index];
     const results::PhaseFacts facts = facts_of(context, phase, measured, residency);
     write_lines(context, index, measured.totals, facts, half);
+    write_layouts(context, index, map);
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase.measured) {
         return;
     }

@@ -25,6 +25,7 @@ LINE_TYPES: Mapping[str, type[Line]] = {
     "histogram": lines.HistogramLine,
     "nodes": lines.TableLine,
     "tasks": lines.TableLine,
+    "layout": lines.LayoutLine,
     "finding": lines.Finding,
     "error": lines.ErrorLine,
     "end": lines.End,

@@ -348,6 +348,21 @@ class TableLine(Line):
 
 
 @dataclass(frozen=True)
+class LayoutLine(Line):
+    """On which storage targets the files of a phase lie: a row for each file looked at, and for each target."""
+
+    phase: str = ""
+    kind: str = ""  # lustre, gluster
+    files: int = 0
+    told: int = 0
+    shapes: tuple[Any, ...] = ()  # each a list of components
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    target_columns: tuple[str, ...] = ()
+    targets: tuple[tuple[Any, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class Finding(Line):
     """A claim with its evidence."""
 

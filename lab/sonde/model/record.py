@@ -20,6 +20,7 @@ from sonde.model.lines import (
     ErrorLine,
     Finding,
     HistogramLine,
+    LayoutLine,
     Line,
     NodeLine,
     PhaseBegin,
@@ -43,6 +44,7 @@ class PhaseRecord:
     histograms: list[HistogramLine] = field(default_factory=list)
     nodes: list[TableLine] = field(default_factory=list)
     tasks: list[TableLine] = field(default_factory=list)
+    layout: LayoutLine | None = None
     findings: list[Finding] = field(default_factory=list)
     errors: list[ErrorLine] = field(default_factory=list)
     progress: Progress | None = None  # the latest
@@ -164,13 +166,13 @@ class RecordReader:
                 self.errors.append(line)
                 if line.phase in self.phases:
                     self.phases[line.phase].errors.append(line)
-            case Progress() | PhaseEnd() | SeriesLine() | HistogramLine() | TableLine() | Finding():
+            case Progress() | PhaseEnd() | SeriesLine() | HistogramLine() | TableLine() | LayoutLine() | Finding():
                 self._keep_of_phase(kind, line)
             case _:
                 pass
 
     def _keep_of_phase(
-        self, kind: str, line: Progress | PhaseEnd | SeriesLine | HistogramLine | TableLine | Finding
+        self, kind: str, line: Progress | PhaseEnd | SeriesLine | HistogramLine | TableLine | LayoutLine | Finding
     ) -> None:
         name = str(line.phase)
         if name not in self.phases:
@@ -188,6 +190,8 @@ class RecordReader:
                 phase.histograms.append(line)
             case TableLine():
                 (phase.tasks if kind == "tasks" else phase.nodes).append(line)
+            case LayoutLine():
+                phase.layout = line
             case Finding():
                 phase.findings.append(line)
 

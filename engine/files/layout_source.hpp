@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the file system for the layout of a file.
+#pragma once
+
+#include "files/stripe_layout.hpp"
+
+#include <optional>
+#include <string>
+
+namespace sonde::files {
+
+/// True where files of this type of file system (as in /proc/mounts) may have a layout that we can read.
+bool has_layouts(const std::string& file_system);
+
+/// The layout of the file at `path`; absent when the file system does not tell. Throws std::invalid_argument with one
+/// sentence when what it tells is not a layout. With SONDE_PRETEND_LAYOUTS=FOLDER, for tests, the attribute is the
+/// content of FOLDER/NAME for a file called NAME, and absent without such a file.
+std::optional<StripeLayout> layout_of(const std::string& path);
+
+}  // namespace sonde::files

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which storage target holds which byte of a file, from what the file system says of it: Lustre's attribute
+// `lustre.lov` in its binary form (plain, with a pool, composite, data on the metadata server, several stripes on one
+// target) and Gluster's `trusted.glusterfs.pathinfo`. Knows forms only; `layout_source` asks the file system.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::files {
+
+/// The bytes [start, end) of a file, spread over `targets` in turn, `stripe` bytes on each. As in Lustre the turn is
+/// counted from the beginning of the file, not of the component.
+struct LayoutComponent {
+    enum class Pattern { raid0, metadata_server, released, foreign, whole };
+    std::uint64_t start = 0;
+    std::uint64_t end = ~0ULL;  ///< one past the last byte; ~0 = no end
+    Pattern pattern = Pattern::raid0;
+    std::uint64_t stripe = 0;  ///< bytes; 0 = the whole component lies on each target (or nobody knows)
+    std::uint32_t count = 0;   ///< stripes that were asked for; `targets` is empty until they have been chosen
+    std::string pool;
+    bool stale = false;                ///< a mirror that is not up to date: nothing is read from it
+    std::vector<std::string> targets;  ///< "OST0003" by stripe; the same name twice when it holds two stripes
+};
+
+struct StripeLayout {
+    std::string kind;  ///< "lustre", "gluster"
+    std::uint32_t mirrors = 1;
+    std::vector<LayoutComponent> components;
+};
+
+/// The layout in `value`, the attribute of a file as the kernel gives it (little endian). Throws std::invalid_argument
+/// with one sentence when it is not one: too short, a count that does not fit its length, an unknown magic number.
+StripeLayout parse_lustre_layout(std::string_view value);
+/// The bricks in the words of Gluster. The whole file lies on each brick of a replica; shards and stripes are not told.
+StripeLayout parse_gluster_layout(std::string_view value);
+
+/// Bytes of a file of `size` bytes on each target. "MDT" are bytes on the metadata server, "?" those of components
+/// whose targets nobody knows; a mirror counts as often as it holds the bytes.
+std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout, std::uint64_t size);
+/// The targets of the byte at `offset`: one, or one of each mirror.
+std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64_t offset);
+
+/// "raid0", "mdt", "released", "foreign", "whole".
+const char* pattern_word(LayoutComponent::Pattern pattern);
+
+}  // namespace sonde::files

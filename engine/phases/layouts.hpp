@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says in the record on which targets the files of a phase lie.
+#pragma once
+
+#include "files/file_map.hpp"
+#include "phases/context.hpp"
+
+#include <cstddef>
+
+namespace sonde::phases {
+
+/// Writes the line `layout` of a phase that worked on data files. At the root, when the phase is over; nothing where
+/// the file system tells no layouts.
+void write_layouts(const Context& context, std::size_t index, const files::FileMap& map);
+
+}  // namespace sonde::phases

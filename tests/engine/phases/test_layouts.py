@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the bytes of a phase's files lie, when the layouts are given to the engine in the form that Lustre has."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from engine_under_test import ROOT, Engine, write_plan
+from jsonschema import Draft202012Validator
+
+KIB64 = 65536
+
+
+def lov(stripe: int, *osts: int) -> bytes:
+    """struct lov_user_md_v1 of lustre_user.h with its objects."""
+    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts), 0)
+    return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
+
+
+@pytest.fixture
+def pretended(tmp_path: Path) -> Path:
+    folder = tmp_path / "layouts"
+    folder.mkdir()
+    return folder
+
+
+def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, target: Path, pretended: Path) -> None:
+    for task in range(3):
+        (pretended / f"data.t{task:08d}").write_bytes(lov(KIB64, task) if task < 2 else lov(KIB64, 1, 7))
+    plan = write_plan(target, tasks={"threads": 4}, data={"files": {"mapping": "per_task", "name": "data"}})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert result.code == 0, result.err
+    (line,) = result.of("layout")
+    assert (line["phase"], line["kind"], line["files"], line["told"]) == ("write", "lustre", 4, 3)
+    rows = [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
+    assert [(row["file"], row["task"], row["bytes"]) for row in rows] == [(task, task, 16 * KIB64) for task in range(3)]
+    assert [row["targets"] for row in rows] == [
+        [["OST0000", 16 * KIB64]],
+        [["OST0001", 16 * KIB64]],
+        [["OST0001", 8 * KIB64], ["OST0007", 8 * KIB64]],
+    ]
+    assert [row["shape"] for row in rows] == [0, 0, 1]
+    one = {"pattern": "raid0", "start": 0, "stripe_bytes": KIB64}
+    assert line["shapes"] == [[{**one, "stripe_count": 1}], [{**one, "stripe_count": 2}]]
+    sums = [["OST0000", 1, 16 * KIB64], ["OST0001", 2, 24 * KIB64], ["OST0007", 1, 8 * KIB64]]
+    assert line["targets"] == sums
+    schema = json.loads((ROOT / "schema/record/record.schema.json").read_text(encoding="utf-8"))
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(line)] == []
+
+
+def test_a_file_that_tasks_share_belongs_to_none_of_them(engine: Engine, target: Path, pretended: Path) -> None:
+    (pretended / "data").write_bytes(lov(KIB64, 3, 4))
+    plan = write_plan(target, tasks={"threads": 2}, data={"files": {"mapping": "shared", "name": "data"}})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    (line,) = result.of("layout")
+    assert line["rows"] == [[0, None, 32 * KIB64, 0, [["OST0003", 16 * KIB64], ["OST0004", 16 * KIB64]]]]
+
+
+def test_what_is_no_layout_is_said_and_the_run_goes_on(engine: Engine, target: Path, pretended: Path) -> None:
+    (pretended / "data").write_bytes(lov(KIB64, 3, 4)[:40])
+    plan = write_plan(target, data={"files": {"mapping": "shared", "name": "data"}})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert result.code == 0
+    assert result.of("layout") == []
+    (found,) = [line for line in result.of("finding") if line["id"] == "layout_unreadable"]
+    assert "ends after 40 bytes" in found["text"]
+
+
+def test_a_file_system_without_layouts_has_no_such_line(engine: Engine, target: Path) -> None:
+    result = engine.run(write_plan(target))
+    assert result.code == 0
+    assert result.of("layout") == []

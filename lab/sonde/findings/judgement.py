@@ -15,6 +15,7 @@ from sonde.findings.movement import Movement
 from sonde.findings.node_stretches import stretch_words
 from sonde.findings.profile import Profile, profile_of
 from sonde.findings.standing import Standing, many_files, standing_of
+from sonde.findings.targets import target_words
 from sonde.model import quantities
 from sonde.model.errors import sentence
 from sonde.model.limits import SHORTEST_S
@@ -31,10 +32,10 @@ SMALL_OPERATION = 64 * 1024
 class Judgement:
     """What a number is worth.
 
-    `because` is the clause on its standing. `moved`, `slow`, `taken` and `node` are sentences, or empty: how the rate
-    moved, who was slow, how fast the page cache took what was made durable later, and which nodes were slower than the
-    middle one and when. Blanks inside quantities do not break; `plain` of `model.quantities` makes ordinary ones of
-    them.
+    `because` is the clause on its standing. `moved`, `slow`, `taken`, `node` and `target` are sentences, or empty: how
+    the rate moved, who was slow, how fast the page cache took what was made durable later, which nodes were slower than
+    the middle one and when, and which storage targets were slow. Blanks inside quantities do not break; `plain` of
+    `model.quantities` makes ordinary ones of them.
     """
 
     standing: Standing
@@ -45,6 +46,7 @@ class Judgement:
     slow: str = ""
     taken: str = ""
     node: str = ""
+    target: str = ""
 
     @property
     def sentence(self) -> str:
@@ -60,11 +62,13 @@ class Judgement:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Everything beyond the standing, a sentence each."""
-        return tuple(words for words in (self.doubt, self.moved, self.taken, self.slow, self.node) if words)
+        said = (self.doubt, self.moved, self.taken, self.slow, self.node, self.target)
+        return tuple(words for words in said if words)
 
     def as_json(self) -> dict[str, Any]:
         """The machine form; what there is nothing to say of is absent."""
-        said = {"moved": self.moved, "slow": self.slow, "node": self.node, "taken": self.taken}
+        said = {"moved": self.moved, "slow": self.slow, "node": self.node, "target": self.target}
+        said["taken"] = self.taken
         return {
             "standing": self.standing.value,
             "verdict": self.verdict,
@@ -104,6 +108,7 @@ def judged(run: Run, phase: PhaseRecord, profile: Profile | None, interval: str 
         slow,
         taken if interval == "total" else "",
         stretch_words(run, phase, operations),
+        target_words(phase, operations),
     )
 
 

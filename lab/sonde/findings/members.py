@@ -37,6 +37,14 @@ def tasks_of(run: Run, phase: PhaseRecord, operations: bool) -> list[Member]:
     return [Member(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
 
 
+def task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
+    """Task -> its own rate; empty when not recorded."""
+    rows = joined(phase.tasks)
+    rates = _rates(rows, operations) if rows else None
+    ids = column(rows, "task") if rows else None
+    return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
+
+
 def nodes_of(run: Run, phase: PhaseRecord, operations: bool) -> list[Member]:
     """Every node with the rate of its tasks together."""
     rows = joined(phase.nodes)

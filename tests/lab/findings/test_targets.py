@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A slow storage target among others: named with its interval, and nobody where none is slow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from make_record import Scene, Work, steady, write_run
+
+from sonde.findings.judgement import judgement_of
+from sonde.findings.targets import TargetRates, slow_targets, target_rates, target_words
+from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
+from sonde.model.quantities import plain
+from sonde.model.record import PhaseRecord
+from sonde.model.run import read_run
+from sonde.report import write_report
+from sonde.stats.ratio import LEAST
+
+COLUMNS = ("file", "task", "bytes", "shape", "targets")
+
+
+def made(random: np.random.Generator, targets: int, files: int) -> dict[str, np.ndarray]:
+    """Rates of files: targets differ by 3 %, files by 10 %, and one file in twenty is twice as slow."""
+    rates = {}
+    for at in range(targets):
+        own = 100e6 * np.exp(random.normal(0, 0.03))
+        drawn = own * np.exp(random.normal(0, 0.1, files))
+        drawn[random.random(files) < 0.05] /= 2
+        rates[f"OST{at:04x}"] = drawn
+    return rates
+
+
+def given(rates: dict[str, np.ndarray]) -> list[TargetRates]:
+    return [TargetRates(name, tuple(float(rate) for rate in values)) for name, values in rates.items()]
+
+
+def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
+    named = held = 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        rates = made(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
+        rates["OST0002"] = rates["OST0002"] / 2
+        slow = slow_targets(given(rates))
+        assert {one.name for one in slow} <= {"OST0002"}
+        if slow:
+            named += 1
+            held += slow[0].low <= 2.0 <= slow[0].high
+    assert named >= 196
+    assert held >= 0.95 * named
+
+
+def test_nothing_is_named_where_no_target_is_slow() -> None:
+    named = 0
+    for seed in range(500):
+        random = np.random.default_rng(1000 + seed)
+        named += bool(slow_targets(given(made(random, int(random.integers(2, 60)), int(random.integers(5, 20))))))
+    assert named <= 2
+
+
+def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None:
+    random = np.random.default_rng(3)
+    rates = made(random, 8, 10)
+    rates["OST0003"][0] /= 50
+    assert slow_targets(given(rates)) == []
+    few = made(random, 8, LEAST - 1)
+    few["OST0003"] = few["OST0003"] / 10
+    assert slow_targets(given(few)) == []
+
+
+def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
+    return LayoutLine(
+        t=0.0,
+        phase="write",
+        kind="lustre",
+        files=len(rows),
+        told=len(rows),
+        columns=COLUMNS,
+        rows=tuple((file, task, 100, 0, held) for file, task, held in rows),
+        target_columns=("target", "files", "bytes"),
+        targets=(("OST0000", 3, 300), ("OST0001", 2, 200)),
+    )
+
+
+def test_only_files_of_one_task_on_one_target_are_taken() -> None:
+    phase = PhaseRecord(PhaseBegin(t=0.0, phase="write", op="write"))
+    phase.tasks.append(
+        TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=tuple((at, 10.0 + at) for at in range(6)))
+    )
+    first, second = ["OST0000", 100], ["OST0001", 100]
+    phase.layout = layout(
+        [
+            (0, 0, [first]),
+            (1, 1, [second]),
+            (2, None, [first]),  # shared
+            (3, 2, [first, second]),  # striped
+            (4, 3, [first]),
+            (5, 3, [first]),  # two files of one task: only their sum is known
+            (6, 4, []),  # empty
+            (7, 9, [first]),  # a task that nobody knows
+            (8, 5, [first]),
+        ]
+    )
+    found = {one.name: one.rates for one in target_rates(phase, operations=False)}
+    assert found == {"OST0000": (10.0, 15.0), "OST0001": (11.0,)}
+    phase.layout = None
+    assert target_rates(phase, operations=False) == []
+    assert target_words(phase, operations=False) == ""
+
+
+def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_path: Path) -> None:
+    slow = {task: 2.5 for task in range(24) if task % 4 == 1}
+    folder = write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), slow=slow, fsync=0)], tasks=24))
+    run = read_run(folder)
+    phase = run.phases[0]
+    phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
+    words = plain(judgement_of(run, phase).target)
+    assert words.startswith("Files on target OST0001 (6 files) were 2.")
+    assert words in plain(" ".join(judgement_of(run, phase).remarks))
+    assert judgement_of(run, phase).as_json()["target"] == words
+    record = folder / "record.ndjson"
+    lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+    (end,) = [at for at, line in enumerate(lines) if '"type": "nodes"' in line]
+    lines.insert(end, layout_text(24))
+    record.write_text("".join(lines), encoding="utf-8")
+    page = write_report([folder], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Where the bytes lie, from the layouts of all files" in page
+    assert "Median file of each target" in page
+    assert "Files on target OST0001" in page
+
+
+def layout_text(tasks: int) -> str:
+    """The same as the line of a record."""
+    line = vars(layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(tasks)]))
+    return json.dumps({"type": "layout", "shapes": [], **line}) + "\n"
+
+
+@pytest.mark.parametrize("broken", [[(0, 0, "OST0000")], [(0, 0, [3])], [(0, "a", [["OST0000", 1]])], [(0, 0, [[]])]])
+def test_a_layout_of_another_form_says_nothing(broken: list[Any]) -> None:
+    phase = PhaseRecord(PhaseBegin(t=0.0, phase="write", op="write"))
+    phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
+    phase.layout = layout(broken)
+    assert target_rates(phase, operations=False) == []

@@ -71,6 +71,14 @@ def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None
     assert slow_targets(given(few)) == []
 
 
+def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:
+    """Half as fast in the middle, but its files scatter as far as those of all others."""
+    others = tuple(float(rate) for rate in np.linspace(40e6, 160e6, 40))
+    found = [TargetRates("OST0000", (30e6, 50e6, 62e6, 90e6, 155e6)), TargetRates("OST0001", others)]
+    assert np.median(others) / np.median(found[0].rates) > 1.5
+    assert slow_targets(found) == []
+
+
 def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
     return LayoutLine(
         t=0.0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/traces.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -154,6 +155,44 @@ std::string log_text(const Traces& traces, double epoch) {
         text += std::string(stamp) + " " + message.host + " kernel: " + message.text + "\n";
     }
     return text;
+}
+
+std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes) {
+    std::vector<TraceFile> files;
+    const std::string lustre = "proc/fs/lustre/";
+    for (std::size_t i = 0; i < traces.targets.size(); ++i) {
+        const std::string folder = lustre + "obdfilter/" + traces.targets[i].name + "/";
+        files.push_back({folder + "stats", [i](const Traces& all, double, double at) {
+                             return stats_text(all.targets[i], at);
+                         }});
+        files.push_back({folder + "brw_stats", [i](const Traces& all, double, double at) {
+                             return brw_stats_text(all.targets[i], at);
+                         }});
+        if (traces.targets[i].capacity > 0) {
+            files.push_back({folder + "kbytestotal", [i](const Traces& all, double, double) {
+                                 return kbytes_text(all.targets[i].capacity);
+                             }});
+            files.push_back({folder + "kbytesavail", [i](const Traces& all, double, double) {
+                                 return kbytes_text(all.targets[i].space);
+                             }});
+        }
+    }
+    for (std::size_t i = 0; i < traces.metadata.size(); ++i) {
+        const std::string name = traces.file_system + "-MDT0000-" + traces.metadata[i].id;
+        files.push_back({lustre + "mdt/" + name + "/md_stats", [i](const Traces& all, double, double at) {
+                             return md_stats_text(all.metadata[i], at);
+                         }});
+    }
+    for (std::size_t i = 0; i < std::min(nodes, traces.nodes.size()); ++i) {
+        files.push_back({lustre + "llite/" + traces.file_system + "-" + traces.nodes[i].id + "/stats",
+                         [i](const Traces& all, double, double at) { return llite_text(all.nodes[i], at); }});
+    }
+    if (!traces.media.empty()) {
+        files.push_back({"proc/diskstats", [](const Traces& all, double, double) { return diskstats_text(all); }});
+    }
+    files.push_back({"lmt.csv", [](const Traces& all, double epoch, double) { return lmt_text(all, epoch); }});
+    files.push_back({"messages", [](const Traces& all, double epoch, double) { return log_text(all, epoch); }});
+    return files;
 }
 
 }  // namespace sonde::simulate

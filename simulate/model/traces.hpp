@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -106,5 +107,14 @@ std::string md_stats_text(const ServerTrace& server, double at);
 std::string lmt_text(const Traces& traces, double epoch);
 /// Messages as syslog lines.
 std::string log_text(const Traces& traces, double epoch);
+
+/// A file that a real machine would have of this.
+struct TraceFile {
+    std::string path;  ///< proc/fs/lustre/obdfilter/fs1-OST0000/stats
+    /// `epoch` = when the machine began, `at` = when it is read, in seconds of the epoch.
+    std::function<std::string(const Traces& traces, double epoch, double at)> text;
+};
+/// The same list as long as the machine lives; of its nodes, that of the first `nodes`.
+std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes);
 
 }  // namespace sonde::simulate

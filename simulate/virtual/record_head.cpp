@@ -104,30 +104,9 @@ void Simulation::write_traces() const {
     const Traces& traces = machine_.traces();
     const double epoch = epoch_of(options_.started);
     const double now = epoch + seconds(machine_.now());
-    for (const TargetTrace& target : traces.targets) {
-        const std::filesystem::path of = folder / "proc/fs/lustre/obdfilter" / target.name;
-        write_file(of / "stats", stats_text(target, now));
-        write_file(of / "brw_stats", brw_stats_text(target, now));
-        if (target.capacity > 0) {
-            write_file(of / "kbytestotal", kbytes_text(target.capacity));
-            write_file(of / "kbytesavail", kbytes_text(target.space));
-        }
+    for (const TraceFile& file : trace_files(traces, static_cast<std::size_t>(context_.tasks.nodes()))) {
+        write_file(folder / file.path, file.text(traces, epoch, now));
     }
-    for (const ServerTrace& server : traces.metadata) {
-        write_file(folder / "proc/fs/lustre/mdt" / (traces.file_system + "-MDT0000-" + server.id) / "md_stats",
-                   md_stats_text(server, now));
-    }
-    for (const NodeTrace& node : traces.nodes) {
-        if (std::any_of(node.calls.begin(), node.calls.end(), [](std::uint64_t calls) { return calls > 0; })) {
-            write_file(folder / "proc/fs/lustre/llite" / (traces.file_system + "-" + node.id) / "stats",
-                       llite_text(node, now));
-        }
-    }
-    if (!traces.media.empty()) {
-        write_file(folder / "proc/diskstats", diskstats_text(traces));
-    }
-    write_file(folder / "lmt.csv", lmt_text(traces, epoch));
-    write_file(folder / "messages", log_text(traces, epoch));
 }
 
 }  // namespace sonde::simulate

@@ -46,10 +46,18 @@ endif()
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(LIBURING QUIET IMPORTED_TARGET liburing>=2.2)
+  pkg_check_modules(FUSE3 QUIET IMPORTED_TARGET fuse3>=3.12)
 endif()
 if(LIBURING_FOUND)
   message(STATUS "liburing ${LIBURING_VERSION}: found on this system")
 else()
   message(STATUS "liburing 2.2 or later (Debian: liburing-dev, Fedora: liburing-devel; and pkg-config) not found: "
     "the io_uring backend is left out")
+endif()
+# So is libfuse.
+if(FUSE3_FOUND)
+  message(STATUS "libfuse ${FUSE3_VERSION}: found on this system")
+else()
+  message(STATUS "libfuse 3.12 or later (Debian: libfuse3-dev fuse3, Fedora: fuse3-devel fuse3; and pkg-config) not "
+    "found: sonde mount is left out")
 endif()

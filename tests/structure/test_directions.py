@@ -73,13 +73,14 @@ PRELOAD: dict[str, set[str]] = {
 }
 
 # The same for the simulator. Its model knows nothing of the engine; its virtual-time driver is the engine with another
-# backend, another team and another clock, so it stands on the engine's folders, as the engine's own tests do.
+# backend, another team and another clock, so it stands on the engine's folders, as the engine's own tests do. The mount does not.
 SIMULATE: dict[str, set[str]] = {
     "kernel": set(),
     "system": {"kernel"},
     "model": {"kernel", "system"},
     "virtual": {"kernel", "system", "model"},
-    "main": {"kernel", "system", "model", "virtual"},
+    "mounted": {"kernel", "system", "model"},
+    "main": {"kernel", "system", "model", "virtual", "mounted"},
 }
 DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 

@@ -38,7 +38,8 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Keep runs": ("tag", "rm", "export", "import"),
     "Judge": ("compare", "trend", "baseline", "gate"),
     "Speed up programs": ("trace", "iobuf"),
-    "Design storage and networks": ("layout", "route", "simulate"),
+    "Design storage and networks": ("layout", "route"),
+    "Described machines": ("simulate", "mount", "unmount", "fault"),
     "This machine": ("doctor", "clean"),
 }
 _FIRST = tuple(itertools.chain.from_iterable(_GROUPS.values()))

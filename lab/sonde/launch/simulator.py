@@ -20,23 +20,25 @@ NAME = "sonde-simulate"
 
 def find_simulator() -> Path:
     """$SONDE_SIMULATOR, else the one in this package, else the newest in the build tree around this source."""
-    named = os.environ.get(VARIABLE)
+    return find_program(VARIABLE, NAME, f"The simulator is not installed: there is no {NAME} in this package;")
+
+
+def find_program(variable: str, name: str, missing: str) -> Path:
+    """A program of `simulate/`. `missing` begins the sentence that is said when there is none."""
+    named = os.environ.get(variable)
     if named:
         path = Path(named).expanduser()
         if not _runs(path):
-            raise MachineError(f"${VARIABLE} is {named}, which is not a program that can be run.")
+            raise MachineError(f"${variable} is {named}, which is not a program that can be run.")
         return path.resolve()
-    packaged = Path(str(resources.files("sonde").joinpath("bin", NAME)))
+    packaged = Path(str(resources.files("sonde").joinpath("bin", name)))
     if _runs(packaged):
         return packaged
     source = Path(__file__).resolve().parents[3]
-    built = [path for path in source.glob(f"build/*/simulate/{NAME}") if _runs(path)]
+    built = [path for path in source.glob(f"build/*/simulate/{name}") if _runs(path)]
     if built:
         return max(built, key=lambda path: path.stat().st_mtime)
-    raise MachineError(
-        f"The simulator is not installed: there is no {NAME} in this package; install sonde again, or build it and name"
-        f" it in ${VARIABLE}."
-    )
+    raise MachineError(f"{missing} install sonde again, or build it and name it in ${variable}.")
 
 
 def faults_known(simulator: Path) -> str:

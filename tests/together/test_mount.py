@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Described machines as mounted file systems: what is stored is there, operations take the machine's time, layouts are
+those of Lustre, and faults and counters are at hand. Times are those of a machine slowed down so far that this computer
+keeps up whatever else it does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.launch.mounting import find_mounter
+from sonde.launch.simulator import find_simulator
+from sonde.model.errors import MachineError
+from sonde.model.record import read_record
+from sonde.model.system import read_system
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+LOV = struct.Struct("<IIQQIHH")
+V1, V3 = 0x0BD10BD0, 0x0BD30BD0
+
+try:
+    MOUNTER = find_mounter()
+except MachineError as reason:  # built without libfuse
+    pytest.skip(str(reason), allow_module_level=True)
+if not os.access("/dev/fuse", os.R_OK | os.W_OK) or shutil.which("fusermount3") is None:
+    pytest.skip("/dev/fuse or fusermount3 cannot be used here", allow_module_level=True)
+Mount = Callable[..., Path]
+
+# Two targets of 100 MB/s without queues: a direct write of a stripe takes what arithmetic says.
+MACHINE = """
+schema = "sonde-system/1"
+id = "small"
+title = "two targets of 100 MB/s"
+
+[[nodes]]
+id = "n[1-4]"
+group = "all"
+model = { call_cost = "1 us", copy_rate = "100 GB/s" }
+
+[[servers]]
+id = "oss"
+roles = ["oss", "mds", "mgs"]
+model = { create_cost = "1 ms", stat_cost = "1 ms", open_cost = "1 ms", remove_cost = "1 ms", threads = 1 }
+
+[[targets]]
+id = "t[0-1]"
+kind = "ost"
+index = 0
+file_system = "fs"
+server = "oss"
+rate = "100 MB/s"
+
+[[targets]]
+id = "mdt"
+kind = "mdt"
+index = 0
+file_system = "fs"
+server = "oss"
+
+[[file_systems]]
+id = "fs"
+kind = "lustre"
+
+[[mounts]]
+id = "m"
+file_system = "fs"
+path = "/fs"
+on = "all"
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "small.toml").write_text(MACHINE, encoding="utf-8")
+    resolved = folder / "small.json"
+    resolved.write_text(read_system(str(folder / "small.toml")).to_json(), encoding="utf-8")
+    return resolved
+
+
+@pytest.fixture
+def mounted(small: Path, tmp_path: Path) -> Iterator[Mount]:
+    """Mounts the small machine on `machine` in the folder of the test, with words of one's own; unmounts it."""
+    directory = tmp_path / "machine"
+    directory.mkdir()
+
+    def start(*words: str) -> Path:
+        command = [str(MOUNTER), "mount", str(directory), "--system", str(small), "--store", str(tmp_path / "store")]
+        (tmp_path / "store").mkdir(exist_ok=True)
+        answer = subprocess.run([*command, *words], stderr=subprocess.PIPE, text=True, check=False)
+        if "fusermount3" in answer.stderr or "Operation not permitted" in answer.stderr:
+            pytest.skip(f"this container may not mount: {answer.stderr.strip()}")
+        assert answer.returncode == 0, answer.stderr
+        return directory
+
+    yield start
+    subprocess.run(["fusermount3", "-u", "-z", str(directory)], capture_output=True, check=False)
+
+
+@pytest.fixture
+def free(mounted: Mount) -> Path:
+    """Without the machine's time: for what is about bytes and names alone."""
+    return mounted("--free-of-cost")
+
+
+def process_of(directory: Path) -> int:
+    return int(json.loads((directory / ".sonde" / "mount.json").read_text(encoding="utf-8"))["process"])
+
+
+def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_path: Path) -> None:
+    first = free / "first"
+    content = os.urandom(3 * MIB + 17)
+    first.write_bytes(content)
+    with first.open("r+b") as file:
+        file.seek(5 * MIB)
+        file.write(b"behind a hole")
+    expected = content + bytes(2 * MIB - 17) + b"behind a hole"
+    assert first.read_bytes() == expected == (tmp_path / "store" / "first").read_bytes()
+    with first.open("ab") as file:
+        file.write(b" appended")
+    assert first.stat().st_size == len(expected) + 9
+    os.truncate(first, 10)
+    assert first.read_bytes() == content[:10]
+    (free / "folder").mkdir(mode=0o750)
+    second = first.rename(free / "folder" / "second")
+    os.link(second, free / "hard")
+    (free / "soft").symlink_to("folder/second")
+    assert (free / "soft").read_bytes() == (free / "hard").read_bytes() == content[:10]
+    assert second.stat().st_nlink == 2
+    assert (free / "folder").stat().st_mode & 0o777 == 0o750
+    os.utime(second, (1, 2))
+    second.chmod(0o600)
+    assert (second.stat().st_mtime, second.stat().st_mode & 0o777) == (2, 0o600)
+    os.setxattr(second, "user.colour", b"blue")
+    assert os.getxattr(second, "user.colour") == b"blue"
+    assert sorted(os.listdir(free)) == ["folder", "hard", "soft"]
+    with pytest.raises(OSError, match="not empty"):
+        (free / "folder").rmdir()
+    with second.open("rb") as kept:
+        second.unlink()
+        (free / "hard").unlink()
+        assert kept.read() == content[:10]  # as long as it is open
+    shutil.rmtree(free / "folder")
+    assert os.listdir(free) == ["soft"]
+
+
+def test_many_names_are_listed_once_each(free: Path) -> None:
+    names = {f"file-{i:036}" for i in range(400)}
+    for name in names:
+        (free / name).touch()
+    listed = os.listdir(free)
+    assert len(listed) == len(names)
+    assert set(listed) == names
+
+
+def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: Mount, tmp_path: Path) -> None:
+    directory = mounted("--free-of-cost")
+    content = os.urandom(2 * MIB)
+    file = os.open(directory / "kept", os.O_WRONLY | os.O_CREAT)
+    assert os.write(file, content) == len(content)
+    os.fsync(file)
+    os.setxattr(directory / "kept", "user.mark", b"here")
+    os.kill(process_of(directory), signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        while True:  # the kernel notices when the last thread has ended
+            os.write(file, b"x")
+    with contextlib.suppress(OSError):
+        os.close(file)
+    assert (tmp_path / "store" / "kept").read_bytes().startswith(content)
+    subprocess.run(["fusermount3", "-u", "-z", str(directory)], check=True)
+    again = mounted("--free-of-cost")
+    assert (again / "kept").read_bytes().startswith(content)
+    assert os.getxattr(again / "kept", "user.mark") == b"here"
+
+
+def test_a_layout_is_read_and_set_as_lustre_has_it(mounted: Mount) -> None:
+    directory = mounted("--free-of-cost")
+    file = directory / "file"
+    file.touch()
+    magic, pattern, _, _, size, count, _ = LOV.unpack(os.getxattr(file, "lustre.lov")[: LOV.size])
+    assert (magic, pattern, size, count) == (V1, 1, MIB, 1)
+    os.setxattr(file, "lustre.lov", LOV.pack(V3, 1, 0, 0, 4 * MIB, 2, 1) + b"pool".ljust(16, b"\0"))
+    assert os.getxattr(file, "sonde.layout") == b"stripe_count: 2 stripe_size: 4194304 stripe_offset: 1 targets: 1,0"
+    lov = os.getxattr(file, "lustre.lov")
+    assert len(lov) == LOV.size + 2 * 24
+    assert [struct.unpack_from("<QQII", lov, LOV.size + 24 * i)[3] for i in range(2)] == [1, 0]
+    os.setxattr(file, "sonde.layout", b"stripe_count: 1 stripe_offset: 0")
+    assert os.getxattr(file, "sonde.layout").endswith(b"stripe_offset: 0 targets: 0")
+    file.write_bytes(b"x")
+    with pytest.raises(FileExistsError):
+        os.setxattr(file, "sonde.layout", b"stripe_count: 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lustre.lov", b"short"),
+        ("lustre.lov", LOV.pack(0x0BD60BD0, 1, 0, 0, MIB, 1, 0)),
+        ("lustre.lov", LOV.pack(V1, 1, 0, 0, 5000, 1, 0)),
+        ("lustre.lov", LOV.pack(V1, 1, 0, 0, MIB, 1, 9)),
+        ("lustre.lov", LOV.pack(V3, 1, 0, 0, MIB, 1, 0)),
+        ("sonde.layout", b"stripe_count: many"),
+        ("sonde.layout", b"stripes: 4"),
+        ("sonde.layout", b""),
+    ],
+)
+def test_a_wrong_layout_is_refused(free: Path, name: str, value: bytes) -> None:
+    file = free / "file"
+    file.touch()
+    before = os.getxattr(file, "sonde.layout")
+    with pytest.raises(OSError, match="Invalid argument"):
+        os.setxattr(file, name, value)
+    assert os.getxattr(file, "sonde.layout") == before
+
+
+def test_a_directory_passes_its_layout_on_and_a_new_mount_finds_all_of_them(mounted: Mount) -> None:
+    directory = mounted("--free-of-cost")
+    (directory / "wide").mkdir()
+    os.setxattr(directory / "wide", "sonde.layout", b"stripe_count: -1 stripe_size: 65536")
+    (directory / "wide" / "inner").mkdir()
+    (directory / "wide" / "inner" / "file").touch()
+    (directory / "other").touch()
+    layouts = {name: os.getxattr(directory / name, "sonde.layout") for name in ("wide/inner/file", "other")}
+    assert b"stripe_count: 2 stripe_size: 65536" in layouts["wide/inner/file"]
+    assert b"stripe_count: 1" in layouts["other"]
+    try:
+        os.setxattr(directory.parent / "store" / "other", "user.try", b"")
+    except OSError:
+        pytest.skip("the file system of the test has no attributes of users")
+    subprocess.run(["fusermount3", "-u", str(directory)], check=True)
+    again = mounted("--free-of-cost")
+    assert {name: os.getxattr(again / name, "sonde.layout") for name in layouts} == layouts
+
+
+def test_a_directory_with_files_of_others_is_refused(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine", encoding="utf-8")
+    command = [str(MOUNTER), "mount", str(tmp_path), "--system", str(small)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert "has files that no mount of this kind has stored" in answer.stderr
+    assert sorted(os.listdir(tmp_path)) == ["mine"]
+
+
+def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "machine"
+    directory.mkdir()
+    started = sonde("mount", "--system", "edison", "--mount", "fs2", "--free-of-cost", "machine")
+    try:
+        if started.returncode == 3:
+            pytest.skip(started.stderr)
+        assert started.returncode == 0, started.stderr
+        (directory / "file").write_bytes(bytes(MIB))
+        assert sonde("fault", "machine", "slow-target", "3", "10x").returncode == 0
+        assert sonde("fault", "machine", "mds-saturated", "50%").returncode == 0
+        assert sonde("fault", "machine", "slow-target", "3", "4x").returncode == 0  # in place of the other
+        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.5\nslow-target 3 4\n"
+        assert sonde("fault", "machine", "--end", "slow-target", "3").returncode == 0
+        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.5\n"
+        assert sonde("fault", "machine", "--clear").returncode == 0
+        assert sonde("fault", "machine", "--list").stdout == ""
+        for words, said in (
+            (("slow-target", "999"), 'has no target "999"'),
+            (("slow",), "there is none of that name"),
+            (("--end", "slow-target", "3"), "is not switched on"),
+            ((), "Say one of"),
+        ):
+            wrong = sonde("fault", "machine", *words)
+            assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+            assert said in wrong.stderr
+        log = (directory / ".sonde" / "messages").read_text(encoding="utf-8")
+        assert "slow start_page_write" in log
+    finally:
+        ended = sonde("unmount", "machine")
+    assert ended.returncode == 0, ended.stderr
+    assert (directory / "file").stat().st_size == MIB  # below the mount, where it was stored
+    assert sonde("unmount", "machine").returncode == 2
+    assert sonde("fault", "machine", "--list").returncode == 2
+
+
+# --- the machine's time --------------------------------------------------------------------------------------------
+
+# A fifth of the machine's speed: a MiB on one target takes 52 ms. Calls may come 40 ms late without harm, and the whole
+# of 40 of them is answered too early by as much, which is 2 %.
+SPEED, LEAD = 0.2, 0.04
+
+
+def plan_of(path: str, tasks: int, **io: Any) -> dict[str, Any]:
+    return {
+        "schema": "sonde-plan/1",
+        "id": "t",
+        "title": "t",
+        "target": {"path": path},
+        "tasks": {"processes": tasks},
+        "data": {"access": {"transfer": "1MiB", "block": "40MiB", "segments": 1}, "io": io},
+        "phases": [{"id": "write", "op": "write"}],
+    }
+
+
+def rate(record: Path) -> float:
+    end = read_record(record).phases["write"].end
+    assert end is not None
+    return (end.rates.total.bytes_per_s if end.rates.total else 0.0) or 0.0
+
+
+def test_both_drivers_agree_on_rates(mounted: Mount, small: Path, engine: Path, tmp_path: Path) -> None:
+    directory = mounted("--speed", str(SPEED), "--lead", str(LEAD))
+    plan, record = tmp_path / "plan.json", tmp_path / "record.ndjson"
+    plan.write_text(json.dumps(plan_of("/fs", 2, direct=True)), encoding="utf-8")
+    command = [str(find_simulator()), "run", str(plan), "--system", str(small), "--nodes", "1"]
+    subprocess.run([*command, "--record", str(record)], check=True, capture_output=True)
+    simulated = rate(record)
+    assert simulated == pytest.approx(200e6, rel=0.1)  # the truth: two targets of 100 MB/s
+    plan.write_text(json.dumps(plan_of(str(directory), 2, direct=True)), encoding="utf-8")
+    seen: list[float] = []
+    while len(seen) < 3 and not (seen and max(seen) > 0.95 * simulated):  # a computer that stalls makes it slower only
+        subprocess.run([str(engine), "run", str(plan), "--record", str(record)], check=True, capture_output=True)
+        seen.append(rate(record) / SPEED)
+    assert max(seen) == pytest.approx(simulated, rel=0.05)
+
+
+def test_counters_count_what_was_moved_and_a_fault_stretches_it(mounted: Mount) -> None:
+    directory = mounted("--speed", "0.5")
+    file = directory / "file"
+    file.touch()
+    os.setxattr(file, "sonde.layout", b"stripe_count: 1 stripe_offset: 1")
+    buffer = mmap.mmap(-1, MIB)  # whole pages: the kernel passes them on in one piece
+    descriptor = os.open(file, os.O_WRONLY | os.O_SYNC)
+
+    def took() -> float:
+        begin = time.monotonic()
+        for i in range(2):
+            os.pwrite(descriptor, buffer, i * MIB)
+        return time.monotonic() - begin
+
+    took()
+    (directory / ".sonde" / "faults").write_text("slow-target 1 20x\n", encoding="utf-8")
+    # Twenty times the machine's time of two requests, at half its speed; the lead may take a little of it.
+    assert took() > 20 * 2 * MIB / 100e6 / 0.5 - 0.001
+    os.close(descriptor)
+    folder = directory / ".sonde" / "proc" / "fs" / "lustre" / "obdfilter" / "fs-OST0001"
+    lines = {line.split()[0]: line.split() for line in (folder / "stats").read_text(encoding="utf-8").splitlines()}
+    assert lines["write_bytes"] == [
+        "write_bytes",
+        "4",
+        "samples",
+        "[bytes]",
+        *map(str, (MIB, MIB, 4 * MIB, 4 * MIB**2)),
+    ]
+    assert "read_bytes" not in lines
+    assert (folder.parent / "fs-OST0000" / "stats").read_text(encoding="utf-8").count("\n") == 1
+
+
+def test_an_operation_on_names_never_ends_before_the_machine(mounted: Mount) -> None:
+    """Twenty files made and removed: a millisecond each on one thread of the server, at a fifth of its speed."""
+    directory = mounted("--speed", "0.2")
+    begin = time.monotonic()
+    for i in range(20):
+        os.close(os.open(directory / f"f{i}", os.O_CREAT | os.O_WRONLY))
+        os.unlink(directory / f"f{i}")
+    took = time.monotonic() - begin
+    assert took > 20 * 3 * 0.001 / 0.2 - 0.001  # create, close, remove; less the lead

@@ -73,7 +73,8 @@ PRELOAD: dict[str, set[str]] = {
 }
 
 # The same for the simulator. Its model knows nothing of the engine; its virtual-time driver is the engine with another
-# backend, another team and another clock, so it stands on the engine's folders, as the engine's own tests do. The mount does not.
+# backend, another team and another clock, so it stands on the engine's folders, as the engine's own tests do. The mount
+# does not.
 SIMULATE: dict[str, set[str]] = {
     "kernel": set(),
     "system": {"kernel"},

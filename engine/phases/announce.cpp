@@ -51,7 +51,7 @@ void describe_data(ordered_json& line, const Context& context, const plan::Phase
     line["order"] = plan::word(plan::words::orders, access.order);
     line["queue_depth"] = phase.data.io.queue_depth;
     line["labels"] = ordered_json::array();
-    const plan::Bytes stripe = context.plan.target.full_stripe.value_or(0);
+    const plan::Bytes stripe = context.storage.full_stripe;
     if (stripe > 0 &&
         (access.offset % stripe != 0 || access.transfer % stripe != 0 || (access.block + access.gap) % stripe != 0)) {
         line["labels"].push_back("unaligned");

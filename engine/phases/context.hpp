@@ -22,10 +22,11 @@ namespace sonde::phases {
 
 /// Where the files of the run lie, as the root has found out and told the others.
 struct Storage {
-    std::string directory;       ///< the run directory, or the target's where the plan says where files lie
-    std::string file_system;     ///< type of the one that holds the target, as in /proc/mounts; empty: not looked at
-    bool makes_files = true;     ///< false: no backend of the plan needs any
-    bool memory_backed = false;  ///< the target is tmpfs or the like
+    std::string directory;        ///< the run directory, or the target's where the plan says where files lie
+    std::string file_system;      ///< type of the one that holds the target, as in /proc/mounts; empty: not looked at
+    bool makes_files = true;      ///< false: no backend of the plan needs any
+    bool memory_backed = false;   ///< the target is tmpfs or the like
+    plan::Bytes full_stripe = 0;  ///< of the plan, else as the mount tells; 0: not known
 };
 
 /// In memory that all processes of the node see.

@@ -45,7 +45,7 @@ struct Target {
     bool use_existing = false;         ///< the directory and its data files may already exist
     bool keep_manifest = true;         ///< keep: with the manifest; false: the files are the user's from then on
     Bytes min_free = 64ULL << 20U;     ///< refuse to start when the volume plus this does not fit
-    std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access
+    std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access; else what the mount tells is
 };
 
 struct Tasks {

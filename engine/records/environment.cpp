@@ -134,27 +134,11 @@ json user_limits() {
     return out;
 }
 
-/// Stripe geometry that the mount options tell: XFS counts in sectors, ext4 in file system blocks.
-json stripes(const FileSystem& system) {
-    json out = json::object();
-    const auto put_option = [&](const char* member, std::string_view option, std::uint64_t unit) {
-        if (const auto value = mount_option(system.options, option)) {
-            put_nonzero(out, member, std::strtoull(value->c_str(), nullptr, 10) * unit);
-        }
-    };
-    if (system.type == "xfs") {
-        constexpr std::uint64_t sector = 512;
-        put_option("stripe_unit_bytes", "sunit", sector);
-        put_option("stripe_width_bytes", "swidth", sector);
-    } else if (system.type == "ext4") {
-        put_option("stripe_width_bytes", "stripe", system.block_bytes);
-    }
-    return out;
-}
-
 json file_system_line(const std::string& directory) {
     const FileSystem system = describe_file_system(directory);
-    json out = stripes(system);
+    json out = json::object();
+    put_nonzero(out, "stripe_unit_bytes", system.stripe_unit_bytes);
+    put_nonzero(out, "stripe_width_bytes", system.stripe_width_bytes);
     for (const auto& [name, value] : {std::pair{"type", &system.type}, std::pair{"mount_point", &system.mount_point},
                                       std::pair{"source", &system.source}, std::pair{"options", &system.options}}) {
         if (!value->empty()) {

@@ -74,6 +74,9 @@ FileSystem describe_file_system(const std::string& path) {
         system.inodes_free = status.f_ffree;
         system.read_only = system.read_only || (status.f_flag & ST_RDONLY) != 0;
     }
+    const Stripes stripes = stripes_of(system.type, system.options, system.block_bytes);
+    system.stripe_unit_bytes = stripes.unit_bytes;
+    system.stripe_width_bytes = stripes.width_bytes;
     struct stat entry {};
     if (::stat(path.c_str(), &entry) == 0) {
         system.preferred_io_bytes = static_cast<std::uint64_t>(entry.st_blksize);

@@ -17,6 +17,7 @@ struct FileSystem {
     std::uint64_t preferred_io_bytes = 0;                                ///< st_blksize
     std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;  ///< available: to this user
     std::uint64_t inodes_total = 0, inodes_free = 0;
+    std::uint64_t stripe_unit_bytes = 0, stripe_width_bytes = 0;     ///< as the mount options tell; 0 = they do not
     std::uint32_t direct_memory_align = 0, direct_offset_align = 0;  ///< 0 = unknown or not supported (statx)
     bool read_only = false;
     bool network = false;        ///< known network or parallel file system

@@ -191,6 +191,17 @@ std::optional<std::string> mount_option(const std::string& options, std::string_
     return std::nullopt;
 }
 
+Stripes stripes_of(const std::string& type, const std::string& options, std::uint64_t block_bytes) {
+    const auto told = [&options](std::string_view option, std::uint64_t unit) {
+        const auto value = mount_option(options, option);
+        return value ? std::strtoull(value->c_str(), nullptr, 10) * unit : 0;
+    };
+    constexpr std::uint64_t sector = 512;
+    return type == "xfs"    ? Stripes{told("sunit", sector), told("swidth", sector)}
+           : type == "ext4" ? Stripes{0, told("stripe", block_bytes)}
+                            : Stripes{};
+}
+
 ExtendedStatus extended_status(int descriptor, const std::string& path) {
     // struct statx is 256 bytes and only ever gains members in its spare part; glibc before 2.39 lacks these.
     constexpr unsigned want_mount_id = 0x1000;

@@ -36,6 +36,14 @@ std::optional<Mount> mount_of(const std::string& path);
 /// `a=b` in a comma-separated list of options; nothing when it is not there.
 std::optional<std::string> mount_option(const std::string& options, std::string_view name);
 
+/// What mount options tell of the stripes below a file system; 0 = they do not.
+struct Stripes {
+    std::uint64_t unit_bytes = 0, width_bytes = 0;
+};
+
+/// XFS counts sunit and swidth in sectors of 512 B, ext4 stripe in blocks of the file system.
+Stripes stripes_of(const std::string& type, const std::string& options, std::uint64_t block_bytes);
+
 /// What statx(2) says that older C libraries have no members for; 0 = not said.
 struct ExtendedStatus {
     std::uint64_t mount_id = 0;

@@ -127,6 +127,7 @@ json inspect(phases::Context& context, int first_stage) {
     const records::FileSystem fs = records::describe_file_system(plan.target.path);
     facts["memory_backed"] = fs.memory_backed;
     facts["file_system"] = fs.type;
+    facts["full_stripe"] = plan.target.full_stripe.value_or(fs.stripe_width_bytes);
     if (first_stage > 0) {
         facts["directory"] = continue_stage(context);
     } else {

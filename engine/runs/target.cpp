@@ -55,11 +55,13 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
         throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
     }
     if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {
-        throw EnvironmentError("target " + path + " has " + plan::format_bytes(fs.available_bytes) +
-                               " free, but the plan needs " + plan::format_bytes(bytes) + " and leaves " +
-                               plan::format_bytes(plan.target.min_free) + " untouched (target.min_free): " +
-                               (bytes <= fs.available_bytes ? "set target.min_free to less, or free some space"
-                                                            : "make the volume smaller (data.access.volume)"));
+        throw EnvironmentError(
+            "target " + path + " has " + plan::format_bytes(fs.available_bytes) + " free, but the plan needs " +
+            plan::format_bytes(bytes) + " and leaves " + plan::format_bytes(plan.target.min_free) +
+            " untouched (target.min_free): " +
+            (bytes <= fs.available_bytes
+                 ? "set target.min_free to less, or free some space"
+                 : "make the volume smaller (data.access.volume; `sonde plan` says what would fit)"));
     }
     if (fs.inodes_total > 0 && files > fs.inodes_free) {
         throw EnvironmentError("target " + path + " has " + std::to_string(fs.inodes_free) +

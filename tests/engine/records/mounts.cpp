@@ -91,6 +91,17 @@ TEST_CASE("options with a value are found by their whole name") {
     CHECK_FALSE(mount_option("rw,sunit", "sunit").has_value());
 }
 
+TEST_CASE("stripes are what the mount options tell in the unit of the file system") {
+    const auto xfs = sonde::records::stripes_of("xfs", "rw,noatime,sunit=128,swidth=1024", 4096);
+    CHECK(xfs.unit_bytes == 128 * 512);
+    CHECK(xfs.width_bytes == 1024 * 512);
+    const auto ext4 = sonde::records::stripes_of("ext4", "rw,relatime,errors=remount-ro,stripe=256", 1024);
+    CHECK(ext4.unit_bytes == 0);
+    CHECK(ext4.width_bytes == 256 * 1024);
+    CHECK(sonde::records::stripes_of("xfs", "rw,noatime", 4096).width_bytes == 0);
+    CHECK(sonde::records::stripes_of("lustre", "rw,stripe=256", 4096).width_bytes == 0);
+}
+
 TEST_CASE("the mount of a real folder has the device that stat tells") {
     const sonde::tests::TemporaryFolder folder;
     const auto mount = mount_of(folder.path());

@@ -31,7 +31,7 @@ from sonde.trends.series import Series
 from sonde.trends.survey import FRESH, Standing, Survey
 
 # Changes when a survey of the same histories may come out otherwise, or is written otherwise.
-VERSION = 1
+VERSION = 2
 _MOST_KEPT = 40
 
 

@@ -97,7 +97,7 @@ types: $(VENV)/.done-dev $(VENV)/.done-test  ## mypy --strict
 # A build tree of a preset. Configuring says where each library came from: of interest only when it fails.
 TREE = cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log; exit 1; }; \
 	$(PYTHON) tools/progress.py "Building build/$(1)" build/log/$(1).txt cmake --build --preset $(1)
-$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/preload tests/fuzz bench)
+$(DONE)/%: $(VENV)/.done-build $(ENGINE) $(call FIND,tests/engine tests/preload tests/simulate tests/fuzz bench)
 	@mkdir -p $(@D)
 	@$(call TREE,$*)
 	@touch $@

@@ -136,7 +136,9 @@ class _Finder:
             except ValueError:
                 yield self.put(node, repr("XX" + value), "constant")
             else:
-                yield self.put(node, repr(str(number * 2 if number else 1)), "constant")
+                other = number * 2 if number else 1
+                if other != number:  # twice infinity is infinity
+                    yield self.put(node, repr(str(other)), "constant")
 
     def returned(self, node: ast.FunctionDef) -> Iterator[Change]:
         boolean = node.returns is not None and ast.unparse(node.returns) == "bool"

@@ -15,12 +15,14 @@ from sonde.stats.spread import Variation
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change
 from sonde.trends.comparison import Compared, Comparison, Verdict
-from sonde.trends.comparison_page import _changes, _lead, _remark, _scatter
+from sonde.trends.comparison_page import _changes, _label, _lead, _remark, _scatter
 from sonde.trends.history_page import history_study
 from sonde.trends.lanes import Settings
+from sonde.trends.scope import Explanation, Sureness
 from sonde.trends.series import Series
 from sonde.trends.sides import Side
 from sonde.trends.survey import Standing, Survey
+from sonde.trends.words import _sure_words
 
 DAY = 86400.0
 START = 1767225600.0  # 2026-01-01
@@ -118,3 +120,22 @@ def test_scatter_is_drawn_where_there_is_any() -> None:
 def test_a_change_is_drawn_with_its_interval() -> None:
     (drawn,) = _changes(comparison(number("slower", 0.5))).parts
     assert "−50 % [−55, −45]" in drawn
+
+
+def test_a_number_is_called_by_its_plan_and_by_a_phase_that_says_more_than_the_operation() -> None:
+    assert _label(number("slower")) == "probe · p1 · read"
+    for phase in ("read", ""):
+        assert _label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
+    assert _label(number("slower", plan="")) == "hash · p1 · read"
+
+
+@pytest.mark.parametrize(
+    ("sure", "words"),
+    [
+        ("clear", "clear"),
+        ("likely", "likely, not certain"),
+        ("one of several explanations", "other explanations fit as well"),
+    ],
+)
+def test_how_sure_an_explanation_is(sure: Sureness, words: str) -> None:
+    assert _sure_words(Explanation((), 0, 0, 0, "storage", sure)) == words

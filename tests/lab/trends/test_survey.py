@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import os
 from math import log, pi, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sonde.model.errors import UserError
+from sonde.model.series import SeriesKey
 from sonde.stats.ratio import Ratio, ratio
 from sonde.stats.spread import robust_sd
+from sonde.store import history
 from sonde.trends.changes import Change, _around, _size_and_error, _stood
+from sonde.trends.history import watched
 from sonde.trends.lanes import Settings
 from sonde.trends.limits import hold, read_limit
-from sonde.trends.remembered import of_histories
+from sonde.trends.remembered import _MOST_KEPT, Memory, of_histories
 from sonde.trends.series import Series
 from sonde.trends.survey import survey
 from sonde.trends.watch import watch
@@ -132,3 +137,35 @@ def test_a_history_with_one_other_number_time_or_label_has_another_key() -> None
 def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
     with pytest.raises(UserError, match=r"there is no finished phase of that name; there are none\."):
         hold(read_limit("write=1GB/s"), [])
+
+
+def test_of_what_is_remembered_the_latest_stay_and_nothing_half_written(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "kept")
+    for number in range(_MOST_KEPT + 3):
+        memory.keep_same(f"k{number:03}", "other")
+        os.utime(tmp_path / "kept" / f"k{number:03}.json", (number, number))
+    kept = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert kept == [f"k{number:03}.json" for number in range(3, _MOST_KEPT + 3)]
+    (tmp_path / "kept" / "taken.json").mkdir()
+    memory.keep_same("taken", "other")
+    assert not list((tmp_path / "kept").glob(".*")), "what could not be put in its place is taken away"
+
+
+def test_a_history_is_called_by_what_was_measured_where() -> None:
+    key = SeriesKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+    times = DAY * np.arange(2.0)
+    stored = history.Series(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
+    (one,) = watched([stored])
+    assert one.labels == {
+        "system": "a",
+        "file_system": "fs1",
+        "experiment": "hash",
+        "phase": "p1",
+        "operation": "read",
+        "cache": "cold",
+        "plan_hash": "hash",
+        "node_class": "24 cpus",
+        "epoch": "e",
+        "series": key.id,
+    }
+    assert (one.unit, list(one.runs), one.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])

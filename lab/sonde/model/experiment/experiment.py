@@ -206,6 +206,8 @@ def _change(document: dict[str, Any], path: str, value: Any) -> None:
     first, _, rest = path.partition(".")
     if first == "sweep":
         _change_sweep(document, rest, value)
+    elif first == "variants":
+        _change_variant(document, rest, value)
     elif first in OWN or first == "plans":
         if first == "plans":
             name, _, rest = rest.partition(".")
@@ -236,6 +238,16 @@ def _named_plan(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in known:
         raise PlanError(f'there is no plan "{name}".{suggestion(name, [str(one) for one in known])}')
     return {"plan": known[name]}
+
+
+def _change_variant(document: Mapping[str, Any], path: str, value: Any) -> None:
+    name, _, member = path.partition(".")
+    known = {str(one.get("id")): one for one in document.get("variants", [])}
+    if name not in known:
+        raise PlanError(f'there is no variant "{name}".{suggestion(name, known)}')
+    if not member:
+        raise PlanError(f'"variants.{name}" names no member; say which, like variants.{name}.engine=PATH.')
+    set_member(known[name], member, value)
 
 
 def _change_sweep(document: Mapping[str, Any], name: str, values: Any) -> None:

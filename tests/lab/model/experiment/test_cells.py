@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.model.errors import ExperimentError
+from sonde.model.errors import ExperimentError, UserError
 from sonde.model.experiment import experiment_from_document, with_settings
 from sonde.model.experiment.axes import values_of
 from sonde.model.experiment.experiment import Experiment
@@ -165,6 +165,26 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
     whole = experiment_from_document(document, "made.toml")
     assert whole.missing(whole.claims["e"]) is None
     assert whole.plan_of(whole.cells[0]).processes == 8
+
+
+def test_a_setting_reaches_one_variant() -> None:
+    sides = made(variants=[{"id": "before"}, {"id": "after", "title": "new"}])
+    changed = with_settings(sides, {"variants.after.engine": "/opt/new"})
+    assert [one.engine for one in changed.file.variants] == ["", "/opt/new"]
+    assert changed.file.variants[1].title == "new"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("variants.afer.engine", 'Did you mean "after"'),
+        ("variants.after", "names no member"),
+        ("variants.after.engin", '"engin"'),
+    ],
+)
+def test_a_setting_of_a_variant_that_is_not_there_is_refused(path: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        with_settings(made(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
 
 
 def test_settings_are_checked_again() -> None:

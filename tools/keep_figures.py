@@ -16,10 +16,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 
+from sonde.cli.experimenting import effect_words
 from sonde.experiments.judging.judge import Judgement
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.needs import lacking
 from sonde.experiments.judging.samples import MissingError
+from sonde.experiments.medians import effects, medians
 from sonde.experiments.page.page import judged_results
 from sonde.experiments.page.points import (
     METRIC,
@@ -138,7 +140,9 @@ def main() -> int:
     kept = {
         "experiment": found.experiment.id, "profile": found.profile, "date": found.group[:8], "runs": runs.count(),
         "machine": machine(found), "words": sys.argv[3] if len(sys.argv) == 4 else "", "figures": figures,
-        "tables": [table(one, runs) for one in found.experiment.file.tables], "claims": claims(judged),
+        "tables": [table(one, runs) for one in found.experiment.file.tables],
+        "effects": [effect_words(one) for one in effects(medians(found))],
+        "claims": claims(judged),
     }  # fmt: skip
     KEPT.mkdir(exist_ok=True)
     place = KEPT / f"{found.experiment.id}.json"

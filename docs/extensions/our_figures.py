@@ -94,9 +94,11 @@ class Panel:
 
 def places_words(panel: Panel, places: Sequence[str], at: Sequence[float]) -> None:
     every = max(1, -(-len(places) // 7))
+    wide = any(5.4 * len(name) * len(places) > WIDTH - LEFT for name in places) and every == 1
     for number, (name, x) in enumerate(zip(places, at, strict=True)):
         if number % every == 0:
-            panel.words(x, HEIGHT - BOTTOM + 13, name if len(name) < 22 else name[:20] + "…")
+            lower = 9 if wide and number % 2 else 0  # long names stand on two rows
+            panel.words(x, HEIGHT - BOTTOM + 12 + lower, name if len(name) < 22 else name[:20] + "…")
 
 
 def of_places(title: str, kind: str, chart: Chart) -> str:
@@ -189,6 +191,8 @@ def section(kept: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[s
         for names, found in table["lines"]:
             yield f"| {' | '.join([*names, *(cell(found.get(metric)) for metric in table['metrics'])])} |"
         yield ""
+    yield from (f"* {one}" for one in kept["effects"])
+    yield ""
     yield "| claim | outcome here | found |"
     yield "|---|---|---|"
     for one in kept["claims"]:

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What memory one rank or one thread takes: proportional set size and peak, beside a program that only starts MPI.
+
+    python bench/memory.py [--ranks 64] [--mpiexec PROGRAM] [--mpicc COMPILER] [--build build/dev]
+
+Three phases with buffers for writing, reading and checking; looked at in the pause before the last. Proportional: what
+ranks share counts once. The peak is the largest resident set, which counts shared pages in every rank. Prints one line
+of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ONLY_MPI = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char** words) {
+    int provided = 0, rank = 0;
+    MPI_Init_thread(&count, &words, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) { FILE* file = fopen(words[1], "w"); fputs("phase_end phase_end", file); fclose(file); }
+    pause();
+}
+"""
+
+
+def plan(folder: Path, threads: int) -> dict[str, object]:
+    return {
+        "schema": "sonde-plan/1", "id": "memory", "target": {"path": str(folder), "min_free": 0},
+        "tasks": {"threads": threads},
+        "data": {"access": {"transfer": "4KiB", "block": "32KiB", "segments": 2}, "verify": "on_read"},
+        "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"},
+                   {"id": "again", "op": "reread", "before": [{"kind": "sleep", "time": "300s"}]}],
+        "observe": {"progress": 0},
+    }  # fmt: skip
+
+
+def member(text: str, name: str) -> int:
+    """KiB of one line of smaps_rollup or status."""
+    found = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def sizes(word: str) -> list[tuple[int, int]]:
+    """(proportional, peak) in KiB of all processes that have a word in their command line, without the launchers."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if word.encode() in words and not Path(os.fsdecode(words[0])).name.startswith(("mpi", "hydra")):
+                rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
+                found.append((member(rollup, "Pss"), member(status, "VmHWM")))
+        except OSError:
+            continue
+    return found
+
+
+def measure(command: Sequence[str], record: Path, count: int) -> dict[str, float]:
+    """Starts it, waits for the pause, looks, ends it."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            limit = time.monotonic() + 120
+            while not record.exists() or record.read_text().count("phase_end") < 2:
+                if running.poll() is not None or time.monotonic() > limit:
+                    sys.exit(f"{command[0]} did not come to its pause")
+                time.sleep(0.2)
+            found = sizes(str(record))
+        finally:
+            running.terminate()
+    proportional, peaks = zip(*found, strict=True)
+    return {"processes": len(found), "proportional_kib_a_task": round(sum(proportional) / count, 1),
+            "peak_mib_a_process": round(statistics.median(peaks) / 1024, 2)}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1024)
+    parser.add_argument("--mpiexec", default=str(Path(sys.prefix) / "bin" / "mpiexec"))
+    parser.add_argument("--mpicc", default=str(Path(sys.prefix) / "bin" / "mpicc_abi"))
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
+    options = parser.parse_args()
+    engine = str(options.build / "engine" / "sonde-engine")
+    ranks = [options.mpiexec, "-n", str(options.ranks)]
+    figures: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def run(label: str, before: Sequence[str], threads: int, count: int, *more: str) -> None:
+            (folder / label).mkdir()
+            (folder / f"{label}.json").write_text(json.dumps(plan(folder / label, threads)))
+            record = folder / f"{label}.ndjson"
+            words = [engine, "run", str(folder / f"{label}.json"), "--record", str(record), *more]
+            figures[label] = measure([*before, *words], record, count)
+
+        run("threads", [], options.threads, options.threads)
+        if shutil.which(options.mpiexec):
+            run("ranks_of_one_node", ranks, 1, options.ranks)
+            run("ranks_by_mpi", ranks, 1, options.ranks, "--launch", "mpi")
+            if shutil.which(options.mpicc):
+                (folder / "only.c").write_text(ONLY_MPI)
+                program, record = folder / "only", folder / "only.ndjson"
+                subprocess.run([options.mpicc, str(folder / "only.c"), "-o", str(program)], check=True)
+                figures["only_mpi"] = measure([*ranks, str(program), str(record)], record, options.ranks)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

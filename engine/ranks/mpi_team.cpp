@@ -5,6 +5,7 @@
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"
 #include "ranks/node_team.hpp"
+#include "ranks/reduction_tree.hpp"
 #include "ranks/rendezvous.hpp"
 #include "ranks/wire.hpp"
 
@@ -254,21 +255,10 @@ std::string MpiTeam::reduce(std::string mine, const std::function<std::string(st
     if (!speaks() || !vote(nothing)) {
         return place_.root() ? mine : std::string();
     }
-    // Binomial tree: in round k, every other group of 2^k nodes hands its text to the group before it.
-    for (int step = 1; step < place_.nodes; step *= 2) {
-        if ((place_.node & step) != 0) {
-            give_text(place_.node - step, mine);
-            return {};
-        }
-        std::string theirs;
-        if (place_.node + step < place_.nodes) {
-            if (!take_text(place_.node + step, theirs)) {
-                break;
-            }
-            mine = join(std::move(mine), std::move(theirs));
-        }
-    }
-    return place_.root() ? mine : std::string();
+    return reduce_in_tree(
+        place_.node, place_.nodes, std::move(mine),
+        [this](int node, const std::string& text) { give_text(node, text); },
+        [this](int node, std::string& text) { return take_text(node, text); }, join);
 }
 
 constexpr int clock_rounds = 24;

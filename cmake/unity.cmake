@@ -13,8 +13,10 @@ function(sonde_unity target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
-    # Backends implement one interface with the same names, and have little to include.
-    if(NOT folder STREQUAL "backends")
+    cmake_path(GET source FILENAME name)
+    # Backends implement one interface with the same names, and have little to include. The main.cpp of tests asks the
+    # header of the test library for its implementation, which must not have been read before.
+    if(NOT folder STREQUAL "backends" AND NOT name STREQUAL "main.cpp")
       string(MAKE_C_IDENTIFIER "together_${folder}" group)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
     endif()

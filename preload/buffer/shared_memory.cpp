@@ -5,17 +5,44 @@
 #include "buffer/state.hpp"
 #include "buffer/table.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <atomic>
+#include <cstdint>
 
 namespace sonde::buffer {
 
 namespace {
 
+/// A file. Numbers of files that were removed are given to new ones, the time of birth tells them apart: MPI libraries
+/// map files of theirs and remove them at once.
 struct Mapped {
-    dev_t device = 0;
-    ino_t inode = 0;
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t born_s = 0;  ///< 0: this file system does not tell
+    std::uint32_t born_ns = 0;
+
+    bool operator==(const Mapped&) const = default;
 };
+
+bool identify(int fd, Mapped& file) noexcept {
+    struct statx told {};
+    if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&told)) == 0) {
+        file = {(std::uint64_t{told.stx_dev_major} << 32U) | told.stx_dev_minor, told.stx_ino, 0, 0};
+        if ((told.stx_mask & STATX_BTIME) != 0) {
+            file.born_s = told.stx_btime.tv_sec;
+            file.born_ns = told.stx_btime.tv_nsec;
+        }
+        return true;
+    }
+    struct stat got {};
+    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+        return false;
+    }
+    file = {got.st_dev, got.st_ino, 0, 0};
+    return true;
+}
+
 constexpr unsigned most_mapped = 64;
 constinit Mapped mapped[most_mapped] = {};
 constinit std::atomic<unsigned> mapped_files{0};  ///< noted so far; the oldest ones are overwritten
@@ -34,13 +61,13 @@ void note_shared_map(int fd) noexcept {
     if (fd < 0) {
         shares_nameless.store(true, std::memory_order_relaxed);
     }
-    struct stat got {};
-    if (fd < 0 || raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+    Mapped file;
+    if (fd < 0 || !identify(fd, file)) {
         return;
     }
     system::Hold hold(mapped_lock);
     const unsigned number = mapped_files.load(std::memory_order_relaxed);
-    mapped[number % most_mapped] = {got.st_dev, got.st_ino};
+    mapped[number % most_mapped] = file;
     mapped_files.store(number + 1, std::memory_order_relaxed);
 }
 
@@ -49,15 +76,15 @@ void note_range_lock(int fd) noexcept {
         return;
     }
     const system::Critical critical;
-    struct stat got {};
-    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+    Mapped file;
+    if (!identify(fd, file)) {
         return;
     }
     bool is_mapped = false;
     {
         system::Hold hold(mapped_lock);
         for (const Mapped& one : mapped) {
-            is_mapped |= one.inode == got.st_ino && one.device == got.st_dev;
+            is_mapped |= one == file;
         }
     }
     if (is_mapped) {

@@ -14,7 +14,12 @@ from sonde.model.errors import DONE
 @click.command("unmount")
 @click.argument("directory", type=click.Path(path_type=Path))
 def command(directory: Path) -> int:
-    """End the mounted machine on DIRECTORY. What was stored stays in its store."""
+    """End the mounted machine on DIRECTORY. What was stored stays in its store.
+
+    \b
+    Examples:
+      sonde unmount /tmp/machine
+    """
     unmount(directory)
     click.echo(f"{directory} is unmounted.", err=True)
     return DONE

@@ -79,7 +79,7 @@ def test_the_wall_clock_may_be_wrong_or_run_ten_times_too_fast(
     wall = time.monotonic() - began
     assert result.code == DONE, result.err
     elapsed = result.finished("p")["seconds"]["elapsed"]
-    assert 0.5 <= elapsed < wall
+    assert 0.25 <= elapsed < wall, "less than half of what was asked for only by a clock that is wrong"
     assert not any(finding["id"] == "clock" for finding in result.of("finding"))
 
 

@@ -181,8 +181,7 @@ void* work_with_ring(void*) noexcept {
                 crew.work.wait(crew.lock, crew.nap_ns);
             }
             if (crew.count == 0 && (crew.leaving || crew.calm >= calm_walks)) {
-                --crew.started;
-                crew.gone.tell();
+                leave_crew();
                 crew.lock.unlock();
                 return nullptr;  // the ring stays; its next thread goes on with it
             }

@@ -13,7 +13,10 @@
 #include "system/oldest_libc.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <ctime>
+#include <iterator>
 
 SONDE_OLDEST(pthread_create);
 SONDE_OLDEST(pthread_attr_setstacksize);
@@ -57,6 +60,12 @@ bool walk_is_due() noexcept {
     return true;
 }
 
+void leave_crew() noexcept {
+    --crew.started;
+    crew.left[crew.leavers++ % std::size(crew.left)] = raw::call(SYS_gettid);
+    crew.gone.tell();
+}
+
 bool walk_over_files() noexcept {
     static bool active;  // under the lock of all files
     system::Hold hold(state.files_lock);
@@ -91,8 +100,7 @@ void* work(void*) noexcept {
             }
             file = next_file();
             if (file == nullptr && (crew.leaving || crew.calm >= calm_walks)) {
-                --crew.started;
-                crew.gone.tell();
+                leave_crew();
                 crew.lock.unlock();
                 break;
             }
@@ -221,6 +229,21 @@ void send_workers_home() noexcept {
         }
         crew.gone.wait(crew.lock, step_ns);
     }
+    // A thread that has said that it goes is one of the process for a moment longer: unshare() of user names fails
+    // then.
+    const long process = raw::call(SYS_getpid);
+    std::int64_t napped = 0;
+    for (long& thread : crew.left) {
+        constexpr std::int64_t nap_ns = 50'000;
+        for (; thread != 0 && napped < patience_ns; napped += nap_ns) {
+            if (raw::call(SYS_tgkill, process, thread, 0) == -ESRCH) {
+                thread = 0;
+                break;
+            }
+            const timespec nap{0, nap_ns};
+            raw::call(SYS_nanosleep, raw::number(&nap), 0);
+        }
+    }
     crew.lock.unlock();
 }
 
@@ -229,6 +252,7 @@ void workers_after_fork() noexcept {
     crew.work.reset();
     crew.gone.reset();
     crew.started = crew.made = crew.calm = crew.first = crew.count = 0;
+    std::fill(std::begin(crew.left), std::end(crew.left), 0);
     crew.failed = crew.at_ring = crew.leaving = false;
     ++crew.number;
     ring_after_fork();

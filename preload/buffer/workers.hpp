@@ -29,6 +29,8 @@ struct Crew {
     bool leaving = false;  ///< the threads end for good as soon as they have nothing to do
     bool failed = false;   ///< no thread could be made: all is done by the program's own
     bool at_ring = false;  ///< our thread waits for the ring, not for `work`
+    long left[16] = {};    ///< the kernel's numbers of threads that went, lately; 0: it is known that they are gone
+    std::uint32_t leavers = 0;
     File* queue[256] = {};
     std::uint32_t first = 0, count = 0;
     std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
@@ -46,6 +48,8 @@ bool walk_is_due() noexcept;
 /// True when a file is active.
 bool walk_over_files() noexcept;
 void note_walk(bool active) noexcept;
+/// The calling thread goes now. With the lock of the crew held.
+void leave_crew() noexcept;
 /// With the lock of the file held: begins what is to be done next; false when there is nothing.
 bool begin_next(File& file, Job& job) noexcept;
 

@@ -230,19 +230,19 @@ void send_workers_home() noexcept {
         crew.gone.wait(crew.lock, step_ns);
     }
     // A thread that has said that it goes is one of the process for a moment longer: unshare() of user names fails
-    // then.
-    const long process = raw::call(SYS_getpid);
+    // then. Nobody is asked for when none is left: the program may have kept no calls but read, write and exit.
     std::int64_t napped = 0;
     for (long& thread : crew.left) {
         constexpr std::int64_t nap_ns = 50'000;
+        const long process = thread != 0 ? raw::call(SYS_getpid) : 0;
         for (; thread != 0 && napped < patience_ns; napped += nap_ns) {
             if (raw::call(SYS_tgkill, process, thread, 0) == -ESRCH) {
-                thread = 0;
                 break;
             }
             const timespec nap{0, nap_ns};
             raw::call(SYS_nanosleep, raw::number(&nap), 0);
         }
+        thread = 0;
     }
     crew.lock.unlock();
 }

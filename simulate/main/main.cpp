@@ -74,7 +74,8 @@ int main(int argc, char** argv) {
     run_command->add_option("--run-id", words.options.run_id, "names the run");
     run_command->add_option("--started", words.options.started, "when it began, UTC, as 2014-08-23T12:00:00Z");
     run_command->add_option("--traces", words.options.traces, "folder for counters of servers and their messages");
-    run_command->add_option("--processes", words.options.processes, "instead of the plan's")->check(CLI::Range(1, 10000000));
+    run_command->add_option("--processes", words.options.processes, "instead of the plan's")
+        ->check(CLI::Range(1, 10000000));
     run_command->add_option("--nodes", words.options.nodes, "nodes to use")->check(CLI::Range(1, 10000000));
     run_command->add_option("--seed", words.options.seed, "of everything that is left to chance");
     run_command->add_option("--fault", words.faults, "what is wrong, as `slow-target 3 10x`; may be repeated")

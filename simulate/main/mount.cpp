@@ -77,18 +77,12 @@ int open_store(const std::string& path, const std::string& system) {
 
 std::string about(const MountWords& words, const Pace& pace) {
     const SiteModel& site = pace.site();
-    return nlohmann::json{{"system", site.system},
-                          {"mount", site.mount},
-                          {"file_system", site.fs.id},
-                          {"kind", site.fs.kind},
-                          {"targets", site.targets.size()},
-                          {"nodes", words.options.nodes},
-                          {"store", words.store},
-                          {"paced", pace.paced()},
-                          {"speed", pace.speed()},
-                          {"kernel_cache", words.options.kernel_cache},
-                          {"process", ::getpid()},
-                          {"assumptions", site.assumptions}}
+    return nlohmann::json{{"system", site.system},          {"mount", site.mount},
+                          {"file_system", site.fs.id},      {"kind", site.fs.kind},
+                          {"targets", site.targets.size()}, {"nodes", words.options.nodes},
+                          {"store", words.store},           {"paced", pace.paced()},
+                          {"speed", pace.speed()},          {"kernel_cache", words.options.kernel_cache},
+                          {"process", ::getpid()},          {"assumptions", site.assumptions}}
                .dump(2) +
            "\n";
 }
@@ -97,7 +91,7 @@ std::string about(const MountWords& words, const Pace& pace) {
 void allow_many_files() {
     struct rlimit limit {};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    const struct rlimit wanted{1U << 20U, 1U << 20U};
+    const struct rlimit wanted { 1U << 20U, 1U << 20U };
     if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) {  // only root may have more than the hard limit
         limit.rlim_cur = limit.rlim_max;
         ::setrlimit(RLIMIT_NOFILE, &limit);
@@ -171,7 +165,8 @@ int main(int argc, char** argv) {
     mount_command->add_option("directory", words.options.directory, "where it appears")->required();
     mount_command->add_option("--system", words.system, "resolved system (JSON)")->required();
     mount_command->add_option("--mount", words.mount, "mount or file system; default: the first that can be simulated");
-    mount_command->add_option("--store", words.store, "where the bytes lie; default: in the directory, below the mount");
+    mount_command->add_option("--store", words.store,
+                              "where the bytes lie; default: in the directory, below the mount");
     mount_command->add_option("--nodes", words.options.nodes, "nodes that programs are dealt to")
         ->check(CLI::Range(1U, 10000000U));
     mount_command->add_option("--seed", words.pace.machine.seed, "of everything that is left to chance");
@@ -183,7 +178,8 @@ int main(int argc, char** argv) {
     mount_command->add_option("--fault", words.faults, "what is wrong from the beginning; may be repeated")
         ->expected(1)
         ->take_all();
-    mount_command->add_flag("--kernel-cache", words.options.kernel_cache, "the kernel keeps pages; files may be mapped");
+    mount_command->add_flag("--kernel-cache", words.options.kernel_cache,
+                            "the kernel keeps pages; files may be mapped");
     mount_command->add_flag("--allow-other", words.options.allow_other, "other users may use it");
     mount_command->add_flag("--free-of-cost", words.free_of_cost, "calls end when their bytes are stored");
     mount_command->add_flag("--foreground", words.options.foreground, "do not go into the background");

@@ -204,7 +204,8 @@ std::uint64_t Core::moved_by(const Operation& operation) const {
 
 void Core::finish(std::uint32_t call, Time at) {
     const PendingCall& pending = calls[call];
-    traces.nodes[streams[pending.operation.stream].client].add(pending.operation, moved_by(pending.operation), at - pending.called);
+    traces.nodes[streams[pending.operation.stream].client].add(pending.operation, moved_by(pending.operation),
+                                                               at - pending.called);
     const Done done{pending.operation.tag, at, pending.cpu};
     free_calls.push_back(call);
     --under_way;
@@ -227,8 +228,8 @@ void Core::bring_traces_up_to_date() {
     count_others();
     for (std::size_t i = 0; i < media.size(); ++i) {
         const Medium& medium = media[i];
-        traces.media[i] = {medium.site.id, medium.reads, medium.read_bytes, medium.writes, medium.written_bytes,
-                           medium.arm.busy()};
+        traces.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
+                           medium.writes,  medium.written_bytes, medium.arm.busy()};
     }
     std::vector<std::uint64_t> held(targets.size(), 0);
     for (const auto& [name, id] : names) {
@@ -242,7 +243,8 @@ void Core::bring_traces_up_to_date() {
     }
     const double used = full_share >= 0 ? full_share : site.fs.used;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const auto room = static_cast<std::uint64_t>(static_cast<double>(traces.targets[i].capacity) * (1 - used) + 0.5);
+        const auto room =
+            static_cast<std::uint64_t>(static_cast<double>(traces.targets[i].capacity) * (1 - used) + 0.5);
         traces.targets[i].space = room - std::min(room, held[i]);
     }
 }

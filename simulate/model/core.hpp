@@ -50,10 +50,10 @@ struct PendingCall {
     Operation operation;
     Time cpu = 0;
     Time called = 0;
-    std::uint64_t done = 0;          ///< buffered write: bytes taken so far
-    std::uint32_t requests = 0;      ///< still under way
-    bool issued = false;             ///< a read asked for what it lacks
-    bool paid = false;               ///< the time under the lock of the client's cache
+    std::uint64_t done = 0;      ///< buffered write: bytes taken so far
+    std::uint32_t requests = 0;  ///< still under way
+    bool issued = false;         ///< a read asked for what it lacks
+    bool paid = false;           ///< the time under the lock of the client's cache
 };
 
 /// A piece of a file between two stripe and request borders that a stream has reserved room for.
@@ -73,12 +73,12 @@ struct Stream {
     // Reading: what was fetched or asked for, and up to where it is surely there.
     FileId writes = none;  ///< the file that counts it among its writers
     FileId file = none;
-    std::uint64_t next = 0;                        ///< end of the last read
-    std::uint64_t ahead_from = 0, ahead_to = 0;    ///< asked for
-    std::uint64_t ready_from = 0, ready_to = 0;    ///< copied at no more than its cost
+    std::uint64_t next = 0;                      ///< end of the last read
+    std::uint64_t ahead_from = 0, ahead_to = 0;  ///< asked for
+    std::uint64_t ready_from = 0, ready_to = 0;  ///< copied at no more than its cost
     std::uint64_t window = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> missing;  ///< of these, still under way
-    std::uint32_t waiting = none;                  ///< call
+    std::uint32_t waiting = none;                                  ///< call
 };
 
 /// What one client has under way to one target.
@@ -91,13 +91,13 @@ struct Channel {
 struct Client {
     ClientSite site;
     ExtentCache pages;
-    Fifo cache_lock;      ///< of its page cache (LU-744)
-    Fifo flusher;         ///< background writing, where its rate is limited
+    Fifo cache_lock;  ///< of its page cache (LU-744)
+    Fifo flusher;     ///< background writing, where its rate is limited
     double factor = 1;
     std::uint64_t dirty = 0;
-    std::uint32_t flushing = 0;             ///< requests of write-behind under way
-    std::vector<Channel> channels;          ///< by target
-    std::deque<std::uint32_t> writers;      ///< calls that wait for room
+    std::uint32_t flushing = 0;         ///< requests of write-behind under way
+    std::vector<Channel> channels;      ///< by target
+    std::deque<std::uint32_t> writers;  ///< calls that wait for room
     std::vector<StreamId> streams;
     std::uint32_t router_turn = 0;
 };
@@ -106,12 +106,12 @@ struct File {
     Layout layout;
     std::uint64_t size = 0;
     double position = 0;
-    std::uint32_t pieces = 1;   ///< a request of 1 MiB lies in so many
-    std::uint32_t writers = 0;  ///< streams that have it open and wrote
-    bool known = false;         ///< its metadata is in the server's memory
-    std::vector<std::uint32_t> lock_holders;  ///< by lock unit: client + 1
+    std::uint32_t pieces = 1;                                  ///< a request of 1 MiB lies in so many
+    std::uint32_t writers = 0;                                 ///< streams that have it open and wrote
+    bool known = false;                                        ///< its metadata is in the server's memory
+    std::vector<std::uint32_t> lock_holders;                   ///< by lock unit: client + 1
     std::unordered_map<std::uint32_t, std::uint32_t> pending;  ///< client -> requests of write-behind under way
-    std::vector<std::uint32_t> syncing;       ///< calls that wait until these are done
+    std::vector<std::uint32_t> syncing;                        ///< calls that wait until these are done
 };
 
 class Core {
@@ -211,16 +211,16 @@ class Core {
     std::vector<std::uint32_t> free_requests;
     std::vector<std::uint64_t> alarms;
     std::vector<std::uint32_t> free_alarms;
-    std::vector<std::uint32_t> routers;   ///< links, each as often as its weight says
-    std::vector<Fault> faults;            ///< planned or under way
-    std::vector<Fault> planned;           ///< those that begin later, by the subject of their event
-    Time others_counted = 0;              ///< up to when the calls of others at metadata servers are counted
-    double cached_page_cost_s = 0;        ///< of the file system, or of a fault of the clients
-    std::uint64_t next_start = 0;         ///< of the layout of the next file
-    std::uint64_t under_way = 0;          ///< calls and requests: while there are any, others make load too
+    std::vector<std::uint32_t> routers;  ///< links, each as often as its weight says
+    std::vector<Fault> faults;           ///< planned or under way
+    std::vector<Fault> planned;          ///< those that begin later, by the subject of their event
+    Time others_counted = 0;             ///< up to when the calls of others at metadata servers are counted
+    double cached_page_cost_s = 0;       ///< of the file system, or of a fault of the clients
+    std::uint64_t next_start = 0;        ///< of the layout of the next file
+    std::uint64_t under_way = 0;         ///< calls and requests: while there are any, others make load too
     double neighbour_share = 0, names_share = 0;
-    double full_share = -1;               ///< fault: fill level
-    double way_weight = 1;                ///< fault: of the first of alternative ways
+    double full_share = -1;  ///< fault: fill level
+    double way_weight = 1;   ///< fault: of the first of alternative ways
     Traces traces;
 };
 

@@ -49,9 +49,9 @@ std::optional<double> number_of(const std::string& text) {
         const char* name;
         double factor;
     };
-    constexpr Unit units[] = {{"", 1},         {"x", 1},         {"%", 0.01},      {"B", 1},     {"KiB", 0x1p10},
-                              {"MiB", 0x1p20}, {"GiB", 0x1p30},  {"TiB", 0x1p40},  {"kB", 1e3},  {"MB", 1e6},
-                              {"GB", 1e9},     {"ns", 1e-9},     {"us", 1e-6},     {"ms", 1e-3}, {"s", 1},
+    constexpr Unit units[] = {{"", 1},         {"x", 1},        {"%", 0.01},     {"B", 1},     {"KiB", 0x1p10},
+                              {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"kB", 1e3},  {"MB", 1e6},
+                              {"GB", 1e9},     {"ns", 1e-9},    {"us", 1e-6},    {"ms", 1e-3}, {"s", 1},
                               {"min", 60},     {"h", 3600}};
     for (const Unit& known : units) {
         if (unit == known.name) {
@@ -82,7 +82,9 @@ std::string Fault::text() const {
 }
 
 Fault parse_fault(std::string_view text) {
-    const auto wrong = [&text](const std::string& why) { return SiteError("fault \"" + std::string(text) + "\": " + why); };
+    const auto wrong = [&text](const std::string& why) {
+        return SiteError("fault \"" + std::string(text) + "\": " + why);
+    };
     std::vector<std::string> words = words_of(text);
     Fault fault;
     if (words.size() >= 2 && words[words.size() - 2] == "at") {
@@ -140,9 +142,8 @@ Fault parse_fault(std::string_view text) {
 }
 
 int target_named(const SiteModel& site, const std::string& name) {
-    const bool number = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-        return std::isdigit(c) != 0;
-    });
+    const bool number =
+        !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     for (std::size_t i = 0; i < site.targets.size(); ++i) {
         if (site.targets[i].id == name || (number && std::to_string(site.targets[i].index) == name)) {
             return static_cast<int>(i);
@@ -181,10 +182,14 @@ std::string without_effect(FaultKind kind, const SiteModel& site) {
     const std::string of = " of mount " + site.mount + " of system " + site.system + " ";
     switch (kind) {
         case FaultKind::noisy_neighbour:
-            return any(site.targets, [&site](const TargetSite& target) {
-                return target.rate.write > 0 ||
-                       (target.medium >= 0 && site.media[static_cast<std::size_t>(target.medium)].rate.write > 0);
-            }) ? "" : "no target" + of + "says its rate; give targets or their drives a rate";
+            return any(site.targets,
+                       [&site](const TargetSite& target) {
+                           return target.rate.write > 0 ||
+                                  (target.medium >= 0 &&
+                                   site.media[static_cast<std::size_t>(target.medium)].rate.write > 0);
+                       })
+                       ? ""
+                       : "no target" + of + "says its rate; give targets or their drives a rate";
         case FaultKind::unbalanced_path:
             return site.routers.size() > 1 ||
                            any(site.targets, [](const TargetSite& target) { return target.paths.size() > 1; })
@@ -206,7 +211,8 @@ std::string without_effect(FaultKind kind, const SiteModel& site) {
         case FaultKind::misaligned_slices:
             return any(site.media, [](const MediumSite& medium) { return medium.parity && medium.segment > 0; })
                        ? ""
-                       : "no target" + of + "is on a RAID group with parity and a segment; give its raid_groups segment";
+                       : "no target" + of +
+                             "is on a RAID group with parity and a segment; give its raid_groups segment";
         default:
             return {};
     }
@@ -229,9 +235,8 @@ void check_fault(const Fault& fault, const SiteModel& site) {
         throw missing("node", site.clients.front().id);
     }
     if (of == "router" && router_named(site, fault.part) < 0) {
-        throw missing("router", site.routers.empty()
-                                    ? std::string()
-                                    : site.links[static_cast<std::size_t>(site.routers.front())].id);
+        throw missing("router", site.routers.empty() ? std::string()
+                                                     : site.links[static_cast<std::size_t>(site.routers.front())].id);
     }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
         throw SiteError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");

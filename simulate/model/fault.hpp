@@ -32,10 +32,10 @@ enum class FaultKind {
 struct FaultRule {
     FaultKind kind;
     const char* name;
-    const char* part;      ///< "target", "node", "router", "name" (of a tunable), or empty: none
-    const char* amount;    ///< what the number is; empty: it takes none
-    double usual;          ///< when no number is given
-    double least, most;    ///< of the number
+    const char* part;    ///< "target", "node", "router", "name" (of a tunable), or empty: none
+    const char* amount;  ///< what the number is; empty: it takes none
+    double usual;        ///< when no number is given
+    double least, most;  ///< of the number
     const char* meaning;
 };
 
@@ -71,7 +71,7 @@ inline constexpr std::array fault_rules{
 
 struct Fault {
     FaultKind kind = FaultKind::slow_target;
-    std::string part;   ///< id, index of a target, or name of a tunable
+    std::string part;  ///< id, index of a target, or name of a tunable
     double amount = 0;
     bool usual = true;  ///< no amount was given
     Time from = 0;      ///< since the machine began

@@ -8,7 +8,8 @@
 namespace sonde::simulate {
 
 Machine::Machine(SiteModel site, const Options& options, Listener& listener)
-    : core_(std::make_unique<Core>(std::move(site), options, listener)) {}
+    : core_(std::make_unique<Core>(std::move(site), options, listener)) {
+}
 Machine::~Machine() = default;
 
 const SiteModel& Machine::site() const {

@@ -57,7 +57,8 @@ class Machine {
     /// Hands over an operation that is called at `at` (>= now()). The listener hears when it is done.
     void submit(Time at, const Operation& operation);
     /// The end of an operation that touches nothing that others share (bytes into a piece of the cache that the stream
-    /// has already reserved, or out of one that it has already fetched): nothing need be submitted then. Absent: submit.
+    /// has already reserved, or out of one that it has already fetched): nothing need be submitted then. Absent:
+    /// submit.
     std::optional<Done> at_once(Time at, const Operation& operation);
     /// Calls the listener's woken() at `at`.
     void wake(Time at, std::uint64_t tag);

@@ -120,8 +120,8 @@ FileId Core::make_file() {
     return id;
 }
 
-/// Where on the drives it lies. A file system that is full to a share u has its free space anywhere up to 2 u of the way
-/// to the inner edge; from three quarters on it is in pieces.
+/// Where on the drives it lies. A file system that is full to a share u has its free space anywhere up to 2 u of the
+/// way to the inner edge; from three quarters on it is in pieces.
 void Core::lay_out_anew(File& file) {
     const double used = full_share >= 0 ? full_share : site.fs.used;
     file.position = used <= 0 ? 0 : chance.uniform() * std::min(1.0, 2 * used);

@@ -10,7 +10,7 @@
 namespace sonde::simulate {
 
 enum class Call : std::uint8_t { open, create, close, read, write, fsync, stat, remove, mkdir, rmdir, rename, readdir };
-constexpr const char* call_names[] = {"open", "create", "close",  "read",  "write",  "fsync",
+constexpr const char* call_names[] = {"open", "create", "close", "read",  "write",  "fsync",
                                       "stat", "remove", "mkdir", "rmdir", "rename", "readdir"};
 
 using FileId = std::uint32_t;
@@ -20,8 +20,8 @@ using StreamId = std::uint32_t;
 /// submits several and waits later.
 struct Operation {
     Call call = Call::read;
-    bool direct = false;     ///< past the client's page cache
-    bool sync = false;       ///< a write that is durable when it returns
+    bool direct = false;  ///< past the client's page cache
+    bool sync = false;    ///< a write that is durable when it returns
     StreamId stream = 0;
     FileId file = 0;
     std::uint64_t offset = 0;
@@ -46,7 +46,8 @@ class Listener {
     virtual void woken(Time at, std::uint64_t tag) = 0;
 };
 
-/// How a file lies on the targets: bytes 0 … size-1 on targets[start], the next on the following one, `count` in a ring.
+/// How a file lies on the targets: bytes 0 … size-1 on targets[start], the next on the following one, `count` in a
+/// ring.
 struct Layout {
     std::uint64_t size = 1U << 20U;
     std::uint32_t count = 1;

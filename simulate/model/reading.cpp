@@ -7,8 +7,8 @@
 
 namespace sonde::simulate {
 
-/// Client caches that slow down as they fill (Lustre LU-744): reading a page takes longer for each page of the file that
-/// the client already caches, under one lock of the node. Zero on sound clients.
+/// Client caches that slow down as they fill (Lustre LU-744): reading a page takes longer for each page of the file
+/// that the client already caches, under one lock of the node. Zero on sound clients.
 Time Core::under_cache_lock(Client& client, const Operation& operation) {
     if (cached_page_cost_s <= 0) {
         return 0;
@@ -58,8 +58,8 @@ void Core::begin_read(std::uint32_t call) {
     const bool streaming = (follows && from > 0) || (from == 0 && stream.window == 0 && operation.length > 0);
     std::uint64_t wanted = to;
     if (streaming && client.site.read_ahead > 0 && stream.ahead_to < to + stream.window / 2 + 1) {
-        stream.window = std::min(std::max(2 * stream.window, std::min(unit, client.site.read_ahead)),
-                                 client.site.read_ahead);
+        stream.window =
+            std::min(std::max(2 * stream.window, std::min(unit, client.site.read_ahead)), client.site.read_ahead);
         wanted = std::min(size, to + stream.window);
     }
     if (wanted > stream.ahead_to) {

@@ -73,7 +73,8 @@ void Core::give_way(Request& request) {
         if (way_weight <= 1 || choices < 2) {
             return turn % choices;
         }
-        // The first one comes so many times as often as another: its turns are spread evenly, and the rest is dealt out.
+        // The first one comes so many times as often as another: its turns are spread evenly, and the rest is dealt
+        // out.
         const double share = way_weight / (way_weight + static_cast<double>(choices) - 1);
         const auto firsts = [share](std::uint32_t turns) { return static_cast<std::uint32_t>(share * turns); };
         return firsts(turn + 1) > firsts(turn) ? 0 : 1 + (turn - firsts(turn)) % (choices - 1);
@@ -181,7 +182,8 @@ void Core::at_server(std::uint32_t index) {
         Server& server = servers[static_cast<std::size_t>(target.site.server)];
         if (server.site.request_cost > 0) {
             const double factor = server.factor * server.weather.factor(now);
-            at = server.threads.reserve(now, static_cast<Time>(static_cast<double>(server.site.request_cost) * factor)).end;
+            at = server.threads.reserve(now, static_cast<Time>(static_cast<double>(server.site.request_cost) * factor))
+                     .end;
         }
         const File& file = files[request.file];
         const bool kept = server.cache.capacity() > 0 && file.size <= server.site.cache_max_file;
@@ -214,8 +216,9 @@ void Core::at_media(std::uint32_t index) {
         request.tried_again = true;
         ++traces.targets[request.target].retries;
         if (traces.targets[request.target].retries % 16 == 1) {
-            const std::string host = target.site.server >= 0 ? servers[static_cast<std::size_t>(target.site.server)].site.id
-                                                             : clients.front().site.id;
+            const std::string host = target.site.server >= 0
+                                         ? servers[static_cast<std::size_t>(target.site.server)].site.id
+                                         : clients.front().site.id;
             say(host, "blk_update_request: I/O error, dev " + target.site.id + ", sector " +
                           std::to_string(request.object_offset / 512));
         }
@@ -230,8 +233,7 @@ void Core::at_media(std::uint32_t index) {
     media_request.writing = request.writing;
     media_request.position = file.position;
     media_request.pieces =
-        file.pieces <= 1 ? 1
-                         : 1 + static_cast<std::uint32_t>((file.pieces - 1) * request.length / (1ULL << 20U));
+        file.pieces <= 1 ? 1 : 1 + static_cast<std::uint32_t>((file.pieces - 1) * request.length / (1ULL << 20U));
     media_request.writers = std::max(file.writers, 1U);
     Medium* medium = target.site.medium >= 0 ? &media[static_cast<std::size_t>(target.site.medium)] : nullptr;
     push(serve(target, medium, media_request, now), Happens::media_done, index);

@@ -60,7 +60,8 @@ Time drive_time(Medium& medium, const MediaRequest& request, std::uint64_t shift
 Link::Passage Link::pass(Time head, Time tail, std::uint64_t length, bool writing) noexcept {
     bytes[writing ? 1 : 0] += length;
     const double rate = site.rate.of(writing);
-    const Time time = scaled(site.request_cost + time_for(static_cast<double>(length), rate), factor * weather.factor(head));
+    const Time time =
+        scaled(site.request_cost + time_for(static_cast<double>(length), rate), factor * weather.factor(head));
     const Fifo::Service service = way[writing || site.half_duplex ? 1 : 0].reserve(head, time);
     return {service.start + site.latency, std::max(service.end, tail) + site.latency};
 }

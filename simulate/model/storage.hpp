@@ -23,8 +23,9 @@ struct Link {
     double factor;
     std::uint64_t bytes[2] = {0, 0};
 
-    /// A message of which the first byte is here at `head` and the last will be at `tail`: when its first and last bytes
-    /// are at the other end. What comes later waits until the link has carried it; what comes slowly does not hold it.
+    /// A message of which the first byte is here at `head` and the last will be at `tail`: when its first and last
+    /// bytes are at the other end. What comes later waits until the link has carried it; what comes slowly does not
+    /// hold it.
     struct Passage {
         Time head = 0, tail = 0;
     };
@@ -45,12 +46,12 @@ struct Medium {
     // Data that was read and written, with the old data and parity that writes of part of a stripe read first.
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
 
-    /// Bytes that the busiest drive moves for a write of this range, divided by those of a whole stripe on it; with what
-    /// is read to make parity anew. 1 for each whole stripe. Absent geometry: length / stripe.
+    /// Bytes that the busiest drive moves for a write of this range, divided by those of a whole stripe on it; with
+    /// what is read to make parity anew. 1 for each whole stripe. Absent geometry: length / stripe.
     struct Load {
-        double stripes = 0;          ///< in times of a whole stripe on all drives
-        std::uint32_t partial = 0;   ///< stripes written in part
-        std::uint64_t reread = 0;    ///< bytes of old data and parity to read first
+        double stripes = 0;         ///< in times of a whole stripe on all drives
+        std::uint32_t partial = 0;  ///< stripes written in part
+        std::uint64_t reread = 0;   ///< bytes of old data and parity to read first
     };
     Load load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept;
 };
@@ -60,17 +61,17 @@ struct Target {
         : site(of), queue(of.queue_depth), weather(seed, part, of.noise), factor(of.slowdown) {}
 
     TargetSite site;
-    Slots queue;   ///< commands that it takes at once
-    Fifo rate;     ///< its own rate, where it says one
-    Fifo locks;    ///< grants and revocations, one at a time
+    Slots queue;  ///< commands that it takes at once
+    Fifo rate;    ///< its own rate, where it says one
+    Fifo locks;   ///< grants and revocations, one at a time
     Weather weather;
     double factor;
-    double retry_share = 0;       ///< failing drive
-    double rebuild_share = 0;     ///< of the rate that a rebuild takes; > 0: a drive is missing
-    std::uint64_t shift = 0;      ///< its space begins so far behind a stripe
+    double retry_share = 0;    ///< failing drive
+    double rebuild_share = 0;  ///< of the rate that a rebuild takes; > 0: a drive is missing
+    std::uint64_t shift = 0;   ///< its space begins so far behind a stripe
     std::uint32_t active_clients = 0;
-    bool neighbour_comes = false; ///< the next request of others is planned
-    std::uint32_t turn = 0;       ///< of alternative local ways
+    bool neighbour_comes = false;  ///< the next request of others is planned
+    std::uint32_t turn = 0;        ///< of alternative local ways
 };
 
 struct Server {
@@ -88,13 +89,13 @@ struct Server {
 
 /// One request as its target sees it.
 struct MediaRequest {
-    std::uint64_t object = 0;    ///< file and target
-    std::uint64_t offset = 0;    ///< in the object
+    std::uint64_t object = 0;  ///< file and target
+    std::uint64_t offset = 0;  ///< in the object
     std::uint64_t length = 0;
     bool writing = false;
-    double position = 0;         ///< of the object: 0 outer edge, 1 inner edge
-    std::uint32_t pieces = 1;    ///< in which it lies: fragmentation
-    std::uint32_t writers = 1;   ///< tasks that have the object open for writing
+    double position = 0;        ///< of the object: 0 outer edge, 1 inner edge
+    std::uint32_t pieces = 1;   ///< in which it lies: fragmentation
+    std::uint32_t writers = 1;  ///< tasks that have the object open for writing
 };
 
 /// When the target and the medium below it have done a request that arrived at `now`.

@@ -61,8 +61,8 @@ std::string stats_text(const TargetTrace& target, double at) {
 
 std::string brw_stats_text(const TargetTrace& target, double at) {
     const double whole = std::floor(at);
-    std::string text = shaped("snapshot_time:         %.0f.%06d (secs.usecs)\n\n", whole,
-                              static_cast<int>((at - whole) * 1e6));
+    std::string text =
+        shaped("snapshot_time:         %.0f.%06d (secs.usecs)\n\n", whole, static_cast<int>((at - whole) * 1e6));
     text += "                           read      |     write\n";
     text += "pages per bulk r/w     rpcs  % cum % |  rpcs  % cum %\n";
     Long reads = 0, writes = 0, reads_so_far = 0, writes_so_far = 0;
@@ -117,7 +117,7 @@ std::string diskstats_text(const Traces& traces) {
 }
 
 std::string md_stats_text(const ServerTrace& server, double at) {
-    constexpr const char* names[] = {"open",    "open",  "close",  nullptr, nullptr, nullptr,
+    constexpr const char* names[] = {"open",    "open",   "close", nullptr, nullptr,  nullptr,
                                      "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
     std::string text = snapshot(at);
     for (std::size_t call = 0; call < server.calls.size(); ++call) {
@@ -162,26 +162,21 @@ std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes) {
     const std::string lustre = "proc/fs/lustre/";
     for (std::size_t i = 0; i < traces.targets.size(); ++i) {
         const std::string folder = lustre + "obdfilter/" + traces.targets[i].name + "/";
-        files.push_back({folder + "stats", [i](const Traces& all, double, double at) {
-                             return stats_text(all.targets[i], at);
-                         }});
-        files.push_back({folder + "brw_stats", [i](const Traces& all, double, double at) {
-                             return brw_stats_text(all.targets[i], at);
-                         }});
+        files.push_back(
+            {folder + "stats", [i](const Traces& all, double, double at) { return stats_text(all.targets[i], at); }});
+        files.push_back({folder + "brw_stats",
+                         [i](const Traces& all, double, double at) { return brw_stats_text(all.targets[i], at); }});
         if (traces.targets[i].capacity > 0) {
-            files.push_back({folder + "kbytestotal", [i](const Traces& all, double, double) {
-                                 return kbytes_text(all.targets[i].capacity);
-                             }});
-            files.push_back({folder + "kbytesavail", [i](const Traces& all, double, double) {
-                                 return kbytes_text(all.targets[i].space);
-                             }});
+            files.push_back({folder + "kbytestotal",
+                             [i](const Traces& all, double, double) { return kbytes_text(all.targets[i].capacity); }});
+            files.push_back({folder + "kbytesavail",
+                             [i](const Traces& all, double, double) { return kbytes_text(all.targets[i].space); }});
         }
     }
     for (std::size_t i = 0; i < traces.metadata.size(); ++i) {
         const std::string name = traces.file_system + "-MDT0000-" + traces.metadata[i].id;
-        files.push_back({lustre + "mdt/" + name + "/md_stats", [i](const Traces& all, double, double at) {
-                             return md_stats_text(all.metadata[i], at);
-                         }});
+        files.push_back({lustre + "mdt/" + name + "/md_stats",
+                         [i](const Traces& all, double, double at) { return md_stats_text(all.metadata[i], at); }});
     }
     for (std::size_t i = 0; i < std::min(nodes, traces.nodes.size()); ++i) {
         files.push_back({lustre + "llite/" + traces.file_system + "-" + traces.nodes[i].id + "/stats",

@@ -37,10 +37,10 @@ struct Tally {
 
 struct TargetTrace {
     std::string id;
-    std::string name;  ///< as Lustre has it: fs1-OST0011
-    Tally read_bytes, write_bytes;      ///< of requests
-    Tally read_us, write_us;            ///< from arrival at the server to the end at the drives
-    std::uint64_t other_bytes = 0;      ///< of the writes, those of neighbours
+    std::string name;                                           ///< as Lustre has it: fs1-OST0011
+    Tally read_bytes, write_bytes;                              ///< of requests
+    Tally read_us, write_us;                                    ///< from arrival at the server to the end at the drives
+    std::uint64_t other_bytes = 0;                              ///< of the writes, those of neighbours
     std::array<std::uint64_t, 24> read_pages{}, write_pages{};  ///< requests by log2 of their 4 KiB pages
     std::uint64_t cache_hits = 0, cache_misses = 0;             ///< pages, of the server's read cache
     std::uint64_t retries = 0;
@@ -50,8 +50,8 @@ struct TargetTrace {
 /// What one node did: its lines of `llite.*.stats`.
 struct NodeTrace {
     std::string id;
-    Tally read_bytes, write_bytes;  ///< of calls
-    Tally read_us, write_us;        ///< from the call to its return
+    Tally read_bytes, write_bytes;          ///< of calls
+    Tally read_us, write_us;                ///< from the call to its return
     std::array<std::uint64_t, 12> calls{};  ///< by Call
     void add(const Operation& operation, std::uint64_t moved, Time length) noexcept;
 };

@@ -40,7 +40,8 @@ void Core::begin_fault(const Fault& fault) {
 
 void Core::end_fault(const Fault& fault) {
     check_fault(fault, site);
-    std::erase_if(faults, [&fault](const Fault& other) { return other.kind == fault.kind && other.part == fault.part; });
+    std::erase_if(faults,
+                  [&fault](const Fault& other) { return other.kind == fault.kind && other.part == fault.part; });
     apply(fault, false);
 }
 
@@ -55,7 +56,9 @@ void Core::begin_planned(std::uint32_t index) {
 }
 
 void Core::apply(const Fault& fault, bool on) {
-    const auto target_of = [&]() -> Target& { return targets[static_cast<std::size_t>(target_named(site, fault.part))]; };
+    const auto target_of = [&]() -> Target& {
+        return targets[static_cast<std::size_t>(target_named(site, fault.part))];
+    };
     const auto host_of = [&](const Target& target) {
         return target.site.server >= 0 ? servers[static_cast<std::size_t>(target.site.server)].site.id
                                        : clients.front().site.id;
@@ -88,10 +91,10 @@ void Core::apply(const Fault& fault, bool on) {
                                      ? media[static_cast<std::size_t>(target.site.medium)].site.rebuild_share
                                      : fault.amount;
             target.rebuild_share = on ? std::max(share, 1e-9) : 0;
-            const std::string array = target.site.medium >= 0 ? media[static_cast<std::size_t>(target.site.medium)].site.id
-                                                              : target.site.id;
-            say(host_of(target), on ? "md/raid:" + array + ": Disk failure, disabling device."
-                                    : "md: " + array + ": recovery done.");
+            const std::string array =
+                target.site.medium >= 0 ? media[static_cast<std::size_t>(target.site.medium)].site.id : target.site.id;
+            say(host_of(target),
+                on ? "md/raid:" + array + ": Disk failure, disabling device." : "md: " + array + ": recovery done.");
             if (on) {
                 say(host_of(target), "md: recovery of RAID array " + array);
             }
@@ -108,8 +111,8 @@ void Core::apply(const Fault& fault, bool on) {
             return;
         }
         case FaultKind::router_lost: {
-            const auto link = static_cast<std::uint32_t>(
-                site.routers[static_cast<std::size_t>(router_named(site, fault.part))]);
+            const auto link =
+                static_cast<std::uint32_t>(site.routers[static_cast<std::size_t>(router_named(site, fault.part))]);
             std::erase(routers, link);
             if (!on) {
                 routers.insert(routers.end(), links[link].site.weight, link);
@@ -189,8 +192,8 @@ void Core::neighbour(std::uint32_t index) {
     request.length = 1U << 20U;
     request.writing = true;
     const double rate = target.site.rate.write > 0 ? target.site.rate.write
-                        : medium != nullptr       ? medium->site.rate.write
-                                                  : 0;
+                        : medium != nullptr        ? medium->site.rate.write
+                                                   : 0;
     if (rate <= 0) {
         return;
     }

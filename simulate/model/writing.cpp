@@ -30,8 +30,8 @@ void Core::begin_direct(std::uint32_t call) {
     Stream& stream = streams[operation.stream];
     File& file = files[operation.file];
     const bool writing = operation.call == Call::write;
-    const std::uint64_t end = writing ? operation.offset + operation.length
-                                      : std::min(operation.offset + operation.length, file.size);
+    const std::uint64_t end =
+        writing ? operation.offset + operation.length : std::min(operation.offset + operation.length, file.size);
     if (writing) {
         count_writer(stream, operation.file);
         file.size = std::max(file.size, end);
@@ -41,7 +41,8 @@ void Core::begin_direct(std::uint32_t call) {
     }
     // Counted before the first is sent: one that is answered at once must not end the call.
     std::vector<std::uint32_t> made;
-    // A driver cuts a call after its largest transfer, wherever that is; a Lustre client where requests have their borders.
+    // A driver cuts a call after its largest transfer, wherever that is; a Lustre client where requests have their
+    // borders.
     constexpr std::uint64_t largest_transfer = std::uint64_t{16} << 20U;
     const std::uint64_t borders = site.fs.local ? file.layout.size : clients[stream.client].site.rpc_size;
     for (std::uint64_t at = operation.offset; at < end;) {
@@ -110,7 +111,8 @@ bool Core::continue_write(std::uint32_t call) {
     return true;
 }
 
-/// Until something is written back. If nothing is under way, all room is reserved by pieces that are not full: these go.
+/// Until something is written back. If nothing is under way, all room is reserved by pieces that are not full: these
+/// go.
 void Core::wait_for_room(std::uint32_t call) {
     Client& client = clients[streams[calls[call].operation.stream].client];
     client.writers.push_back(call);

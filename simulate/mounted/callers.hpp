@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node of the machine a program is on. The kernel says which thread calls; processes are dealt to the nodes in the
-// order of their first call, and all threads of one are on one node.
+// Which node of the machine a program is on. The kernel says which thread calls; processes are dealt to the nodes in
+// the order of their first call, and all threads of one are on one node.
 #pragma once
 
 #include "mounted/pace.hpp"

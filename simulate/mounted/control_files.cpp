@@ -106,8 +106,8 @@ void ControlFiles::tell_fault(std::string_view line) {
     constexpr std::string_view word = "end ";
     if (line.starts_with(word)) {
         const Fault wanted = parse_fault(line.substr(word.size()));
-        const auto found = std::find_if(faults_.begin(), faults_.end(),
-                                        [&](const Fault& fault) { return same_part(fault, wanted); });
+        const auto found =
+            std::find_if(faults_.begin(), faults_.end(), [&](const Fault& fault) { return same_part(fault, wanted); });
         if (found == faults_.end()) {
             throw SiteError("fault \"" + std::string(line.substr(word.size())) + "\" is not switched on");
         }

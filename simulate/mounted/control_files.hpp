@@ -17,9 +17,9 @@ namespace sonde::simulate {
 struct ControlFile {
     std::string name;
     ControlFile* parent = nullptr;
-    std::vector<ControlFile*> entries;             ///< of a directory
-    std::function<std::string()> text;             ///< what is read; empty: a directory, or nothing to read
-    std::function<void(std::string_view)> take;    ///< one line that is written; throws SiteError with a sentence
+    std::vector<ControlFile*> entries;           ///< of a directory
+    std::function<std::string()> text;           ///< what is read; empty: a directory, or nothing to read
+    std::function<void(std::string_view)> take;  ///< one line that is written; throws SiteError with a sentence
     Inode inode;
 };
 
@@ -42,7 +42,7 @@ class ControlFiles {
     double epoch_;
     std::deque<ControlFile> files_;  ///< the first one is the directory itself
     std::mutex faults_mutex_;
-    std::list<Fault> faults_;        ///< that were switched on, and not off
+    std::list<Fault> faults_;  ///< that were switched on, and not off
 };
 
 }  // namespace sonde::simulate

@@ -120,7 +120,8 @@ void Service::open(fuse_req_t request, fuse_ino_t node, Info* info) {
     answer_open(request, std::move(handle), *info, nullptr);
 }
 
-/// libfuse 3.14 has no word for writes that go on side by side, so the answer is put together here, in the kernel's form.
+/// libfuse 3.14 has no word for writes that go on side by side, so the answer is put together here, in the kernel's
+/// form.
 void Service::answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, const Info& info,
                           const fuse_entry_param* entry) {
     handle->direct = (info.flags & O_DIRECT) != 0;

@@ -55,8 +55,8 @@ struct fuse_entry_param Service::entry_of(Inode& inode, const struct stat& attri
 void Service::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     Inode& at = inode(parent);
     if (ours(at, name)) {
-        ControlFile* file = at.control == nullptr ? &controls_.root()
-                                                  : ControlFiles::find(const_cast<ControlFile&>(*at.control), name);
+        ControlFile* file =
+            at.control == nullptr ? &controls_.root() : ControlFiles::find(const_cast<ControlFile&>(*at.control), name);
         if (file == nullptr) {
             fuse_reply_err(request, ENOENT);
             return;
@@ -250,9 +250,9 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
         struct stat attributes {};
         attributes.st_ino = listing.entries[i].number;
         attributes.st_mode = listing.entries[i].type;
-        const std::size_t needed = fuse_add_direntry(request, buffer.data() + used, size - used,
-                                                     listing.entries[i].name.c_str(), &attributes,
-                                                     static_cast<off_t>(i) + 1);
+        const std::size_t needed =
+            fuse_add_direntry(request, buffer.data() + used, size - used, listing.entries[i].name.c_str(), &attributes,
+                              static_cast<off_t>(i) + 1);
         if (needed > size - used) {
             break;
         }

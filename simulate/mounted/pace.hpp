@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine in real time: its clock is CLOCK_MONOTONIC since the mount. A thread that serves a call hands the
-// operation over when it arrives and waits until the machine says that it is done. There is no thread for time: of those
-// that wait, one sleeps until the next event and handles it for all.
+// operation over when it arrives and waits until the machine says that it is done. There is no thread for time: of
+// those that wait, one sleeps until the next event and handles it for all.
 #pragma once
 
 #include "model/machine.hpp"
@@ -13,23 +13,23 @@
 
 namespace sonde::simulate {
 
-/// How far the machine's clock may run ahead of the real one: about what a sleeping thread needs to wake up and to answer.
-/// Calls that last no longer are answered at once, and what is owed is slept when it has come to more: the machine does
-/// not take the next call of a stream before the last one has ended, so rates are those of the model.
+/// How far the machine's clock may run ahead of the real one: about what a sleeping thread needs to wake up and to
+/// answer. Calls that last no longer are answered at once, and what is owed is slept when it has come to more: the
+/// machine does not take the next call of a stream before the last one has ended, so rates are those of the model.
 constexpr Time usual_lead = 100'000;
 
 class Pace final : public Listener {
  public:
     struct Options {
         Machine::Options machine;
-        bool paced = true;    ///< false: calls end when their bytes are stored
-        double speed = 1;     ///< seconds of the machine in a second of the clock
+        bool paced = true;       ///< false: calls end when their bytes are stored
+        double speed = 1;        ///< seconds of the machine in a second of the clock
         Time lead = usual_lead;  ///< of the clock
     };
     Pace(SiteModel site, const Options& options);
 
-    /// One operation, from its arrival to the time at which the machine has done it: wait(), which the end of the object
-    /// calls too.
+    /// One operation, from its arrival to the time at which the machine has done it: wait(), which the end of the
+    /// object calls too.
     class Call {
      public:
         Call(Pace& pace, Operation operation);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the kernel. Each operation goes to the machine when it arrives, is done on the store meanwhile, and is answered
-// when both have ended. names.cpp: what has a path; attributes.cpp: sizes, owners, extended attributes; data.cpp: bytes;
-// session.cpp: the table of calls and the threads that serve them.
+// Answers the kernel. Each operation goes to the machine when it arrives, is done on the store meanwhile, and is
+// answered when both have ended. names.cpp: what has a path; attributes.cpp: sizes, owners, extended attributes;
+// data.cpp: bytes; session.cpp: the table of calls and the threads that serve them.
 #pragma once
 
 #include "mounted/callers.hpp"
@@ -15,12 +15,12 @@
 namespace sonde::simulate {
 
 struct MountOptions {
-    std::string directory;        ///< where the mount appears
-    bool kernel_cache = false;    ///< the kernel keeps pages: programs may map files, and the machine sees what is left
-    bool allow_other = false;     ///< other users may use it
+    std::string directory;      ///< where the mount appears
+    bool kernel_cache = false;  ///< the kernel keeps pages: programs may map files, and the machine sees what is left
+    bool allow_other = false;   ///< other users may use it
     bool foreground = false;
-    std::uint32_t nodes = 1;      ///< of the machine, to which programs are dealt
-    unsigned threads = 256;       ///< that answer: as many operations may be under way
+    std::uint32_t nodes = 1;  ///< of the machine, to which programs are dealt
+    unsigned threads = 256;   ///< that answer: as many operations may be under way
 };
 
 class Service {
@@ -59,7 +59,8 @@ class Service {
     void setattr(fuse_req_t request, fuse_ino_t node, struct stat* attributes, int which, Info* info);
     void statfs(fuse_req_t request, fuse_ino_t node);
     void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size);
-    void setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size, int flags);
+    void setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
+                  int flags);
     void listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size);
     void removexattr(fuse_req_t request, fuse_ino_t node, const char* name);
     // data.cpp
@@ -83,7 +84,8 @@ class Service {
     Inode* made(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
     /// Charges the call and answers with what was made, or with the error.
     void answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error);
-    void answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, const Info& info, const fuse_entry_param* entry);
+    void answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, const Info& info,
+                     const fuse_entry_param* entry);
     void open_control(fuse_req_t request, const Inode& inode, Info* info);
     void write_control(fuse_req_t request, const Inode& inode, Handle& handle, struct fuse_bufvec* data);
 
@@ -96,11 +98,11 @@ class Service {
 
 /// An open file.
 struct Service::Handle {
-    int fd = -1;                 ///< -1: a control file
+    int fd = -1;  ///< -1: a control file
     FileId file = 0;
     StreamId stream = 0;
     bool direct = false, sync = false;
-    std::string text;            ///< of a control file: as it was when it was opened, or why it refused a line
+    std::string text;  ///< of a control file: as it was when it was opened, or why it refused a line
 };
 
 }  // namespace sonde::simulate

@@ -78,7 +78,8 @@ struct Calls {
 };
 
 Service::Service(Pace& pace, Store& store, ControlFiles& controls, const MountOptions& options)
-    : pace_(pace), store_(store), controls_(controls), options_(options), callers_(pace, options.nodes) {}
+    : pace_(pace), store_(store), controls_(controls), options_(options), callers_(pace, options.nodes) {
+}
 
 int Service::run() {
     constexpr int refused = 3;

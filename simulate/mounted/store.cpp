@@ -18,7 +18,8 @@ std::string name_of(const Inode& inode) {
 }
 
 std::string text_of_wanted(const WantedLayout& wanted) {
-    return "stripe_count: " + std::to_string(wanted.count ? static_cast<std::int64_t>(std::int32_t(*wanted.count)) : 0) +
+    return "stripe_count: " +
+           std::to_string(wanted.count ? static_cast<std::int64_t>(std::int32_t(*wanted.count)) : 0) +
            " stripe_size: " + std::to_string(wanted.size.value_or(0)) +
            " stripe_offset: " + std::to_string(wanted.start ? std::int64_t{*wanted.start} : -1);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes are: a directory of an ordinary file system with the same names. What is written lies there before the
-// call is answered, so that the end of this program, however sudden, loses nothing. The machine knows each file by its
-// inode, and its layout is kept beside it in an attribute.
+// Where the bytes are: a directory of an ordinary file system with the same names. What is written lies there before
+// the call is answered, so that the end of this program, however sudden, loses nothing. The machine knows each file by
+// its inode, and its layout is kept beside it in an attribute.
 #pragma once
 
 #include "mounted/layout_forms.hpp"
@@ -22,17 +22,17 @@ struct ControlFile;
 
 /// What the kernel knows by a number: a file, a directory or a link of the store, or a control file.
 struct Inode {
-    int fd = -1;                           ///< O_PATH; -1: a control file
+    int fd = -1;  ///< O_PATH; -1: a control file
     dev_t device = 0;
     ino_t number = 0;
     mode_t mode = 0;
-    std::uint64_t lookups = 0;             ///< that the kernel has not forgotten
+    std::uint64_t lookups = 0;  ///< that the kernel has not forgotten
     const ControlFile* control = nullptr;
     // Under the store's lock:
-    bool known = false;                    ///< to the machine, as `file`
+    bool known = false;  ///< to the machine, as `file`
     FileId file = 0;
-    bool asked = false;                    ///< a directory: `inherited` has been looked up
-    std::optional<WantedLayout> inherited; ///< by new files in it
+    bool asked = false;                     ///< a directory: `inherited` has been looked up
+    std::optional<WantedLayout> inherited;  ///< by new files in it
 
     bool directory() const { return S_ISDIR(mode); }
 };

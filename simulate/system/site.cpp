@@ -24,11 +24,10 @@ ClientSite client_of(const json& node, const FileSystemSite& fs, bool& guessed) 
     const auto memory = static_cast<double>(client.memory);
     client.page_cache = static_cast<std::uint64_t>(parameter(node, "page_cache", memory * Defaults::page_cache_share));
     client.dirty_limit = static_cast<std::uint64_t>(parameter(node, "dirty_limit", memory * Defaults::dirty_share));
-    client.dirty_per_target = static_cast<std::uint64_t>(parameter(
-        node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target)));
-    client.read_ahead = static_cast<std::uint64_t>(
-        parameter(node, "read_ahead",
-                  static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead)));
+    client.dirty_per_target = static_cast<std::uint64_t>(
+        parameter(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target)));
+    client.read_ahead = static_cast<std::uint64_t>(parameter(
+        node, "read_ahead", static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead)));
     client.rpc_size = static_cast<std::uint64_t>(parameter(node, "rpc_size", static_cast<double>(Defaults::rpc_size)));
     client.rpcs_in_flight = static_cast<std::uint32_t>(parameter(node, "rpcs_in_flight", Defaults::rpcs_in_flight));
     client.write_behind = parameter(node, "write_behind", 0);
@@ -63,8 +62,8 @@ json mount_of(const Parts& system, const std::string& asked) {
     for (const json& mount : system.list("mounts")) {
         known += (known.empty() ? "" : ", ") + text(mount, "id");
     }
-    throw SiteError("system " + system.id() + " has no mount or file system \"" + name +
-                    "\": its mounts are " + (known.empty() ? "none" : known));
+    throw SiteError("system " + system.id() + " has no mount or file system \"" + name + "\": its mounts are " +
+                    (known.empty() ? "none" : known));
 }
 
 std::string first_mount(const Parts& system) {

@@ -204,8 +204,8 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
         target.medium = medium_index(site, system, member);
         // The LUN on the way says how many commands it takes.
         for (const json* part = system.sought(member); part != nullptr;) {
-            target.queue_depth = std::max(target.queue_depth,
-                                          static_cast<std::uint32_t>(number(*part, "queue_depth", 0)));
+            target.queue_depth =
+                std::max(target.queue_depth, static_cast<std::uint32_t>(number(*part, "queue_depth", 0)));
             target.capacity = static_cast<std::uint64_t>(number(*part, "capacity", 0));
             part = part->contains("on") ? system.sought(text(*part, "on")) : nullptr;
         }

@@ -145,12 +145,8 @@ const backends::Backend& simulated_backend() {
     static const backends::Backend backend{
         .name = "simulated",
         .summary = "a described machine in virtual time",
-        .traits = {.queue = true,
-                   .direct = true,
-                   .sync = true,
-                   .names = true,
-                   .collective = true,
-                   .virtual_time = true},
+        .traits =
+            {.queue = true, .direct = true, .sync = true, .names = true, .collective = true, .virtual_time = true},
         .usable = [](const std::string&) { return backends::Answer{}; },
         .make = [](const backends::ChannelSetup& setup) -> std::unique_ptr<backends::Channel> {
             return std::make_unique<SimulatedChannel>(setup);

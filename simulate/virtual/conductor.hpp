@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets the tasks of a phase run, each in a fiber, in the order of the machine's clock. A task may be ahead of that clock
-// as long as it touches nothing that others see; before it does, it waits until its time has come.
+// Lets the tasks of a phase run, each in a fiber, in the order of the machine's clock. A task may be ahead of that
+// clock as long as it touches nothing that others see; before it does, it waits until its time has come.
 #pragma once
 
 #include "model/machine.hpp"
@@ -18,8 +18,8 @@ struct Player {
     std::unique_ptr<Fiber> fiber;
     std::uint32_t number = 0;
     StreamId stream = 0;
-    Time local = 0;  ///< its own clock: at or after the machine's
-    Time cpu = 0;    ///< processor time of its calls in this phase
+    Time local = 0;                   ///< its own clock: at or after the machine's
+    Time cpu = 0;                     ///< processor time of its calls in this phase
     bool waiting = false;             ///< for one call, a time, or any of those it submitted
     std::deque<std::uint32_t> ready;  ///< slots of submitted operations that are done
     std::uint32_t submitted = 0;      ///< of them, not reaped yet

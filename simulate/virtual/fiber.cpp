@@ -21,7 +21,8 @@ struct Fiber::Contexts {
 };
 
 Fiber::Fiber(std::span<std::byte> stack, std::function<void()> body)
-    : stack_(stack), body_(std::move(body)), contexts_(std::make_unique<Contexts>()) {}
+    : stack_(stack), body_(std::move(body)), contexts_(std::make_unique<Contexts>()) {
+}
 
 Fiber::~Fiber() = default;
 

@@ -86,8 +86,8 @@ std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const f
     return jobs;
 }
 
-phases::Measured Simulation::time(std::size_t index, const files::FileMap& map,
-                                  std::vector<workloads::StreamJob>& jobs, const treatments::Residency& residency) {
+phases::Measured Simulation::time(std::size_t index, const files::FileMap& map, std::vector<workloads::StreamJob>& jobs,
+                                  const treatments::Residency& residency) {
     const plan::Phase& phase = plan_.phases[index];
     phases::Board& board = *context_.shared.board;
     const bool whole_volume = !phase.stop.time && !phase.stop.min_time;

@@ -20,8 +20,7 @@ using nlohmann::ordered_json;
 /// Seconds since 1970 of a time in ISO 8601; 0 when it is none.
 double epoch_of(const std::string& started) {
     std::tm parts{};
-    return strptime(started.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0
-                                                                              : static_cast<double>(timegm(&parts));
+    return strptime(started.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0 : static_cast<double>(timegm(&parts));
 }
 
 void write_file(const std::filesystem::path& path, const std::string& text) {

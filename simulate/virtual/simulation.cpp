@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual/simulation.hpp"
 
+#include "payload/payload.hpp"
 #include "phases/announce.hpp"
 #include "phases/facts.hpp"
 #include "phases/findings.hpp"
 #include "phases/lines.hpp"
 #include "phases/remember.hpp"
-#include "payload/payload.hpp"
 #include "plan/parse.hpp"
 #include "runs/extent.hpp"
 
@@ -102,10 +102,10 @@ Simulation::Simulation(plan::Plan plan, SiteModel site, const SimulationOptions&
                .node_memory = largest_memory(machine_.site())} {
     conductor_.use(machine_);
     context_.storage.directory =
-        plan_.data.files.in_place() ? plan_.target.path
-                                    : plan_.target.path + "/" +
-                                          (plan_.target.directory.empty() ? "sonde-" + options.run_id
-                                                                          : plan_.target.directory);
+        plan_.data.files.in_place()
+            ? plan_.target.path
+            : plan_.target.path + "/" +
+                  (plan_.target.directory.empty() ? "sonde-" + options.run_id : plan_.target.directory);
     context_.storage.file_system = machine_.site().fs.kind;
     context_.manifest.files = plan_.data.files;
     context_.manifest.tasks = context_.tasks;

@@ -19,13 +19,13 @@
 namespace sonde::simulate {
 
 struct SimulationOptions {
-    std::string record;              ///< path, "-" = standard output, or empty
+    std::string record;  ///< path, "-" = standard output, or empty
     std::string run_id;
-    std::string command;             ///< as typed
-    std::string started;             ///< UTC, ISO 8601; empty: now
-    std::string traces;              ///< folder for counters and logs; empty: none
-    int processes = 0;               ///< of the plan, if it is not to decide; 0: it does
-    int nodes = 0;                   ///< 0: as many as the cores ask for
+    std::string command;  ///< as typed
+    std::string started;  ///< UTC, ISO 8601; empty: now
+    std::string traces;   ///< folder for counters and logs; empty: none
+    int processes = 0;    ///< of the plan, if it is not to decide; 0: it does
+    int nodes = 0;        ///< 0: as many as the cores ask for
     std::uint64_t seed = 1;
     std::vector<Fault> faults;
 };

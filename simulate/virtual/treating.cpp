@@ -68,9 +68,8 @@ bool Simulation::treat(std::size_t index) {
                                     {"text", text},
                                     {"node", 0}});
         if (treatment.required && outcome != "done") {
-            context_.at_root.outcome.set(phases::exit_environment, "phase " + phase.id +
-                                                                       ": the required treatment " + kind +
-                                                                       " cannot be simulated");
+            context_.at_root.outcome.set(phases::exit_environment, "phase " + phase.id + ": the required treatment " +
+                                                                       kind + " cannot be simulated");
             return false;
         }
     }

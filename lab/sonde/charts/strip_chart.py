@@ -186,9 +186,7 @@ def _variation(values: Floats) -> str:
     """Standard deviation over mean, with its interval where there are values enough for one."""
     if values.size < 2 or values.mean() <= 0:
         return "-"
-    found = variation(values)
-    interval = f" ({100 * found.low:.0f}–{100 * found.high:.0f})" if found.low is not None and found.high else ""
-    return f"{100 * found.value:.1f}{interval} %"
+    return variation(values).words
 
 
 def _rate(value: float, unit: str) -> str:

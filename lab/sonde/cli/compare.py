@@ -12,6 +12,7 @@ import click
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
+from sonde.stats.spread import Variation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
@@ -169,6 +170,13 @@ def _side(name: str, runs: Any) -> str:
     return f"{name}: {len(runs)} run{'s' if len(runs) != 1 else ''}, {when}"
 
 
+def _cov(found: Variation | None) -> dict[str, Any] | None:
+    """JSON has no infinity: an upper end that is not known is null."""
+    if found is None:
+        return None
+    return {**asdict(found), "high": None if found.high == float("inf") else found.high}
+
+
 def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any]:
     return {
         "before": {"name": comparison.before.name, "runs": [run.id for run in comparison.before.runs]},
@@ -187,8 +195,8 @@ def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any
                 "verdict": number.verdict,
                 "doubts": [one.as_json() for one in comparison.doubts_of(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in number.differs_in],
-                "cov_before": asdict(number.scatter_before) if number.scatter_before else None,
-                "cov_after": asdict(number.scatter_after) if number.scatter_after else None,
+                "cov_before": _cov(number.scatter_before),
+                "cov_after": _cov(number.scatter_after),
             }
             for number in comparison.numbers
         ],

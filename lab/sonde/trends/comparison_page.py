@@ -18,7 +18,6 @@ from sonde.charts.study import Section, Study
 from sonde.findings.nodes import node_rates, slow_words
 from sonde.model.units import counted
 from sonde.stats.imbalance import blame_words
-from sonde.stats.spread import Variation
 from sonde.trends.comparison import Compared, Comparison, median
 from sonde.trends.comparison_words import change_words, percent, value_text
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
@@ -243,7 +242,7 @@ def _scatter(comparison: Comparison) -> Section:
         (
             f"{_label(number)}, {number.place}",
             [
-                Amount(one.value, one.low, one.high, tone, _variation(one))
+                Amount(one.value, one.low, one.high, tone, one.words)
                 for tone, one in (("before", number.scatter_before), ("after", number.scatter_after))
                 if one is not None
             ],
@@ -256,11 +255,6 @@ def _scatter(comparison: Comparison) -> Section:
     ]
     keys = [("before", "before"), ("after", "after")]
     return Section("Scatter", words, [amount_bars(rows, "Coefficient of variation", keys)] if rows else [])
-
-
-def _variation(one: Variation) -> str:
-    words = f"{100 * one.value:.1f} %"
-    return words if one.low is None or one.high is None else f"{words} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
 def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section]:

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.spread import probe, robust_sd, student_quantile, variation
+from sonde.stats.spread import COVERS, chi_square_quantile, probe, robust_sd, student_quantile, variation
 
 
 def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> None:
@@ -27,16 +31,74 @@ def test_student_quantiles_are_the_printed_ones(p: float, freedom: int, value: f
     assert student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
 
 
-def test_the_interval_of_the_variation_covers_the_truth() -> None:
-    random = np.random.default_rng(3)
-    truth = float(np.sqrt(np.exp(0.2**2) - 1))
-    covered = 0
-    for _ in range(300):
-        found = variation(np.exp(random.normal(0, 0.2, 15)))
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= truth <= found.high
-    assert covered / 300 >= 0.90
+@pytest.mark.parametrize(
+    ("p", "freedom", "value"),
+    [
+        (0.025, 2, 0.05064),
+        (0.975, 2, 7.378),
+        (0.025, 5, 0.8312),
+        (0.975, 5, 12.833),
+        (0.025, 19, 8.907),
+        (0.95, 1, 3.841),
+    ],
+)
+def test_chi_square_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
+    assert chi_square_quantile(p, freedom) == pytest.approx(value, rel=0.001)
+
+
+Noise = Callable[[np.random.Generator, int], Any]
+# Noise of runs around 1, and its coefficient of variation.
+EVEN: dict[str, tuple[Noise, float]] = {
+    "normal, 5 %": (lambda r, n: r.normal(1, 0.05, n), 0.05),
+    "normal, 30 %": (lambda r, n: r.normal(1, 0.3, n), 0.3),
+    "log-normal": (lambda r, n: np.exp(r.normal(0, 0.2, n)), float(np.sqrt(np.exp(0.2**2) - 1))),
+    "uniform": (lambda r, n: r.uniform(0.8, 1.2, n), 0.4 / float(np.sqrt(12))),
+}
+LONG_TAILS: dict[str, tuple[Noise, float]] = {
+    "laplace": (lambda r, n: r.laplace(1, 0.05 / np.sqrt(2), n), 0.05),
+    "student, 5": (lambda r, n: 1 + 0.05 * r.standard_t(5, n) * np.sqrt(3 / 5), 0.05),
+}
+
+
+def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
+    """Share of samples whose interval covers the truth."""
+    random, inside = np.random.default_rng(count), 0
+    for _ in range(times):
+        found = variation(noise(random, count))
+        if found.low is not None and found.high is not None:
+            inside += found.low <= truth <= found.high
+    return inside / times
+
+
+@pytest.mark.parametrize("count", [3, 4, 6, 12, 20])
+@pytest.mark.parametrize("kind", EVEN)
+def test_the_interval_of_the_variation_covers_the_truth_of_even_noise(kind: str, count: int) -> None:
+    assert covered(*EVEN[kind], count) >= 0.935  # 0.95 less two standard errors
+
+
+@pytest.mark.parametrize("count", [4, 6, 12, 20])
+@pytest.mark.parametrize("kind", LONG_TAILS)
+def test_with_long_tails_it_covers_nearly_as_often(kind: str, count: int) -> None:
+    assert covered(*LONG_TAILS[kind], count) >= 0.89  # 0.91 less two standard errors
+
+
+def test_rare_slow_runs_are_not_covered_by_few_runs_as_the_page_says() -> None:
+    def slow(random: np.random.Generator, count: int) -> Any:
+        return random.normal(1, 0.03, count) * np.where(random.random(count) < 0.1, 0.6, 1.0)
+
+    many = slow(np.random.default_rng(7), 2_000_000)
+    truth = float(np.std(many) / np.mean(many))
+    few, more = covered(slow, truth, 6), covered(slow, truth, 20)
+    assert few == pytest.approx(0.47, abs=0.05)
+    assert more == pytest.approx(0.83, abs=0.05)
+    for told in (few, more):
+        assert any(abs(100 * told - int(word)) <= 5 for word in re.findall(r"\d+", COVERS))
+
+
+def test_the_interval_of_three_values_is_wide_and_wider_than_that_of_many() -> None:
+    three, many = variation([0.95, 1.0, 1.05]), variation([0.95, 1.0, 1.05] * 6)
+    widths = [one.high / one.low for one in (three, many) if one.low is not None and one.high is not None]
+    assert widths[0] > 5 > widths[1]
 
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=30), st.floats(0.1, 1e3))
@@ -46,8 +108,8 @@ def test_the_variation_has_no_unit(values: list[float], unit: float) -> None:
 
 
 def test_few_values_have_a_variation_without_an_interval() -> None:
-    found = variation([1.0, 2.0, 3.0])
-    assert found.value == pytest.approx(0.5)
+    found = variation([1.0, 3.0])
+    assert found.value == pytest.approx(0.7071, abs=0.001)
     assert found.low is None
     with pytest.raises(ValueError, match="two values"):
         variation([1.0])

@@ -15,7 +15,7 @@ from sonde.experiments.page.points import Point, apart, label, left_out, points_
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import Table
 from sonde.model.experiment.experiment import Cell
-from sonde.stats.spread import variation
+from sonde.stats.spread import COVERS, variation
 
 # Rows of a table on the page; all of them are in the export.
 MOST_ROWS = 200
@@ -62,12 +62,9 @@ def _cells(mine: dict[str, Point], metrics: Sequence[str]) -> list[str]:
 
 def _scatter(point: Point) -> str:
     try:
-        found = variation(point.samples.values)
+        return variation(point.samples.values).words
     except ValueError:
         return "–"
-    if found.low is None or found.high is None:
-        return f"{100 * found.value:.1f} %"
-    return f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
 def _runs(mine: dict[str, Point]) -> str:
@@ -91,6 +88,7 @@ def everything(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
             except MissingError as reason:
                 reasons[str(reason)] = None
     words = [left_out("Left out", reason) for reason in list(reasons)[:5]]
+    words.append(COVERS)
     if len(body) > MOST_ROWS:
         words.append(f"{len(body) - MOST_ROWS} more rows are in the export.")
     return words, [table(columns, body[:MOST_ROWS], "Medians of all cells", text_columns=2)] if body else []

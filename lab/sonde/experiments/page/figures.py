@@ -14,6 +14,8 @@ from sonde.charts.curves import COLOURS, Curve, Curves, curve_chart, shown
 from sonde.charts.overlay import Line, time_chart
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError, middle_of
+from sonde.experiments.judging.values import number_of
+from sonde.experiments.page.beside import Drawn, drawn, height
 from sonde.experiments.page.calls import call_figure
 from sonde.experiments.page.points import (
     PHASE,
@@ -116,8 +118,43 @@ def _curve(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns)
         curves.append(_line(name, _pairs(place, one, mine)))
     if not curves:
         return None
-    figure = Curves(title, _runs_words(points), curves, _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
-    return curve_chart(figure).render()
+    theirs, told = _published(one, points, runs, place)
+    words = f"{_runs_words(points)}{told}"
+    return curve_chart(
+        Curves(title, words, [*curves, *theirs], _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
+    ).render()
+
+
+def _published(
+    one: Figure, points: Sequence[Point], runs: MeasuredRuns, place: Mapping[str, float]
+) -> tuple[list[Curve], str]:
+    """Lines of the numbers that the document prints for this chart, and a sentence on them; also where we measured
+    nothing, as long as the axis is one of numbers."""
+    lines, factor, told = _theirs(one, points, runs)
+    numeric = numbers([point.at.get(one.x) for point in points[:1]]) is not None
+    curves = []
+    for line in lines:
+        at = {place.get(str(key), number_of(key) if numeric else None): value for key, value in line.values.items()}
+        pairs = sorted((x, factor * value) for x, value in at.items() if x is not None)
+        if pairs:
+            name = named(runs.experiment, one.series, line.series) if one.series else one.title or one.id
+            curves.append(Curve(f"{name}, published", [x for x, _ in pairs], [value for _, value in pairs]))
+    return curves, told if curves else ""
+
+
+def _theirs(one: Figure, points: Sequence[Point], runs: MeasuredRuns) -> tuple[list[Drawn], float, str]:
+    """Published numbers of a chart, by what they are multiplied, and the sentence that says so."""
+    shared = {
+        name: points[0].at.get(name)
+        for name in points[0].at
+        if name not in (one.x, one.series) and len({str(point.at.get(name)) for point in points}) == 1
+    }
+    lines = drawn(one, runs, shared, [point.at.get(one.x) for point in points])
+    factor = height(
+        [point.samples.bounds().value for point in points], [value for line in lines for value in line.values.values()]
+    )
+    scaled = "" if factor == 1 else f", drawn {factor:g} times as high as they are so that both can be seen"
+    return lines, factor, f" Published numbers are of another machine{scaled}: compare the shape, not the height."
 
 
 def _pairs(place: Mapping[str, float], one: Figure, mine: Sequence[Point]) -> list[tuple[float, Bounded]]:
@@ -152,7 +189,9 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
     ideal, first_of_all = sorted(names), curves[0]
     start_at, start_of = first_of_all.places[0], first_of_all.values[0]
     curves.append(Curve(f"{first_of_all.name}, proportional", ideal, [start_of * at / start_at for at in ideal]))
-    words = f"{_runs_words(points)} {'; '.join(told)}."
+    theirs, remark = _published(one, points, runs, sizes)
+    curves += theirs
+    words = f"{_runs_words(points)} {'; '.join(told)}.{remark}"
     figure = Curves(title, words, curves, _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
     return curve_chart(figure).render()
 
@@ -161,6 +200,7 @@ def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) 
     series = _series(one, points, runs)
     keys = [(f"c{at % COLOURS}", name) for at, (name, _) in enumerate(series)]
     rows = []
+    theirs, factor, remark = _theirs(one, points, runs)
     for value in _places(one, points, runs)[0]:
         amounts = []
         for (tone, _), (_, mine) in zip(keys, series, strict=True):
@@ -170,8 +210,14 @@ def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) 
                     amounts.append(
                         Amount(bounds.value, bounds.low, bounds.high, tone, shown(bounds.value, _unit(mine)))
                     )
+        amounts += [
+            Amount(factor * height_of, None, None, "unknown", f"{shown(height_of, _unit(points))} published"
+                   + (f", {named(runs.experiment, one.series, line.series)}" if one.series else ""))
+            for line in theirs for key, height_of in line.values.items() if str(key) == str(value)
+        ]  # fmt: skip
         rows.append((label(runs.experiment, one.x, value), amounts))
     per = f" For each {one.per}." if one.per else ""
+    per += remark if theirs else ""
     return (
         _head(title)
         + amount_bars(rows, title, keys)

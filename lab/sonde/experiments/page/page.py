@@ -14,6 +14,8 @@ from sonde.charts.study import Section, Study, write_study
 from sonde.experiments.judging.judge import Judgement, as_document, judge
 from sonde.experiments.judging.measured import MeasuredRun, MeasuredRuns
 from sonde.experiments.judging.needs import lacking
+from sonde.experiments.page.beside import TITLE as BESIDE
+from sonde.experiments.page.beside import beside_parts
 from sonde.experiments.page.export import result_table
 from sonde.experiments.page.figures import figure_parts
 from sonde.experiments.page.tables import everything, table_parts
@@ -68,6 +70,9 @@ def experiment_study(results: Results, runs: MeasuredRuns, judged: Sequence[Judg
     sections = [_outcomes(judged)]
     sections += [_section(one, "Figure", figure_parts, runs) for one in file.figures]
     sections += [_section(one, "Table", table_parts, runs) for one in file.tables]
+    told, beside = beside_parts(runs)
+    if told:
+        sections.append(Section(BESIDE, told, beside))
     words, parts = everything(runs)
     sections.append(Section("All cells", words, parts))
     sections += _not_run(results)

@@ -7,9 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sonde.model.errors import ExperimentError, PlanError, suggestion
+from sonde.model.errors import ExperimentError, PlanError, UnitError, suggestion
 from sonde.model.experiment.axes import RESERVED, AxisError, axes_of, axis_name
-from sonde.model.experiment.claims import METRICS, ClaimError, Metric, parse_claim
+from sonde.model.experiment.claims import (
+    METRICS,
+    Claim,
+    ClaimError,
+    Comparison,
+    Metric,
+    Number,
+    parse_claim,
+    parse_value,
+    printed,
+    unit_of,
+)
 from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.model.system.description import KINDS
 from sonde.model.tables.members import members
@@ -27,6 +38,7 @@ def check(experiment: Experiment, whole: Experiment | None = None) -> None:
     for rule in _RULES:
         rule(experiment)
     _claims(experiment, whole or experiment)
+    _published(experiment, whole or experiment)
 
 
 def _wrong(experiment: Experiment, where: str, what: str) -> ExperimentError:
@@ -198,6 +210,25 @@ def _claims(experiment: Experiment, whole: Experiment) -> None:
             _metric(whole, where, metric)
         for function in claim.functions():
             _function(whole, where, function.options)
+
+
+def _published(experiment: Experiment, whole: Experiment) -> None:
+    for number, one in enumerate(experiment.file.published):
+        where = f"published.{number}"
+        try:
+            value = parse_value(one.of)
+            ends = [printed(told, unit_of(value)) for told in (one.value, one.to) if told is not None]
+        except (ClaimError, UnitError) as reason:
+            raise ExperimentError(f"{experiment.origin}: {where}: {reason}") from None
+        if len(ends) == 2 and ends[1] <= ends[0]:
+            raise _wrong(
+                experiment, f"{where}.to", f"is {one.to}, not above value, {one.value}; write the smaller first."
+            )
+        claim = Claim(one.of, (Comparison(value, ">", Number(0.0)),))
+        for metric in claim.metrics():
+            _metric(whole, f"{where}.of", metric)
+        for function in claim.functions():
+            _function(whole, f"{where}.of", function.options)
 
 
 def _control(experiment: Experiment, where: str, path: str) -> None:

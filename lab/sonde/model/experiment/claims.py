@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sonde.model.errors import UnitError, UserError, suggestion
-from sonde.model.units import parse_op_rate, parse_rate
+from sonde.model.units import parse_duration, parse_op_rate, parse_rate, parse_share
 
 # Metric -> (unit, meaning). Rates count bytes or operations over the interval from first to last task of the phase.
 METRICS: Mapping[str, tuple[str, str]] = {
@@ -184,6 +184,38 @@ def parse_claim(text: str) -> Claim:
     if not any(claim.metrics()):
         raise ClaimError(f'"{text}" names no metric; metrics are {", ".join(METRICS)}.')
     return claim
+
+
+def parse_value(text: str) -> Value:
+    """One side of a claim: a metric, a function of one, or these calculated with. Raises ClaimError."""
+    claim = parse_claim(f"{text} > 0")
+    if len(claim.comparisons) != 1 or claim.comparisons[0].right != Number(0.0):
+        raise ClaimError(f'"{text}" is a claim; write what a number is of, like bandwidth(write).')
+    return claim.comparisons[0].left
+
+
+def unit_of(value: Value) -> str:
+    """The unit of a value: that of its metric, or 1 where it is a ratio or a number of another kind."""
+    match value:
+        case Metric():
+            return METRICS[value.name][0]
+        case Function() if value.name in ("largest", "smallest"):
+            return METRICS[value.of.name][0]
+        case Arithmetic() if value.operator != "/":
+            left, right = unit_of(value.left), unit_of(value.right)
+            return left if left != "1" else right
+        case Arithmetic() if isinstance(value.right, Number):
+            return unit_of(value.left)
+    return "1"
+
+
+def printed(value: float | str, unit: str) -> float:
+    """A printed number in base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is in the unit already.
+    Raises UnitError."""
+    if not isinstance(value, str):
+        return float(value)
+    read: Mapping[str, Callable[[str], float]] = {"B/s": parse_rate, "op/s": parse_op_rate, "s": parse_duration}
+    return read.get(unit, parse_share)(value)
 
 
 def with_numbers(text: str) -> str:

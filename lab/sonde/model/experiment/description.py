@@ -166,6 +166,22 @@ class Expectation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishedNumber:
+    """A number that the source document prints, shown beside ours. It is of another machine: the shape can be compared,
+    the height cannot."""
+
+    of: str = text("what it is of, in the words of a claim, like bandwidth(write, clients=16)", required=True)
+    value: Any = raw(
+        'as printed, with its unit: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %", or a plain number for a ratio',
+        values.NUMBER_FORM, values.number_complaint, required=True,
+    )  # fmt: skip
+    to: Any = raw("the other end, where a range is printed", values.NUMBER_FORM, values.number_complaint)
+    limit: str = choice("how the document means it, if not as a value", ("about", "at_least", "at_most"))
+    source: str = text("item of the source document, like D11", required=True)
+    words: str = text("what the document says of it")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """A figure in the form of the source document."""
 
@@ -225,6 +241,9 @@ class ExperimentFile:
     sweep: tuple[Sweep, ...] = tables("axes of the cells", Sweep)
     repeat: Repeat | None = table("how often, and until when", Repeat)
     expect: tuple[Expectation, ...] = tables("claims about the results", Expectation)
+    published: tuple[PublishedNumber, ...] = tables(
+        "numbers of the source document, shown beside ours", PublishedNumber
+    )
     figures: tuple[Figure, ...] = tables("figures", Figure)
     tables: tuple[Table, ...] = tables("tables", Table)
     profiles: Mapping[str, Mapping[str, Any]] | None = raw(

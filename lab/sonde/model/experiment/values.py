@@ -52,6 +52,7 @@ VALUES_FORM: Mapping[str, Any] = {
         },
     ]
 }
+NUMBER_FORM: Mapping[str, Any] = {"type": ["string", "number"]}
 SETTINGS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": VALUE_FORM}
 TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCALAR}
 PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SETTINGS_FORM}
@@ -124,3 +125,9 @@ def profiles_complaint(value: object) -> str | None:
         if told:
             return f"{name} {told}"
     return None
+
+
+def number_complaint(value: object) -> str | None:
+    """What is wrong with a published number, before its unit is known."""
+    good = isinstance(value, int | float | str) and not isinstance(value, bool) and value == value and value != ""
+    return None if good else f'is {shown(value)}; write it as it is printed, like "1.6 GB/s", or a plain number.'

@@ -180,6 +180,34 @@ WRONG: dict[str, tuple[Change, tuple[str, ...]]] = {
     ),
     "a profile of an axis that is not there": (("profiles.ci", {"sweep.size": [1]}), ("sweep.size", '"size"')),
     "a profile that is no table": (("profiles.ci", 3), ("profiles", "ci")),
+    "a published number of another unit": (
+        ("published", [{"of": "bandwidth(write)", "value": "3 s", "source": "D1"}]),
+        ("published.0", "rate", "MB/s"),
+    ),
+    "a published number of no metric": (
+        ("published", [{"of": "bandwith(write)", "value": 3, "source": "D1"}]),
+        ("published.0", 'Did you mean "bandwidth"?'),
+    ),
+    "a published number of a cell that is not there": (
+        ("published", [{"of": "bandwidth(write, pool=p9)", "value": 3, "source": "D1"}]),
+        ("published.0.of", "p1, p2"),
+    ),
+    "a published claim": (
+        ("published", [{"of": "bandwidth(write) > 3 and bandwidth(read)", "value": 3, "source": "D1"}]),
+        ("published.0", "is a claim"),
+    ),
+    "a published range upside down": (
+        ("published", [{"of": "bandwidth(write)", "value": "3 GB/s", "to": "2 GB/s", "source": "D1"}]),
+        ("published.0.to", "smaller first"),
+    ),
+    "a published number without a source": (
+        ("published", [{"of": "bandwidth(write)", "value": "3 GB/s"}]),
+        ("published.0", "source"),
+    ),
+    "a published number that is a list": (
+        ("published", [{"of": "bandwidth(write)", "value": [3], "source": "D1"}]),
+        ("published.0.value", "as it is printed"),
+    ),
     "an empty name in a path": (("variants.1.set", {"data..io": 1}), ("variants.b.set", "data..io")),
     "too many cells": (
         ("sweep.0.values", {"from": 1024, "to": 102400, "step": 10}),

@@ -128,7 +128,7 @@ nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, 
 	@$(MAKE) --no-print-directory mutants
 
 FUZZ_SECONDS ?= 60
-fuzz:  ## feeds the plan parser garbage for FUZZ_SECONDS each (60); needs clang
+fuzz:  ## feeds garbage to what reads text from outside, FUZZ_SECONDS each (60); needs clang
 	@tools/system-packages fuzz
 	@$(MAKE) --no-print-directory $(DONE)/fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)

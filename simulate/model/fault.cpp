@@ -89,8 +89,7 @@ Fault parse_fault(std::string_view text) {
     Fault fault;
     if (words.size() >= 2 && words[words.size() - 2] == "at") {
         const std::optional<double> from = number_of(words.back());
-        constexpr double longest = 1e9;  // seconds: thirty years, and no overflow of a Time
-        if (!from || *from < 0 || *from > longest) {
+        if (!from || *from < 0 || *from > longest_s) {
             throw wrong("\"" + words.back() + "\" is no time; write `at 30s`");
         }
         fault.from = time_of(*from);

@@ -88,10 +88,9 @@ void Core::at_names(std::uint32_t call) {
     if (names_share > 0) {
         factor /= 1 - names_share;  // others have the threads for this share of the time
     }
-    const auto scaled = [factor](Time time) { return static_cast<Time>(static_cast<double>(time) * factor + 0.5); };
-    Time end = server.threads.reserve(now, scaled(cost_of_names(server, operation, file))).end;
+    Time end = server.threads.reserve(now, scaled(cost_of_names(server, operation, file), factor)).end;
     if (changes_names(operation.call) && server.site.journal > 0) {
-        end = server.journal.reserve(end, scaled(server.site.journal)).end;
+        end = server.journal.reserve(end, scaled(server.site.journal, factor)).end;
     }
     file.known = true;
     traces.metadata[which].calls[static_cast<std::size_t>(operation.call)].add(

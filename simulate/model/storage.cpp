@@ -6,10 +6,6 @@
 namespace sonde::simulate {
 namespace {
 
-Time scaled(Time length, double factor) noexcept {
-    return factor == 1 ? length : static_cast<Time>(static_cast<double>(length) * factor + 0.5);
-}
-
 /// What is left of the rate of a target: by the place on the drives, a missing drive and its rebuild.
 double share_of_rate(const Target& target, const Medium* medium, double position) noexcept {
     double share = 1;

@@ -14,24 +14,24 @@ using nlohmann::json;
 ClientSite client_of(const json& node, const FileSystemSite& fs, bool& guessed) {
     ClientSite client;
     client.id = text(node, "id");
-    client.cores = static_cast<std::uint32_t>(number(node, "cores", 1));
-    client.memory = static_cast<std::uint64_t>(number(node, "memory", 0));
+    client.cores = count(node, "cores", 1);
+    client.memory = bytes(node, "memory", 0);
     const double calls = parameter(node, "call_rate", 0);
     guessed = guessed || (calls <= 0 && !has_parameter(node, "call_cost"));
     client.call_cost =
-        time_of(parameter(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s)));
-    client.copy_rate = parameter(node, "copy_rate", Defaults::copy_rate);
+        parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
+    client.copy_rate = parameter_rate(node, "copy_rate", Defaults::copy_rate);
     const auto memory = static_cast<double>(client.memory);
-    client.page_cache = static_cast<std::uint64_t>(parameter(node, "page_cache", memory * Defaults::page_cache_share));
-    client.dirty_limit = static_cast<std::uint64_t>(parameter(node, "dirty_limit", memory * Defaults::dirty_share));
-    client.dirty_per_target = static_cast<std::uint64_t>(
-        parameter(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target)));
-    client.read_ahead = static_cast<std::uint64_t>(parameter(
-        node, "read_ahead", static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead)));
-    client.rpc_size = static_cast<std::uint64_t>(parameter(node, "rpc_size", static_cast<double>(Defaults::rpc_size)));
-    client.rpcs_in_flight = static_cast<std::uint32_t>(parameter(node, "rpcs_in_flight", Defaults::rpcs_in_flight));
-    client.write_behind = parameter(node, "write_behind", 0);
-    client.evict_cost = time_of(parameter(node, "evict_cost", 0));
+    client.page_cache = parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
+    client.dirty_limit = parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
+    client.dirty_per_target =
+        parameter_bytes(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target));
+    client.read_ahead = parameter_bytes(
+        node, "read_ahead", static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead));
+    client.rpc_size = parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
+    client.rpcs_in_flight = parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
+    client.write_behind = parameter_rate(node, "write_behind", 0);
+    client.evict_cost = parameter_duration(node, "evict_cost", 0);
     client.slowdown = parameter(node, "slowdown", 1);
     return client;
 }
@@ -92,18 +92,18 @@ FileSystemSite file_system_of(const Parts& system, const std::string& id) {
     site.kind = text(fs, "kind");
     site.local = !text(fs, "device").empty();
     if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
-        site.stripe_size = static_cast<std::uint64_t>(number(*stripe, "size", 1U << 20U));
-        site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1));
+        site.stripe_size = bytes(*stripe, "size", 1U << 20U, 1);
+        site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1, -1, most_count));
     } else if (site.kind != "lustre") {
         site.stripe_count = -1;  // GPFS, BeeGFS and striped volumes deal a file to all
     }
     site.used = number(fs, "used", 0);
-    site.lock_cost = time_of(parameter(fs, "lock_cost", 0));
-    site.revoke_cost = time_of(parameter(fs, "revoke_cost", 0));
-    site.lock_unit = static_cast<std::uint64_t>(parameter(fs, "lock_unit", 0));
+    site.lock_cost = parameter_duration(fs, "lock_cost", 0);
+    site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
+    site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
     site.cached_page_cost_s = parameter(fs, "cached_page_cost", 0);
-    site.log_rate = parameter(fs, "log_rate", 0);
-    site.layout_cost = time_of(parameter(fs, "layout_cost", 0));
+    site.log_rate = parameter_rate(fs, "log_rate", 0);
+    site.layout_cost = parameter_duration(fs, "layout_cost", 0);
     return site;
 }
 
@@ -149,8 +149,8 @@ void add_clients(SiteModel& site, const Parts& system, const json& mount) {
 }  // namespace
 
 SiteModel read_site(std::string_view resolved_json, const std::string& wanted) {
-    const Parts system(resolved_json);
     try {
+        const Parts system(resolved_json);
         const json mount = mount_of(system, wanted.empty() ? first_mount(system) : wanted);
         SiteModel site;
         site.system = system.id();

@@ -11,13 +11,8 @@ using nlohmann::json;
 
 /// From a slice, LUN or volume with one member down to the RAID group or drive that holds it.
 const json& medium_below(const Parts& system, const json& device) {
-    for (const char* member : {"on", "raid_group", "members"}) {
-        const std::vector<std::string> below = texts(device, member);
-        if (below.size() == 1) {
-            return medium_below(system, system.named(below.front()));
-        }
-    }
-    return device;
+    const std::string below = Parts::below(device);
+    return below.empty() ? device : medium_below(system, system.named(below));
 }
 
 /// Drives of a RAID group that say how fast they are, or none.
@@ -35,12 +30,12 @@ const json* drive_of(const Parts& system, const json& medium, std::size_t& count
 MediumSite medium_of(const Parts& system, const json& group) {
     MediumSite medium;
     medium.id = text(group, "id");
-    medium.data = static_cast<std::uint32_t>(number(group, "data", 1));
-    const double parity = number(group, "parity", 0);
+    medium.data = count(group, "data", 1, 1);
+    const double parity = count(group, "parity", 0);
     const std::string level = text(group, "level");
     const bool mirror = level == "1" || level == "10";
     medium.parity = parity > 0 && !mirror;
-    medium.segment = static_cast<std::uint64_t>(number(group, "segment", 0));
+    medium.segment = bytes(group, "segment", 0);
     std::size_t drives = 0;
     if (const json* drive = drive_of(system, group, drives)) {
         const DirectedRate one = rate_of(*drive);
@@ -51,13 +46,13 @@ MediumSite medium_of(const Parts& system, const json& group) {
         const double turn = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
         const bool spins = text(*drive, "kind") == "hdd";
         medium.elevator = spins && !has_parameter(*drive, "seek");
-        medium.seek = time_of(parameter(*drive, "seek", spins ? static_cast<double>(Defaults::hdd_seek_s) : 0));
-        medium.rotation = medium.seek > 0 ? time_of(parameter(*drive, "rotation", turn)) : 0;
-        medium.turnaround = time_of(parameter(*drive, "turnaround", 0));
+        medium.seek = parameter_duration(*drive, "seek", spins ? static_cast<double>(Defaults::hdd_seek_s) : 0);
+        medium.rotation = medium.seek > 0 ? parameter_duration(*drive, "rotation", turn) : 0;
+        medium.turnaround = parameter_duration(*drive, "turnaround", 0);
         medium.inner_rate = parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);
         medium.drives = static_cast<std::uint32_t>(n);
     }
-    medium.partial_stripe_cost = time_of(parameter(group, "partial_stripe_cost", 0));
+    medium.partial_stripe_cost = parameter_duration(group, "partial_stripe_cost", 0);
     medium.rebuild_share = parameter(group, "rebuild_share", medium.rebuild_share);
     medium.degraded_share = parameter(group, "degraded_share", medium.degraded_share);
     medium.noise = parameter(group, "noise", 0);
@@ -82,17 +77,17 @@ ServerSite server_of(const json& server) {
     ServerSite site;
     site.id = text(server, "id");
     site.rate = rate_of(server);
-    if (const double rate = parameter(server, "rate", 0); rate > 0) {
+    if (const double rate = parameter_rate(server, "rate", 0); rate > 0) {
         site.rate = {rate, rate};
     }
-    site.threads = static_cast<std::uint32_t>(parameter(server, "threads", 0));
-    site.request_cost = time_of(parameter(server, "request_cost", 0));
-    site.cache = static_cast<std::uint64_t>(parameter(server, "cache", 0));
+    site.threads = parameter_count(server, "threads", 0);
+    site.request_cost = parameter_duration(server, "request_cost", 0);
+    site.cache = parameter_bytes(server, "cache", 0);
     if (has_parameter(server, "cache_max_file")) {
-        site.cache_max_file = static_cast<std::uint64_t>(parameter(server, "cache_max_file", 0));
+        site.cache_max_file = parameter_bytes(server, "cache_max_file", 0);
     }
     const auto cost = [&server](const char* name) {
-        return time_of(parameter(server, name, static_cast<double>(Defaults::metadata_cost_s)));
+        return parameter_duration(server, name, static_cast<double>(Defaults::metadata_cost_s));
     };
     site.create = cost("create_cost");
     site.stat = cost("stat_cost");
@@ -100,9 +95,9 @@ ServerSite server_of(const json& server) {
     site.remove = cost("remove_cost");
     site.rename = cost("rename_cost");
     site.mkdir = cost("mkdir_cost");
-    site.readdir = time_of(parameter(server, "readdir_cost", Defaults::metadata_cost_s / 100));
-    site.journal = time_of(parameter(server, "journal_cost", 0));
-    site.cached = has_parameter(server, "cached_cost") ? time_of(parameter(server, "cached_cost", 0)) : -1;
+    site.readdir = parameter_duration(server, "readdir_cost", Defaults::metadata_cost_s / 100);
+    site.journal = parameter_duration(server, "journal_cost", 0);
+    site.cached = has_parameter(server, "cached_cost") ? parameter_duration(server, "cached_cost", 0) : -1;
     site.noise = parameter(server, "noise", 0);
     site.slowdown = parameter(server, "slowdown", 1);
     return site;
@@ -143,16 +138,16 @@ DirectedRate promised(const Parts& system, const SiteModel& site, const std::str
 TargetSite target_of(SiteModel& site, const Parts& system, const json& target) {
     TargetSite one;
     one.id = text(target, "id");
-    one.index = static_cast<std::uint32_t>(number(target, "index", 0));
+    one.index = count(target, "index", 0);
     one.rate = rate_of(target);
-    if (const double rate = parameter(target, "rate", 0); rate > 0) {
+    if (const double rate = parameter_rate(target, "rate", 0); rate > 0) {
         one.rate = {rate, rate};
     }
-    one.queue_depth = static_cast<std::uint32_t>(parameter(target, "queue_depth", 0));
-    one.request_cost = time_of(parameter(target, "request_cost", 0));
-    one.writer_cost = time_of(parameter(target, "writer_cost", 0));
+    one.queue_depth = parameter_count(target, "queue_depth", 0);
+    one.request_cost = parameter_duration(target, "request_cost", 0);
+    one.writer_cost = parameter_duration(target, "writer_cost", 0);
     one.contention = parameter(target, "contention", 0);
-    one.capacity = static_cast<std::uint64_t>(number(target, "capacity", 0));
+    one.capacity = bytes(target, "capacity", 0);
     one.noise = parameter(target, "noise", 0);
     one.slowdown = parameter(target, "slowdown", 1);
     if (const std::string server = text(target, "server"); !server.empty()) {
@@ -194,7 +189,7 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
         members = {device};
         site.fs.stripe_size = std::uint64_t{1} << 40U;  // in one piece: only the drives below have stripes
     } else {
-        site.fs.stripe_size = static_cast<std::uint64_t>(number(volume, "stripe_unit", 1U << 20U));
+        site.fs.stripe_size = bytes(volume, "stripe_unit", 1U << 20U, 1);
     }
     site.fs.stripe_count = -1;
     for (const std::string& member : members) {
@@ -204,9 +199,8 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
         target.medium = medium_index(site, system, member);
         // The LUN on the way says how many commands it takes.
         for (const json* part = system.sought(member); part != nullptr;) {
-            target.queue_depth =
-                std::max(target.queue_depth, static_cast<std::uint32_t>(number(*part, "queue_depth", 0)));
-            target.capacity = static_cast<std::uint64_t>(number(*part, "capacity", 0));
+            target.queue_depth = std::max(target.queue_depth, count(*part, "queue_depth", 0));
+            target.capacity = bytes(*part, "capacity", 0);
             part = part->contains("on") ? system.sought(text(*part, "on")) : nullptr;
         }
         site.targets.push_back(target);

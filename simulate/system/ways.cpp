@@ -38,8 +38,8 @@ void take_network(LinkSite& link, const json* network) {
     if (network == nullptr) {
         return;
     }
-    link.latency = time_of(number(*network, "latency", 0));
-    link.request_cost = time_of(parameter(*network, "message_cost", 0));
+    link.latency = duration(*network, "latency", 0);
+    link.request_cost = parameter_duration(*network, "message_cost", 0);
     link.half_duplex = text(*network, "duplex") == "half";
     link.noise = parameter(*network, "noise", 0);
     link.slowdown = parameter(*network, "slowdown", 1);
@@ -75,10 +75,10 @@ int passing(SiteModel& site, const Parts& system, const json& host) {
         lower(link.rate.read, side.read);
         lower(link.rate.write, side.write);
     }
-    link.request_cost = time_of(parameter(host, "request_cost", 0));
+    link.request_cost = parameter_duration(host, "request_cost", 0);
     link.noise = parameter(host, "noise", 0);
     link.slowdown = parameter(host, "slowdown", 1);
-    link.weight = static_cast<std::uint32_t>(std::max(number(host, "weight", 1), 1.0));
+    link.weight = std::max(count(host, "weight", 1), 1U);
     site.links.push_back(link);
     return static_cast<int>(site.links.size()) - 1;
 }
@@ -171,7 +171,7 @@ class LocalWays {
                 const double ports = std::max(number(part, "ports", 1), 1.0);
                 made.rate = {port.read * ports, port.write * ports};
             }
-            made.request_cost = time_of(parameter(part, "request_cost", 0));
+            made.request_cost = parameter_duration(part, "request_cost", 0);
             made.noise = parameter(part, "noise", 0);
             made.slowdown = parameter(part, "slowdown", 1);
             site_.links.push_back(made);
@@ -221,7 +221,7 @@ void add_ways(SiteModel& site, const Parts& system, const json& mount) {
     for (const std::string& id : texts(mount, "via")) {
         site.forwarders.push_back(passing(site, system, system.named(id)));
     }
-    site.forward_cost = time_of(parameter(mount, "forward_cost", 0));
+    site.forward_cost = parameter_duration(mount, "forward_cost", 0);
     site.size_cost_s = parameter(mount, "size_cost", 0);
     if (site.fs.local) {
         LocalWays ways(site, system);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text is either a system that can be simulated, or refused with one sentence; so is any text a fault or none.
+#include "model/fault.hpp"
+#include "system/site.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+namespace {
+
+void check(const std::exception& error) {
+    const std::string_view sentence = error.what();
+    if (sentence.empty()) {
+        std::abort();
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    try {
+        const sonde::simulate::SiteModel site = sonde::simulate::read_site(text, "");
+        // What the model relies on without looking again.
+        if (site.clients.empty() || site.targets.empty() || site.metadata_servers.empty()) {
+            std::abort();
+        }
+    } catch (const sonde::simulate::SiteError& error) {
+        check(error);
+    }
+    try {
+        const sonde::simulate::Fault fault = sonde::simulate::parse_fault(text.substr(0, 64));
+        if (sonde::simulate::parse_fault(fault.text()).text() != fault.text()) {
+            std::abort();
+        }
+    } catch (const sonde::simulate::SiteError& error) {
+        check(error);
+    }
+    return 0;
+}

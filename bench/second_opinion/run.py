@@ -124,8 +124,10 @@ def compiled(compiler: str, folder: Path) -> Path:
     """Our program: the model and the loop over transfers, by one compiler."""
     program = folder / f"flows-{Path(compiler).name}"
     sources = [*sorted((ROOT / "simulate" / "model").glob("*.cpp")), HERE / "flows.cpp"]
+    whole = program.with_suffix(".cpp")  # compiled as one, as the build does: in less than half the time
+    whole.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
     command = [compiler, "-std=c++20", "-O1", "-ffp-contract=off", f"-I{ROOT / 'simulate'}", "-o", str(program)]
-    subprocess.run([*command, *map(str, sources)], check=True)
+    subprocess.run([*command, str(whole)], check=True)
     return program
 
 

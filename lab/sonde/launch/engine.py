@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from sonde.launch.parts import Part, find
 from sonde.model.errors import (
     BAD_INPUT,
     DONE,
@@ -28,8 +27,8 @@ from sonde.model.errors import (
     sentence,
 )
 
-VARIABLE = "SONDE_ENGINE"
 NAME = "sonde-engine"
+ENGINE = Part(NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {NAME} in this package;")
 # How launchers say that a process died: MPICH's Hydra, Open MPI, Slurm.
 _LOST_PROCESS = (r"EXIT STRING: (.+)", r"noticed that (process rank .+)", r"^srun: error: (.+)")
 
@@ -156,27 +155,5 @@ def _signal_name(number: int) -> str:
 
 
 def find_engine() -> Engine:
-    """$SONDE_ENGINE, else the engine in this package, else the newest one in the build tree around this source."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        path = Path(named).expanduser()
-        if not _runs(path):
-            raise MachineError(f"${VARIABLE} is {named}, which is not a program that can be run.")
-        return Engine(path.resolve(), f"named by ${VARIABLE}")
-    packaged = Path(str(resources.files("sonde").joinpath("bin", NAME)))
-    if _runs(packaged):
-        return Engine(packaged, "part of this installation")
-    source = Path(__file__).resolve().parents[3]
-    built = [path for path in source.glob(f"build/*/engine/{NAME}") if _runs(path)]
-    if built:
-        return Engine(
-            max(built, key=lambda path: path.stat().st_mtime), "newest in the build folder of the source tree"
-        )
-    raise MachineError(
-        f"The engine is not installed: there is no {packaged.name} in this package; install sonde again, or build the"
-        f" engine and name it in ${VARIABLE}."
-    )
-
-
-def _runs(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    found = find(ENGINE)
+    return Engine(found.path, found.source)

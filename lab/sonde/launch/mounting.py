@@ -9,23 +9,23 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from sonde.launch.simulator import find_program
+from sonde.launch.parts import Part, find
 from sonde.model.errors import BAD_INPUT, DONE, MachineError, UserError
 
-VARIABLE = "SONDE_MOUNT"
 NAME = "sonde-mount"
+MOUNTER = Part(
+    NAME,
+    "SONDE_MOUNT",
+    "simulate",
+    f"There is no {NAME} in this package, as libfuse 3.12 or later was missing when it was built: install"
+    " libfuse3-dev and fuse3 (Debian, Ubuntu) or fuse3-devel and fuse3 (Fedora), then",
+)
 _CONTROL = ".sonde"
 _SAID = f"{NAME}: "
 
 
 def find_mounter() -> Path:
-    """$SONDE_MOUNT, else the one in this package, else the newest in the build tree around this source."""
-    return find_program(
-        VARIABLE,
-        NAME,
-        f"There is no {NAME} in this package, as libfuse 3.12 or later was missing when it was built: install"
-        " libfuse3-dev and fuse3 (Debian, Ubuntu) or fuse3-devel and fuse3 (Fedora), then",
-    )
+    return find(MOUNTER).path
 
 
 def mount(words: Sequence[str], foreground: bool) -> int:

@@ -15,13 +15,20 @@ import struct
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
+from sonde.launch.parts import Part, find
 from sonde.model.errors import MachineError, UserError
 
-VARIABLE = "SONDE_PRELOAD"
 NAME = "libsonde-preload.so"
+LIBRARY = Part(
+    NAME,
+    "SONDE_PRELOAD",
+    "preload",
+    f"The library {NAME} is not part of this installation;",
+    packaged_in="lib",
+    program=False,
+)
 STARTER = "sonde-iobuf"
 _MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
 _DYNAMIC_LOADER = 3  # PT_INTERP
@@ -43,23 +50,7 @@ class Elf:
 
 
 def find_library() -> Path:
-    """$SONDE_PRELOAD, else the library in this package, else the newest one in the build tree around this source."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        path = Path(named).expanduser().absolute()
-        if not path.is_file():
-            raise MachineError(f"${VARIABLE} is {named}, which is not a file.")
-        return path
-    packaged = Path(str(resources.files("sonde").joinpath("lib", NAME)))
-    if packaged.is_file():
-        return packaged
-    built = list(Path(__file__).resolve().parents[3].glob(f"build/*/preload/{NAME}"))
-    if built:
-        return max(built, key=lambda path: path.stat().st_mtime)
-    raise MachineError(
-        f"The library {NAME} is not part of this installation; install sonde again, or build it and name it in"
-        f" ${VARIABLE}."
-    )
+    return find(LIBRARY).path
 
 
 def find_starter() -> Path:

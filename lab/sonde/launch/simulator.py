@@ -4,41 +4,24 @@ to be, what is wrong with it, and the seed of chance."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from sonde.launch.launchers.launcher import Launcher
-from sonde.model.errors import MachineError
+from sonde.launch.parts import Part, find
 
-VARIABLE = "SONDE_SIMULATOR"
-NAME = "sonde-simulate"
+SIMULATOR = Part(
+    "sonde-simulate",
+    "SONDE_SIMULATOR",
+    "simulate",
+    "The simulator is not installed: there is no sonde-simulate in this package;",
+)
 
 
 def find_simulator() -> Path:
-    """$SONDE_SIMULATOR, else the one in this package, else the newest in the build tree around this source."""
-    return find_program(VARIABLE, NAME, f"The simulator is not installed: there is no {NAME} in this package;")
-
-
-def find_program(variable: str, name: str, missing: str) -> Path:
-    """A program of `simulate/`. `missing` begins the sentence that is said when there is none."""
-    named = os.environ.get(variable)
-    if named:
-        path = Path(named).expanduser()
-        if not _runs(path):
-            raise MachineError(f"${variable} is {named}, which is not a program that can be run.")
-        return path.resolve()
-    packaged = Path(str(resources.files("sonde").joinpath("bin", name)))
-    if _runs(packaged):
-        return packaged
-    source = Path(__file__).resolve().parents[3]
-    built = [path for path in source.glob(f"build/*/simulate/{name}") if _runs(path)]
-    if built:
-        return max(built, key=lambda path: path.stat().st_mtime)
-    raise MachineError(f"{missing} install sonde again, or build it and name it in ${variable}.")
+    return find(SIMULATOR).path
 
 
 def faults_known(simulator: Path) -> str:
@@ -74,7 +57,3 @@ class SimulatedLauncher(Launcher):
         for fault in self.faults:
             words += ["--fault", fault]
         return words
-
-
-def _runs(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)

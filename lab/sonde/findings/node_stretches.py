@@ -47,10 +47,20 @@ def node_series(phase: PhaseRecord) -> list[SeriesLine]:
     return [one for one in phase.series if one.scope == "node" and one.slice_s > 0]
 
 
+def all_nodes(phase: PhaseRecord) -> SeriesLine | None:
+    """The spread over the nodes of a phase on more nodes than have a series each."""
+    return next((one for one in phase.series if one.scope == "nodes"), None)
+
+
+def middle_rates(several: SeriesLine, operations: bool) -> list[float | None]:
+    """Of the middle node, by slice: bytes or operations in a second."""
+    return list((several.node_ops_rate if operations else several.node_rate).p50)
+
+
 def slow_stretches(phase: PhaseRecord, operations: bool) -> list[Stretch]:
     """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
     found = node_series(phase)
-    several = next((one for one in phase.series if one.scope == "nodes"), None)
+    several = all_nodes(phase)
     if len(found) < FEWEST_NODES:
         return []
     length = max(len(one.bytes) for one in found)
@@ -131,8 +141,7 @@ def _middle_of_many(
     several: SeriesLine, operations: bool, length: int, slice_s: float, cells: int
 ) -> NDArray[np.float64]:
     """The median over all nodes from the spread, in the slices of single nodes."""
-    rates = (several.node_ops_rate if operations else several.node_rate).p50
-    per_slice = [(rate or 0.0) * several.slice_s for rate in rates]
+    per_slice = [(rate or 0.0) * several.slice_s for rate in middle_rates(several, operations)]
     joined = max(1, round(slice_s / several.slice_s))
     wide = [sum(per_slice[at : at + joined]) for at in range(0, len(per_slice), joined)]
     return np.array(rebin([*wide, *[0.0] * length][:length], cells))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sonde.charts.axes import time_axis
 from sonde.charts.heat import HeatMap, heat_map
 from sonde.findings.members import host_names
-from sonde.findings.node_stretches import node_series, slow_stretches
+from sonde.findings.node_stretches import all_nodes, middle_rates, node_series, slow_stretches
 from sonde.findings.verdicts import Judged
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
@@ -37,7 +37,7 @@ def node_heat(run: Run, phase: PhaseRecord, operations: bool) -> Markup | None:
         return None
     columns = min(length, _MOST_COLUMNS)
     values = np.array([_shown(one, length, columns, operations) for one in series])
-    several = next((one for one in phase.series if one.scope == "nodes"), None)
+    several = all_nodes(phase)
     usual = _usual(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
         return None
@@ -69,8 +69,7 @@ def _shown(one: SeriesLine, length: int, columns: int, operations: bool) -> list
 def _usual(values: NDArray[np.float64], several: SeriesLine | None, column_s: float, operations: bool) -> float:
     """What the middle node moved in a column, over the time in which nodes were at work."""
     if several is not None:
-        rates = (several.node_ops_rate if operations else several.node_rate).p50
-        known = [rate for rate in rates if rate]
+        known = [rate for rate in middle_rates(several, operations) if rate]
         return float(np.median(known)) * column_s if known else 0.0
     working = values[values > 0]
     return float(np.median(working)) if working.size else 0.0

@@ -68,48 +68,39 @@ constexpr Flag flags[] = {
     {"lazyclose", &Rule::lazy_close}, {"eager", &Rule::eager},     {"off", &Rule::off},
     {"auto", &Rule::automatic},       {"alone", &Rule::alone}};
 
-/// append=own: the one value that there is. False: another option.
-bool set_append(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
-    if (!name.is("append")) {
-        return false;
-    }
-    rule.append_own = value.is("own");
-    if (!rule.append_own && !value.is("off")) {
-        say(warn, "IOBUF_PARAMS: append= takes \"own\" (nobody else appends to these files) or \"off\", not \"", value,
-            "\"; appended data is not buffered.");
-    }
-    return true;
-}
+/// Something that the user promises of the files, in the one word that there is for it.
+struct Promise {
+    const char* name;
+    const char* word;
+    bool Rule::*member;
+    const char* before;  ///< of the sentence for any other word than "off"
+    const char* after;
+};
+constexpr Promise promises[] = {
+    {"append", "own", &Rule::append_own,
+     "IOBUF_PARAMS: append= takes \"own\" (nobody else appends to these files) or \"off\", not \"",
+     "\"; appended data is not buffered."},
+    {"mpiio", "disjoint", &Rule::mpi_disjoint,
+     "IOBUF_PARAMS: mpiio= takes \"disjoint\" (no rank writes or reads what another one writes before both have "
+     "synchronized) or \"off\", not \"",
+     "\"; files that several ranks open by MPI-IO are not buffered."},
+    {"stdio", "alone", &Rule::stdio_alone,
+     "IOBUF_PARAMS: stdio= takes \"alone\" (nobody reaches the file but by one stream of the C library, from front to "
+     "back) or \"off\", not \"",
+     "\"; such streams keep their buffers."}};
 
-/// mpiio=disjoint, as above.
-bool set_mpi_io(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
-    if (!name.is("mpiio")) {
-        return false;
+/// False: another option.
+bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+    for (const Promise& promise : promises) {
+        if (name.is(promise.name)) {
+            rule.*promise.member = value.is(promise.word);
+            if (!(rule.*promise.member) && !value.is("off")) {
+                say(warn, promise.before, value, promise.after);
+            }
+            return true;
+        }
     }
-    rule.mpi_disjoint = value.is("disjoint");
-    if (!rule.mpi_disjoint && !value.is("off")) {
-        say(warn,
-            "IOBUF_PARAMS: mpiio= takes \"disjoint\" (no rank writes or reads what another one writes before both have "
-            "synchronized) or \"off\", not \"",
-            value, "\"; files that several ranks open by MPI-IO are not buffered.");
-    }
-    return true;
-}
-
-/// stdio=alone, as above.
-bool set_stdio(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
-    if (!name.is("stdio")) {
-        return false;
-    }
-    rule.stdio_alone = value.is("alone");
-    if (!rule.stdio_alone && !value.is("off")) {
-        say(warn,
-            "IOBUF_PARAMS: stdio= takes \"alone\" (nobody reaches the file but by one stream of the C library, from "
-            "front "
-            "to back) or \"off\", not \"",
-            value, "\"; such streams keep their buffers.");
-    }
-    return true;
+    return false;
 }
 
 /// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
@@ -145,8 +136,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
     const char* equals = find_sign(option.at, end, '=');
     const Piece name = trimmed(option.at, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
-    if (name.length == 0 || without_effect(name) || set_append(name, value, rule, warn) ||
-        set_mpi_io(name, value, rule, warn) || set_stdio(name, value, rule, warn) ||
+    if (name.length == 0 || without_effect(name) || set_promise(name, value, rule, warn) ||
         (equals < end && set_number(name, value, rule, warn))) {
         return;
     }

@@ -165,7 +165,7 @@ ordered_json lanes_json(const Totals& totals) {
 
 }  // namespace
 
-std::string PhaseFacts::name_of(int node) const {
+std::string name_of_node(const std::vector<std::string>& hosts, int node) {
     const auto index = static_cast<std::size_t>(node);
     return index < hosts.size() && !hosts[index].empty() ? records::json_text(hosts[index])
                                                          : "node " + std::to_string(node);

@@ -23,13 +23,16 @@ struct NodeClock {
 };
 
 /// How the runner names things for the record.
+/// Its host, or "node 3" where that is not known; `hosts` by node.
+std::string name_of_node(const std::vector<std::string>& hosts, int node);
+
 struct PhaseFacts {
     std::string stopped_by;
-    std::int64_t stonewall_ns = 0;        ///< 0 = none
-    std::vector<std::string> hosts;       ///< by node
-    double resident = -1;                 ///< share of the data in page cache before; < 0 = unknown
-    std::vector<NodeClock> clocks;        ///< by node; empty where there is one node
-    std::string name_of(int node) const;  ///< its host, or "node 3"
+    std::int64_t stonewall_ns = 0;   ///< 0 = none
+    std::vector<std::string> hosts;  ///< by node
+    double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
+    std::vector<NodeClock> clocks;   ///< by node; empty where there is one node
+    std::string name_of(int node) const { return name_of_node(hosts, node); }
 };
 
 struct RateValue {

@@ -4,15 +4,12 @@
 #include "plan/parse.hpp"
 #include "records/text.hpp"
 #include "runs/offer.hpp"
+#include "system/given_file.hpp"
 #include "virtual/simulation.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fstream>
-#include <sstream>
 
 namespace {
 
@@ -24,22 +21,12 @@ struct Words {
     simulate::SimulationOptions options;
 };
 
-std::string read_text(const std::string& path, const char* what) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        throw simulate::SiteError(std::string(what) + " " + path + " cannot be read: " + std::strerror(errno));
-    }
-    return text.str();
-}
-
 int run(Words& words) {
     for (const std::string& fault : words.faults) {
         words.options.faults.push_back(simulate::parse_fault(fault));
     }
-    plan::Plan plan = plan::parse_plan(read_text(words.plan, "plan"), runs::offer());
-    simulate::SiteModel site = simulate::read_site(read_text(words.system, "system"), words.mount);
+    plan::Plan plan = plan::parse_plan(simulate::text_of_file(words.plan, "plan"), runs::offer());
+    simulate::SiteModel site = simulate::read_site(simulate::text_of_file(words.system, "system"), words.mount);
     if (words.options.run_id.empty()) {
         words.options.run_id = "simulated-" + plan.id;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of the mount: the thinnest layer.
 #include "mounted/service.hpp"
+#include "system/given_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -8,9 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -40,16 +39,6 @@ struct MountWords {
 int complain(const char* why, int code) {
     std::fprintf(stderr, "sonde-mount: %s\n", why);
     return code;
-}
-
-std::string system_text(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        throw SiteError("system " + path + " cannot be read: " + std::strerror(errno));
-    }
-    return text.str();
 }
 
 /// The store, open. It is empty or was one before, so that nobody's files are taken for ours; a file says so.
@@ -99,7 +88,7 @@ void allow_many_files() {
 }
 
 int mount(MountWords& words) {
-    SiteModel site = read_site(system_text(words.system), words.mount);
+    SiteModel site = read_site(text_of_file(words.system, "system"), words.mount);
     if (words.options.nodes > site.clients.size()) {
         throw SiteError("--nodes " + std::to_string(words.options.nodes) + ": mount " + site.mount + " of system " +
                         site.system + " is on " + std::to_string(site.clients.size()) + " nodes");

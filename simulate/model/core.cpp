@@ -224,13 +224,16 @@ void Core::sample() {
 }
 
 /// What is not counted when it happens: calls of others, drives, and the space that is left.
-void Core::bring_traces_up_to_date() {
+void Core::bring_counters_up_to_date() {
     count_others();
     for (std::size_t i = 0; i < media.size(); ++i) {
         const Medium& medium = media[i];
         traces.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
                            medium.writes,  medium.written_bytes, medium.arm.busy()};
     }
+}
+
+void Core::count_space() {
     std::vector<std::uint64_t> held(targets.size(), 0);
     for (const auto& [name, id] : names) {
         const File& file = files[id];

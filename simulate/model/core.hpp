@@ -182,7 +182,8 @@ class Core {
     void apply(const Fault& fault, bool on);
     void neighbour(std::uint32_t target);
     void count_others();
-    void bring_traces_up_to_date();
+    void bring_counters_up_to_date();
+    void count_space();
     void sample();
     void say(const std::string& host, const std::string& text);
     void lay_out_anew(File& file);

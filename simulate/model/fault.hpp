@@ -83,6 +83,11 @@ struct Fault {
 /// 30s" behind it if it is not to begin at once. Throws SiteError with one sentence.
 Fault parse_fault(std::string_view text);
 
+/// Of the same kind at the same part: only one of these is felt.
+inline bool same_part(const Fault& one, const Fault& other) {
+    return one.kind == other.kind && one.part == other.part;
+}
+
 /// Throws SiteError when the site lacks the part, or says nothing of what the fault would change.
 void check_fault(const Fault& fault, const SiteModel& site);
 

@@ -201,8 +201,17 @@ void Machine::end_fault(const Fault& fault) {
 }
 
 const Traces& Machine::traces() const {
-    core_->bring_traces_up_to_date();
+    core_->count_space();
+    return counters();
+}
+
+const Traces& Machine::counters() const {
+    core_->bring_counters_up_to_date();
     return core_->traces;
+}
+
+const std::vector<Fault>& Machine::faults() const {
+    return core_->faults;
 }
 
 std::vector<Machine::Flow> Machine::flows() const {

@@ -76,14 +76,19 @@ class Machine {
     void drop_server_caches();
     /// Bytes of a file that a client has in its page cache.
     std::uint64_t cached(std::uint32_t client, FileId file) const;
-    /// Throws SiteError when there is no such part. A fault begins at its time or at once.
+    /// Throws SiteError when there is no such part. A fault begins at its time or at once, in place of one of its kind
+    /// at that part that has begun.
     void begin_fault(const Fault& fault);
     /// Ends all faults of that kind and part.
     void end_fault(const Fault& fault);
+    /// Planned or under way, in the order in which they were told.
+    const std::vector<Fault>& faults() const;
 
     // --- what is left ---
 
     const Traces& traces() const;
+    /// The same but for the space that is left on targets, which costs a look at each file.
+    const Traces& counters() const;
     /// Bytes that entered and left each part, for tests: what came in has gone out when nothing is pending.
     struct Flow {
         std::string part;

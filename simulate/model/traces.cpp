@@ -26,6 +26,17 @@ void add_line(std::string& text, const char* name, const Tally& tally, const cha
     }
 }
 
+/// Of a target or a node.
+template <class Trace>
+std::string lines_of_data(const Trace& trace) {
+    std::string text;
+    add_line(text, "read_bytes", trace.read_bytes, "bytes");
+    add_line(text, "write_bytes", trace.write_bytes, "bytes");
+    add_line(text, "read", trace.read_us, "usec");
+    add_line(text, "write", trace.write_us, "usec");
+    return text;
+}
+
 std::string snapshot(double at) {
     const double whole = std::floor(at);
     return shaped("%-25s %.0f.%06d secs.usecs\n", "snapshot_time", whole, static_cast<int>((at - whole) * 1e6));
@@ -43,11 +54,7 @@ void NodeTrace::add(const Operation& operation, std::uint64_t moved, Time length
 }
 
 std::string stats_text(const TargetTrace& target, double at) {
-    std::string text = snapshot(at);
-    add_line(text, "read_bytes", target.read_bytes, "bytes");
-    add_line(text, "write_bytes", target.write_bytes, "bytes");
-    add_line(text, "read", target.read_us, "usec");
-    add_line(text, "write", target.write_us, "usec");
+    std::string text = snapshot(at) + lines_of_data(target);
     if (target.cache_hits + target.cache_misses > 0) {
         text += shaped("%-25s %llu samples [pages] 1 1 %llu\n", "cache_access",
                        Long{target.cache_hits + target.cache_misses}, Long{target.cache_hits + target.cache_misses});
@@ -85,11 +92,7 @@ std::string brw_stats_text(const TargetTrace& target, double at) {
 }
 
 std::string llite_text(const NodeTrace& node, double at) {
-    std::string text = snapshot(at);
-    add_line(text, "read_bytes", node.read_bytes, "bytes");
-    add_line(text, "write_bytes", node.write_bytes, "bytes");
-    add_line(text, "read", node.read_us, "usec");
-    add_line(text, "write", node.write_us, "usec");
+    std::string text = snapshot(at) + lines_of_data(node);
     constexpr const char* names[] = {"open",    "create", "close", nullptr, nullptr,  "fsync",
                                      "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
     for (std::size_t call = 0; call < node.calls.size(); ++call) {
@@ -170,7 +173,8 @@ std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes) {
             files.push_back({folder + "kbytestotal",
                              [i](const Traces& all, double, double) { return kbytes_text(all.targets[i].capacity); }});
             files.push_back({folder + "kbytesavail",
-                             [i](const Traces& all, double, double) { return kbytes_text(all.targets[i].space); }});
+                             [i](const Traces& all, double, double) { return kbytes_text(all.targets[i].space); },
+                             true});
         }
     }
     for (std::size_t i = 0; i < traces.metadata.size(); ++i) {

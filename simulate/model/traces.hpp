@@ -113,6 +113,7 @@ struct TraceFile {
     std::string path;  ///< proc/fs/lustre/obdfilter/fs1-OST0000/stats
     /// `epoch` = when the machine began, `at` = when it is read, in seconds of the epoch.
     std::function<std::string(const Traces& traces, double epoch, double at)> text;
+    bool of_space = false;  ///< it says what is left on a target
 };
 /// The same list as long as the machine lives; of its nodes, that of the first `nodes`.
 std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes);

@@ -28,29 +28,28 @@ void Core::begin_fault(const Fault& fault) {
             throw SiteError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
         }
     }
-    faults.push_back(fault);
     if (fault.from > now) {
         const auto index = static_cast<std::uint32_t>(planned.size());
         planned.push_back(fault);
         push(fault.from, Happens::fault, index);
     } else {
+        std::erase_if(faults, [&](const Fault& other) { return same_part(other, fault) && other.from <= now; });
         apply(fault, true);
     }
+    faults.push_back(fault);
 }
 
 void Core::end_fault(const Fault& fault) {
     check_fault(fault, site);
-    std::erase_if(faults,
-                  [&fault](const Fault& other) { return other.kind == fault.kind && other.part == fault.part; });
+    std::erase_if(faults, [&](const Fault& other) { return same_part(other, fault); });
     apply(fault, false);
 }
 
 /// The time of a planned fault has come, unless it was ended before.
 void Core::begin_planned(std::uint32_t index) {
     const Fault& fault = planned[index];
-    if (std::any_of(faults.begin(), faults.end(), [&fault](const Fault& other) {
-            return other.kind == fault.kind && other.part == fault.part && other.from == fault.from;
-        })) {
+    if (std::any_of(faults.begin(), faults.end(),
+                    [&](const Fault& other) { return same_part(other, fault) && other.from == fault.from; })) {
         apply(fault, true);
     }
 }

@@ -11,10 +11,6 @@ double seconds_of_the_epoch() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-bool same_part(const Fault& one, const Fault& other) {
-    return one.kind == other.kind && one.part == other.part;
-}
-
 }  // namespace
 
 ControlFiles::ControlFiles(Pace& pace, std::uint32_t nodes, std::function<std::string()> about)
@@ -30,16 +26,17 @@ ControlFiles::ControlFiles(Pace& pace, std::uint32_t nodes, std::function<std::s
                 machine.drop_caches(client);
             }
             machine.drop_server_caches();
-            return 0;
         });
     };
     pace_.with([this, nodes](Machine& machine) {
         for (TraceFile& file : trace_files(machine.traces(), nodes)) {
-            add(file.path).text = [this, text = std::move(file.text)] {
-                return pace_.with([&](Machine& of) { return text(of.traces(), epoch_, seconds_of_the_epoch()); });
+            ControlFile& added = add(file.path);
+            added.text = [this, file = std::move(file)] {
+                return pace_.with([&](Machine& of) {
+                    return file.text(file.of_space ? of.traces() : of.counters(), epoch_, seconds_of_the_epoch());
+                });
             };
         }
-        return 0;
     });
     ino_t number = ~ino_t{0};  // from the end, where no file system has its own
     for (ControlFile& file : files_) {
@@ -89,51 +86,41 @@ struct stat ControlFiles::attributes_of(const ControlFile& file) {
 /// "slow-target 3 10x" begins a fault, in place of one of that kind at that part; "end slow-target 3" ends it, "clear"
 /// ends all.
 void ControlFiles::tell_fault(std::string_view line) {
-    const std::lock_guard lock(faults_mutex_);
-    const auto end = [this](const Fault& fault) {
-        pace_.with([&](Machine& machine) {
-            machine.end_fault(fault);
-            return 0;
-        });
-    };
     if (line == "clear") {
-        for (const Fault& fault : faults_) {
-            end(fault);
-        }
-        faults_.clear();
+        pace_.with([](Machine& machine) {
+            while (!machine.faults().empty()) {
+                machine.end_fault(Fault(machine.faults().front()));
+            }
+        });
         return;
     }
     constexpr std::string_view word = "end ";
     if (line.starts_with(word)) {
         const Fault wanted = parse_fault(line.substr(word.size()));
-        const auto found =
-            std::find_if(faults_.begin(), faults_.end(), [&](const Fault& fault) { return same_part(fault, wanted); });
-        if (found == faults_.end()) {
-            throw SiteError("fault \"" + std::string(line.substr(word.size())) + "\" is not switched on");
-        }
-        end(*found);
-        faults_.erase(found);
+        pace_.with([&](Machine& machine) {
+            const std::vector<Fault>& all = machine.faults();
+            if (std::none_of(all.begin(), all.end(), [&](const Fault& fault) { return same_part(fault, wanted); })) {
+                throw SiteError("fault \"" + std::string(line.substr(word.size())) + "\" is not switched on");
+            }
+            machine.end_fault(wanted);
+        });
         return;
     }
     const Fault fault = parse_fault(line);
     if (fault.from > 0) {
         throw SiteError("fault \"" + std::string(line) + "\": a mount switches faults now; leave `at` out");
     }
-    pace_.with([&](Machine& machine) {
-        machine.begin_fault(fault);
-        return 0;
-    });
-    std::erase_if(faults_, [&](const Fault& before) { return same_part(before, fault); });
-    faults_.push_back(fault);
+    pace_.with([&](Machine& machine) { machine.begin_fault(fault); });
 }
 
 std::string ControlFiles::faults_text() {
-    const std::lock_guard lock(faults_mutex_);
-    std::string text;
-    for (const Fault& fault : faults_) {
-        text += fault.text() + "\n";
-    }
-    return text;
+    return pace_.with([](Machine& machine) {
+        std::string text;
+        for (const Fault& fault : machine.faults()) {
+            text += fault.text() + "\n";
+        }
+        return text;
+    });
 }
 
 }  // namespace sonde::simulate

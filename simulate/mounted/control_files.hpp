@@ -7,7 +7,6 @@
 
 #include <deque>
 #include <functional>
-#include <list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +40,6 @@ class ControlFiles {
     Pace& pace_;
     double epoch_;
     std::deque<ControlFile> files_;  ///< the first one is the directory itself
-    std::mutex faults_mutex_;
-    std::list<Fault> faults_;  ///< that were switched on, and not off
 };
 
 }  // namespace sonde::simulate

@@ -110,10 +110,7 @@ void Service::setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, 
         const Pace::Call call(pace_, on_names(request, Call::stat, file));
         error = change(of, *wanted, which);
         if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-            pace_.with([&](Machine& machine) {
-                machine.resize(file, static_cast<std::uint64_t>(wanted->st_size));
-                return 0;
-            });
+            pace_.with([&](Machine& machine) { machine.resize(file, static_cast<std::uint64_t>(wanted->st_size)); });
         }
         if (::fstatat(of.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 && error == 0) {
             error = errno;

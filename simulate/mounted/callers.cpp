@@ -32,7 +32,6 @@ Callers::Callers(Pace& pace, std::uint32_t nodes) : nodes_(nodes) {
                 streams_.push_back(machine.stream(node));
             }
         }
-        return 0;
     });
 }
 

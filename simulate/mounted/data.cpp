@@ -71,6 +71,14 @@ std::string_view next_line(std::string_view& text) {
 
 }  // namespace
 
+Operation Service::on_file(const Handle& handle, Call call) {
+    Operation operation;
+    operation.call = call;
+    operation.stream = handle.stream;
+    operation.file = handle.file;
+    return operation;
+}
+
 void Service::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, Info* info) {
     Inode& at = inode(parent);
     if (ours(at, name)) {
@@ -107,10 +115,7 @@ void Service::open(fuse_req_t request, fuse_ino_t node, Info* info) {
     handle->fd = ::open(DescriptorPath(of.fd).c_str(), below(info->flags));
     const int error = errno;
     if (handle->fd >= 0 && (info->flags & O_TRUNC) != 0) {
-        pace_.with([&](Machine& machine) {
-            machine.resize(handle->file, 0);
-            return 0;
-        });
+        pace_.with([&](Machine& machine) { machine.resize(handle->file, 0); });
     }
     call.wait();
     if (handle->fd < 0) {
@@ -142,14 +147,15 @@ void Service::answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, co
         answered = fuse_reply_buf(request, reinterpret_cast<const char*>(&answer.open), sizeof answer.open);
     }
     if (answered == -ENOENT) {  // the caller was interrupted: nobody will release it
-        pace_.with([&](Machine& machine) {
-            machine.end_stream(handle->stream);
-            return 0;
-        });
-        ::close(handle->fd);
+        close_handle(*handle);
         return;
     }
     static_cast<void>(handle.release());
+}
+
+void Service::close_handle(const Handle& handle) {
+    pace_.with([&](Machine& machine) { machine.end_stream(handle.stream); });
+    ::close(handle.fd);
 }
 
 void Service::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, Info* info) {
@@ -159,11 +165,8 @@ void Service::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, of
         fuse_reply_buf(request, handle.text.data() + from, std::min(size, handle.text.size() - from));
         return;
     }
-    Operation operation;
-    operation.call = Call::read;
+    Operation operation = on_file(handle, Call::read);
     operation.direct = handle.direct;
-    operation.stream = handle.stream;
-    operation.file = handle.file;
     operation.offset = static_cast<std::uint64_t>(offset);
     operation.length = size;
     char* buffer = read_buffer();
@@ -187,12 +190,9 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
         write_control(request, inode(node), handle, data);
         return;
     }
-    Operation operation;
-    operation.call = Call::write;
+    Operation operation = on_file(handle, Call::write);
     operation.direct = handle.direct;
     operation.sync = handle.sync;
-    operation.stream = handle.stream;
-    operation.file = handle.file;
     operation.offset = static_cast<std::uint64_t>(offset);
     operation.length = fuse_buf_size(data);
     struct fuse_bufvec into = FUSE_BUFVEC_INIT(operation.length);
@@ -215,11 +215,7 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
 void Service::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
     const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
     if (handle.fd >= 0) {
-        Operation operation;
-        operation.call = Call::close;
-        operation.stream = handle.stream;
-        operation.file = handle.file;
-        Pace::Call(pace_, operation).wait();
+        Pace::Call(pace_, on_file(handle, Call::close)).wait();
     }
     fuse_reply_err(request, 0);
 }
@@ -227,11 +223,7 @@ void Service::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 void Service::release(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
     const std::unique_ptr<Handle> handle(reinterpret_cast<Handle*>(info->fh));
     if (handle->fd >= 0) {
-        pace_.with([&](Machine& machine) {
-            machine.end_stream(handle->stream);
-            return 0;
-        });
-        ::close(handle->fd);
+        close_handle(*handle);
     }
     fuse_reply_err(request, 0);
 }
@@ -240,11 +232,7 @@ void Service::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, Info
     const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
     int error = 0;
     if (handle.fd >= 0) {
-        Operation operation;
-        operation.call = Call::fsync;
-        operation.stream = handle.stream;
-        operation.file = handle.file;
-        const Pace::Call call(pace_, operation);
+        const Pace::Call call(pace_, on_file(handle, Call::fsync));
         error = (only_data != 0 ? ::fdatasync(handle.fd) : ::fsync(handle.fd)) == 0 ? 0 : errno;
     }
     fuse_reply_err(request, error);
@@ -264,7 +252,6 @@ void Service::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t
             if (machine.size(handle.file) != size) {
                 machine.resize(handle.file, size);
             }
-            return 0;
         });
     }
     fuse_reply_err(request, 0);

@@ -122,66 +122,58 @@ void Service::answer_entry(fuse_req_t request, Call what, Inode& parent, const c
     fuse_reply_entry(request, &entry);
 }
 
-void Service::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+/// `done` is the call on the store; 0 or -1 and errno.
+template <class Done>
+void Service::make(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, Done done) {
     Inode& at = inode(parent);
     if (ours(at, name)) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    answer_entry(request, Call::create, at, name, ::mknodat(at.fd, name, mode, device) == 0 ? 0 : errno);
+    answer_entry(request, what, at, name, done(at) == 0 ? 0 : errno);
+}
+
+void Service::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+    make(request, Call::create, parent, name, [&](const Inode& at) { return ::mknodat(at.fd, name, mode, device); });
 }
 
 void Service::mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
-        fuse_reply_err(request, EPERM);
-        return;
-    }
-    answer_entry(request, Call::mkdir, at, name, ::mkdirat(at.fd, name, mode) == 0 ? 0 : errno);
+    make(request, Call::mkdir, parent, name, [&](const Inode& at) { return ::mkdirat(at.fd, name, mode); });
 }
 
 void Service::symlink(fuse_req_t request, const char* text, fuse_ino_t parent, const char* name) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
-        fuse_reply_err(request, EPERM);
-        return;
-    }
-    answer_entry(request, Call::create, at, name, ::symlinkat(text, at.fd, name) == 0 ? 0 : errno);
+    make(request, Call::create, parent, name, [&](const Inode& at) { return ::symlinkat(text, at.fd, name); });
 }
 
 void Service::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-    Inode& at = inode(parent);
-    Inode& of = inode(node);
-    if (ours(at, name) || of.control != nullptr) {
+    const Inode& of = inode(node);
+    if (of.control != nullptr) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    const bool made = ::linkat(AT_FDCWD, DescriptorPath(of.fd).c_str(), at.fd, name, AT_SYMLINK_FOLLOW) == 0;
-    answer_entry(request, Call::create, at, name, made ? 0 : errno);
+    make(request, Call::create, parent, name, [&](const Inode& at) {
+        return ::linkat(AT_FDCWD, DescriptorPath(of.fd).c_str(), at.fd, name, AT_SYMLINK_FOLLOW);
+    });
+}
+
+void Service::take_away(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, int flags) {
+    Inode& at = inode(parent);
+    if (ours(at, name)) {
+        fuse_reply_err(request, EPERM);
+        return;
+    }
+    Pace::Call call(pace_, on_names(request, what, store_.file(at)));
+    const int error = ::unlinkat(at.fd, name, flags) == 0 ? 0 : errno;
+    call.wait();
+    fuse_reply_err(request, error);
 }
 
 void Service::unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
-        fuse_reply_err(request, EPERM);
-        return;
-    }
-    Pace::Call call(pace_, on_names(request, Call::remove, store_.file(at)));
-    const int error = ::unlinkat(at.fd, name, 0) == 0 ? 0 : errno;
-    call.wait();
-    fuse_reply_err(request, error);
+    take_away(request, Call::remove, parent, name, 0);
 }
 
 void Service::rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
-        fuse_reply_err(request, EPERM);
-        return;
-    }
-    Pace::Call call(pace_, on_names(request, Call::rmdir, store_.file(at)));
-    const int error = ::unlinkat(at.fd, name, AT_REMOVEDIR) == 0 ? 0 : errno;
-    call.wait();
-    fuse_reply_err(request, error);
+    take_away(request, Call::rmdir, parent, name, AT_REMOVEDIR);
 }
 
 void Service::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t to, const char* to_name,

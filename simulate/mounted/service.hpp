@@ -79,13 +79,22 @@ class Service {
     bool ours(const Inode& parent, const char* name) const;
     /// An operation on the names of `file`, by whoever makes the call.
     Operation on_names(fuse_req_t request, Call call, FileId file);
+    /// An operation on the bytes of an open file.
+    static Operation on_file(const Handle& handle, Call call);
     struct fuse_entry_param entry_of(Inode& inode, const struct stat& attributes) const;
     /// The inode of a name that was just made. Null: errno says why.
     Inode* made(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
     /// Charges the call and answers with what was made, or with the error.
     void answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error);
+    /// Makes a name with `done` and answers; template of names.cpp alone.
+    template <class Done>
+    void make(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, Done done);
+    /// Removes a name; `flags` are those of unlinkat.
+    void take_away(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, int flags);
     void answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, const Info& info,
                      const fuse_entry_param* entry);
+    /// Ends what answer_open began.
+    void close_handle(const Handle& handle);
     void open_control(fuse_req_t request, const Inode& inode, Info* info);
     void write_control(fuse_req_t request, const Inode& inode, Handle& handle, struct fuse_bufvec* data);
 

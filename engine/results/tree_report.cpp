@@ -94,7 +94,8 @@ void judge_droop(std::vector<ordered_json>& findings, const Totals& totals, cons
                 {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}}));
 }
 
-/// Names that this node has just made are in its memory.
+/// Names that this node has just made are in its memory, unless a treatment is known to have emptied it: one that was
+/// planned and then not permitted, or a fallback that reaches the data of files only, leaves dentries and inodes.
 void judge_names(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
     const plan::Op op = about.phase->op;
     const bool looks = plan::operation(op).effect == plan::Operation::Effect::looks;

@@ -23,7 +23,7 @@ from sonde.trends.lanes import Settings
 from sonde.trends.remembered import Memory, of_histories, of_index
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey, survey
-from sonde.trends.words import change_size, joint_sentences, name_of, promise, value_of, verdict
+from sonde.trends.words import change_size, doubted_share, joint_sentences, name_of, promise, value_of, verdict
 
 # Series of a part that are named one by one.
 _NAMED = 6
@@ -104,6 +104,7 @@ def _survey(archive: Archive, wanted: Selection, measure: str, budget: float, sm
     """The survey, from what is remembered while nothing is new; with all values of its histories when it is drawn."""
     from sonde.store.history import series_in
     from sonde.trends.history import watched
+    from sonde.trends.recent import with_doubts
 
     catalog = open_catalog(archive.root)
     memory, settings = Memory(catalog.beside("trend")), (wanted, measure, budget, smallest)
@@ -118,7 +119,7 @@ def _survey(archive: Archive, wanted: Selection, measure: str, budget: float, sm
     found = memory.recall(key, histories)
     if found is None:
         with steps("watching histories") as step:
-            found = survey(histories, budget, smallest, step)
+            found = with_doubts(survey(histories, budget, smallest, step), archive.root)
         memory.keep(key, found)
     # the files of the index may have been replaced while they were read
     if stamps is not None and catalog.stamps() == stamps:
@@ -150,11 +151,16 @@ def _print(survey: Survey, measure: str) -> None:
         console.print("No change was noticed.")
     console.print()
     table = plain_table()
-    for title in ("series", "runs", "level", "last three", "noise", "visible", "last change"):
+    titles = ["series", "runs", "level", "last three", "noise", "visible", "last change"]
+    doubted = any(one.doubts for one in survey.standings)
+    for title in [*titles, *["doubtful"] * doubted]:
         table.add_column(title, justify="left" if title in ("series", "last change") else "right")
     for one in survey.standings:
-        table.add_row(*_standing_cells(one, survey), style="bold red" if one.slower else None)
+        cells = _standing_cells(one, survey)
+        table.add_row(*cells, *[doubted_share(one)] * doubted, style="bold red" if one.slower else None)
     console.print(table)
+    if doubted:
+        console.print("doubtful: so many of its last runs, for the reason above.", style="dim")
     console.print("visible: a drop of this size shows in ten runs, four times of five.", style="dim")
 
 
@@ -200,6 +206,7 @@ def _document(survey: Survey, measure: str) -> dict[str, Any]:
                 "noise": one.noise,
                 "visible_drop": one.visible,
                 "slower": one.slower,
+                "doubts": [doubt.as_json() for doubt in one.doubts],
                 "stretches": [asdict(part) for part in one.stretches],
                 "changes": [_change(change) for change in one.changes],
             }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What speaks against the runs that a comparison or a gate judges: a change may be the machine's, not the storage's."""
+"""What speaks against the runs that are judged: a change may be the machine's, not the storage's."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from sonde.trends.changes import JointChange
 from sonde.trends.comparison_words import percent
 from sonde.trends.series import moment
 from sonde.trends.survey import Standing, Survey
-from sonde.trends.words import change_size, joint_sentences, name_of, promise, value_of, verdict
+from sonde.trends.words import change_size, doubted_share, joint_sentences, name_of, promise, value_of, verdict
 
 # Series with a picture; of more than these, those without a change are only in the table.
 _MOST_PICTURES = 60
@@ -130,6 +130,10 @@ def _words(one: Standing) -> str:
         words.append(f"No change; a drop of {100 * one.visible:.0f} % would show in ten runs, four times of five.")
     else:
         words.append("No change; too few runs to say what would show.")
+    words += [
+        f"Doubtful in {doubt.runs} of the last {doubt.of} runs: {doubt.text.rstrip('.') or doubt.id}."
+        for doubt in one.doubts
+    ]
     return " ".join(words)
 
 
@@ -155,6 +159,7 @@ def _unit(one: Standing) -> str:
 
 
 def _standings(survey: Survey) -> Section:
+    doubted = any(one.doubts for one in survey.standings)
     rows = [
         (
             _name(one, survey),
@@ -165,9 +170,11 @@ def _standings(survey: Survey) -> Section:
             f"{100 * one.visible:.0f} %" if one.visible is not None else "-",
             f"{moment(one.changes[-1].first_after):%Y-%m-%d}" if one.changes else "",
             percent(one.changes[-1].size.value - 1) if one.changes else "",
+            *[doubted_share(one)] * doubted,
         )
         for one in survey.standings
     ]
-    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Visible", "Changed", "By"]
+    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Visible", "Changed", "By", *["Doubtful"] * doubted]
     words = ["Visible: a drop of this size shows in ten runs, four times of five."]
+    words += ["Doubtful: so many of its last runs, for the reason that stands with its picture."] * doubted
     return Section("All series", words, [table(columns, rows, "Where each series stands")])

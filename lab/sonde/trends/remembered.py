@@ -25,13 +25,14 @@ from sonde.stats.ratio import Ratio
 from sonde.stats.segments import Segment
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.doubted import Doubted
 from sonde.trends.lanes import Settings
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series
 from sonde.trends.survey import FRESH, Standing, Survey
 
 # Changes when a survey of the same histories may come out otherwise, or is written otherwise.
-VERSION = 2
+VERSION = 3
 _MOST_KEPT = 40
 
 
@@ -129,6 +130,7 @@ def _document(found: Survey) -> dict[str, Any]:
                 "noise": one.noise,
                 "visible": one.visible,
                 "changes": [places[id(change)] for change in one.changes],
+                "doubts": [doubt.as_json() for doubt in one.doubts],
             }
             for one in found.standings
         ],
@@ -168,6 +170,7 @@ def _standing(document: Mapping[str, Any], changes: Sequence[Change], known: Map
         noise=document["noise"],
         visible=document["visible"],
         changes=tuple(changes[at] for at in document["changes"]),
+        doubts=tuple(Doubted(**one) for one in document["doubts"]),
     )
 
 

@@ -15,6 +15,7 @@ from sonde.stats.segments import Segment
 from sonde.stats.spread import robust_sd
 from sonde.trends.budget import Budget, Calibration, calibrate, residuals
 from sonde.trends.changes import Change, JointChange, changes, joint_changes
+from sonde.trends.doubted import Doubted
 from sonde.trends.lanes import Settings
 from sonde.trends.series import Series
 from sonde.trends.watch import watch
@@ -37,7 +38,7 @@ FRESH = 10
 class Standing:
     """One history. `stretches` lie between its changes; `level` is the median of the one it is in, `now` that of its
     last three runs; `noise` the robust standard deviation of the logarithms; `visible` the drop that ten more runs
-    would probably show (None: too short)."""
+    would probably show (None: too short); `doubts` what was found against its last `FRESH` runs."""
 
     series: Series
     stretches: tuple[Segment, ...]
@@ -45,6 +46,7 @@ class Standing:
     noise: float
     visible: float | None
     changes: tuple[Change, ...]
+    doubts: tuple[Doubted, ...] = ()
 
     @property
     def level(self) -> float:

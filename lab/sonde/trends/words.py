@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from sonde.model.units import counted
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import percent, value_text
+from sonde.trends.doubted import Doubted
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series, moment
-from sonde.trends.survey import SHORTEST, Survey
+from sonde.trends.survey import SHORTEST, Standing, Survey
 
 # Labels in the order in which people say them, and what their values are called together.
 _PLURAL = {
@@ -34,10 +35,10 @@ _WHERE_TO_LOOK = {
 
 
 def verdict(survey: Survey) -> str:
-    """The first sentence: whether anything is slower now, and what could not be judged."""
-    short = ""
+    """The first sentences: whether anything is slower now, what speaks against its runs, what could not be judged."""
+    short = doubt_words(survey)
     if survey.short:
-        short = f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
+        short += f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
     if not survey.standings:
         return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
     slower = [one for one in survey.standings if one.slower]
@@ -53,6 +54,35 @@ def verdict(survey: Survey) -> str:
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
     return f"Slower now: {'; '.join(names)}{more}. {counted(rest, 'other series')} did not become slower.{short}"
+
+
+def doubt_words(survey: Survey) -> str:
+    """What was found against the last runs of the histories: of those that are slower where there are, else of all;
+    "" where nothing was."""
+    kinds: dict[str, list[tuple[bool, Doubted]]] = {}
+    for one in survey.standings:
+        for doubt in one.doubts:
+            kinds.setdefault(doubt.id, []).append((one.slower, doubt))
+    said = ""
+    for kind, having in kinds.items():
+        slower = any(is_slower for is_slower, _ in having)
+        doubts = [doubt for is_slower, doubt in having if is_slower == slower]
+        of = sum(one.slower or not slower for one in survey.standings)
+        most = max(doubts, key=lambda doubt: doubt.runs / doubt.of)
+        often = (
+            f"in {most.runs} of its last {most.of} runs"
+            if len(doubts) == 1
+            else (f"in up to {most.runs} of their last {most.of} runs")
+        )
+        which = f"{len(doubts)} of {of} {'slower ' * slower}series"
+        said += f" Doubtful, {which}: {most.text.rstrip('.') or kind} ({often})."
+    return said
+
+
+def doubted_share(one: Standing) -> str:
+    """ "4 of 10": how many of its last runs are doubtful, for the kind of doubt most of them have; "" for none."""
+    most = max(one.doubts, key=lambda doubt: doubt.runs / doubt.of, default=None)
+    return f"{most.runs} of {most.of}" if most else ""
 
 
 def joint_sentences(survey: Survey, joint: JointChange) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compare and gate say on every surface that runs were measured on a machine that others used too."""
+"""compare, gate and trend say on every surface that runs were measured on a machine that others used too."""
 
 from __future__ import annotations
 
@@ -82,3 +82,43 @@ def test_a_gate_that_fails_on_a_busy_machine_says_so(sonde: Sonde, runs: Callabl
     said = sonde("gate", "last", "--at-least", "read=9GB/s", "--retests", "0")
     assert said.code == 1
     assert "Too slow, but doubtful: 1 run" in said.out
+
+
+def test_a_trend_says_first_that_the_machine_was_busy_and_of_which_histories(
+    sonde: Sonde, runs: Callable[..., None], tmp_path: Path
+) -> None:
+    runs(4, BUSY)
+    doubt = f"Doubtful, 1 of 2 series: {WHY} (in 4 of its last 10 runs)."
+    page = tmp_path / "page.html"
+    fresh = sonde("trend", "-o", page)
+    for said in (fresh, sonde("trend")):  # from nothing, and remembered
+        assert doubt in " ".join(said.out[: said.out.index("series", 200)].split())
+        (row,) = [line for line in said.out.splitlines() if line.rstrip().endswith("4 of 10")]
+        assert "read" in row
+    html = page.read_text(encoding="utf-8")
+    assert doubt in html
+    assert f"Doubtful in 4 of the last 10 runs: {WHY}." in html
+    for _ in range(2):
+        said = sonde("trend", "--json").json
+        assert doubt in said["verdict"]
+        doubts = {one["labels"]["phase"]: one["doubts"] for one in said["series"]}
+        assert doubts["write"] == []
+        assert [(one["id"], one["runs"], one["of"]) for one in doubts["read"]] == [("noisy_node", 4, 10)]
+
+
+def test_a_trend_of_quiet_runs_has_no_word_of_doubt(sonde: Sonde, runs: Callable[..., None]) -> None:
+    runs(6, {**BUSY, "severity": "info"})
+    assert "oubtful" not in sonde("trend").out
+
+
+def test_what_became_slower_on_a_busy_machine_is_said_of_the_slower_ones(sonde: Sonde, add_run: AddRun) -> None:
+    for day in range(30):
+        slow = day >= 24
+        findings = [BUSY, {**BUSY, "phase": "write"}] if slow else []
+        rates = {
+            key: rate * (1 + day % 3 / 100) * (0.4 if slow and key[0] == "read" else 1) for key, rate in RATES.items()
+        }
+        add_run(day, rates, findings=findings)
+    said = sonde("trend", "--json").json["verdict"]
+    assert said.startswith("Slower now: probe · read")
+    assert f"Doubtful, 1 of 1 slower series: {WHY} (in 6 of its last 10 runs)." in said

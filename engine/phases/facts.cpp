@@ -33,6 +33,17 @@ void measure_blocks(const Context& context, const files::FileMap& map, results::
     }
 }
 
+/// Whether each task looks at what a task of another node made, so that no node can know it from making it.
+bool names_of_others(const Context& context, const plan::Phase& phase) {
+    for (int task = 0; task < context.tasks.tasks(); ++task) {
+        const int owner = files::shifted(phase.shift, task, context.tasks);
+        if (context.tasks.node_of(owner) == context.tasks.node_of(task)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /// The phase of this run that removed something last, before this one; empty: none did.
 std::string removed_before(const plan::Plan& plan, std::size_t index) {
     std::string id;
@@ -77,7 +88,7 @@ results::PhaseFacts facts_of(const Context& context, const plan::Phase& phase, c
 }
 
 results::Circumstances circumstances_of(const Context& context, std::size_t index, const files::FileMap& map,
-                                        const Measured& measured, const treatments::Residency& residency) {
+                                        const Measured& measured, const Treated& treated) {
     const plan::Phase& phase = context.plan.phases[index];
     const backends::Traits& backend = backends::find(phase.data.backend)->traits;
     results::Circumstances about{
@@ -90,14 +101,16 @@ results::Circumstances circumstances_of(const Context& context, std::size_t inde
         .cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
         .node_memory = context.node_memory,
         .nodes = context.team.place().nodes,
-        .resident = residency.share(),
-        .resident_known = residency.known,
+        .resident = treated.residency.share(),
+        .resident_known = treated.residency.known,
         .clock_drift_ns = measured.drift_ns,
         .other_cpu_s = measured.other_cpu_s,
         .verify_asked = plan::reads(phase.op) && !plan::writes(phase.op) &&
                         (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
         .file_system = context.storage.file_system,
         .removed_before = removed_before(context.plan, index),
+        .forgot_names = treated.forgot_names,
+        .names_of_others = phase.meta && names_of_others(context, phase),
     };
     if (backend.needs_files && fills_its_files(phase) && stopped_by(phase, measured) == "volume") {
         measure_blocks(context, map, about);

@@ -5,6 +5,7 @@
 #include "files/file_map.hpp"
 #include "phases/context.hpp"
 #include "phases/timed_part.hpp"
+#include "phases/treat.hpp"
 #include "results/summary.hpp"
 #include "results/validity.hpp"
 #include "treatments/residency.hpp"
@@ -24,6 +25,6 @@ results::PhaseFacts facts_of(const Context& context, const plan::Phase& phase, c
 
 /// For the findings. At the root; looks at the written files of the first tasks.
 results::Circumstances circumstances_of(const Context& context, std::size_t index, const files::FileMap& map,
-                                        const Measured& measured, const treatments::Residency& residency);
+                                        const Measured& measured, const Treated& treated);
 
 }  // namespace sonde::phases

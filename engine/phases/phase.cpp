@@ -24,15 +24,15 @@ namespace {
 
 /// What the record says of a phase that is over. At the root.
 void report(const Context& context, std::size_t index, const files::FileMap& map, const Measured& measured,
-            const treatments::Residency& residency, results::HalfRates& half) {
+            const Treated& treated, results::HalfRates& half) {
     const plan::Phase& phase = context.plan.phases[index];
-    const results::PhaseFacts facts = facts_of(context, phase, measured, residency);
+    const results::PhaseFacts facts = facts_of(context, phase, measured, treated.residency);
     write_lines(context, index, measured.totals, facts, half);
     write_layouts(context, index, map);
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase.measured) {
         return;
     }
-    write_findings(context, measured, facts, circumstances_of(context, index, map, measured, residency));
+    write_findings(context, measured, facts, circumstances_of(context, index, map, measured, treated));
     half.remember(phase.op, results::rates_of(measured.totals, facts));
 }
 
@@ -81,7 +81,7 @@ bool run_phase(Context& context, std::size_t index, results::HalfRates& half) {
 
     const nlohmann::json errors = gather_errors(context, phase);
     if (context.root()) {
-        report(context, index, map, measured, treated.residency, half);
+        report(context, index, map, measured, treated, half);
         context.manifest.half_write = half.write;
         context.manifest.half_read = half.read;
         write_errors(context, phase, errors);

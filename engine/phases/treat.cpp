@@ -65,6 +65,9 @@ json line_of(const plan::Phase& phase, const plan::Treatment& treatment, const t
         line["user_s"] = *result.user_s;
         line["system_s"] = *result.system_s;
     }
+    if (result.forgot_names) {
+        line["forgot_names"] = true;
+    }
     if (result.before.known) {
         line["resident_before"] = result.before.share();
     }
@@ -93,7 +96,12 @@ Treated treat(Context& context, std::size_t index, const files::FileMap& map) {
             mine.push_back(line_of(phase, treatment, result, context.team.place().node));
         }
         std::string complaint;
-        for (const json& line : gather(context.team, mine)) {
+        const json lines = gather(context.team, mine);
+        treated.forgot_names =
+            treated.forgot_names || (!lines.empty() && std::all_of(lines.begin(), lines.end(), [](const json& line) {
+                return line.value("forgot_names", false);
+            }));
+        for (const json& line : lines) {
             context.at_root.record->line("treatment", ordered_json(line));
             if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
                 complaint = "phase " + phase.id + ": the required treatment " + treatment.kind +

@@ -16,6 +16,7 @@ namespace sonde::phases {
 struct Treated {
     bool may_begin = true;                    ///< false: a required treatment failed; the outcome says which
     std::vector<std::shared_ptr<void>> held;  ///< memory hogs: to be kept until the phase is over
+    bool forgot_names = false;                ///< at the root: a treatment emptied every node's memory of names
     treatments::Residency residency;          ///< of the data that this node will read; at leaders, before a read
 };
 

@@ -99,15 +99,19 @@ void judge_droop(std::vector<ordered_json>& findings, const Totals& totals, cons
 void judge_names(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& about) {
     const plan::Op op = about.phase->op;
     const bool looks = plan::operation(op).effect == plan::Operation::Effect::looks;
-    const bool dropped = std::any_of(about.phase->before.begin(), about.phase->before.end(),
-                                     [](const auto& t) { return t.kind == "drop_page_cache" || t.kind == "remount"; });
-    if (!looks || !about.stores_data || about.memory_backed || dropped || about.nodes > 1 ||
+    if (!looks || !about.stores_data || about.memory_backed || about.forgot_names || about.names_of_others ||
         totals.file_operations == 0) {
         return;
     }
-    findings.push_back(finding(
-        about, "names_cached", "info", "names and attributes that this node made may have come from its memory",
-        "drop the caches before (treatment drop_page_cache), or shift to another node", ordered_json::object()));
+    const bool tried = std::any_of(about.phase->before.begin(), about.phase->before.end(),
+                                   [](const auto& t) { return t.kind == "drop_page_cache" || t.kind == "remount"; });
+    findings.push_back(finding(about, "names_cached", "info",
+                               std::string("names and attributes that this node made may have come from its memory") +
+                                   (tried ? ", which the treatment before did not empty on every node" : ""),
+                               tried
+                                   ? "run as root, so that drop_page_cache reaches names too, or shift to another node"
+                                   : "drop the caches before (treatment drop_page_cache), or shift to another node",
+                               {{"treated", tried}}));
 }
 
 }  // namespace

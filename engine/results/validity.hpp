@@ -28,8 +28,10 @@ struct Circumstances {
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not looked at
     double other_cpu_s = -1;                       ///< CPU seconds that others used on the root's node; < 0 = unknown
     bool verify_asked = false;
-    std::string file_system;     ///< type, as in /proc/mounts
-    std::string removed_before;  ///< trees: phase of this run that removed items before this one; empty = none
+    std::string file_system;       ///< type, as in /proc/mounts
+    std::string removed_before;    ///< trees: phase of this run that removed items before this one; empty = none
+    bool forgot_names = false;     ///< trees: before the phase every node's memory of names was emptied
+    bool names_of_others = false;  ///< trees: every task looks at what a task of another node made
 };
 
 /// Findings in the form of the record's `finding` line, most severe first.

@@ -46,13 +46,18 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
     const std::string& path = plan.target.path;
     const records::FileSystem fs = records::describe_file_system(path);
     if (fs.read_only) {
-        throw EnvironmentError("target " + path + " is on a read-only file system");
+        throw EnvironmentError("target " + path +
+                               " is on a read-only file system: name another directory, or mount it writable");
     }
     const bool changes = std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
         return plan::writes(phase.op) || phase.op == plan::Op::remove;
     });
     if (::access(path.c_str(), (changes || !plan.data.files.in_place() ? W_OK : 0) | X_OK) != 0) {
         throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
+    }
+    if (bytes > 0 && fs.total_bytes == 0 && fs.available_bytes == 0) {
+        throw EnvironmentError("target " + path + " is on " + (fs.type.empty() ? "a kind of its own" : fs.type) +
+                               ", which is no file system for data: name another directory");
     }
     if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {
         throw EnvironmentError(

@@ -21,6 +21,7 @@ struct TreatmentResult {
     std::string text;                        ///< one sentence: what was done, or why not and what would help
     std::optional<double> user_s, system_s;  ///< command: processor time of it and of the children it waited for
     Residency before, after;                 ///< cache treatments: of `files`
+    bool forgot_names = false;               ///< the node's memory of names and attributes was emptied too
     /// memory_hog: holds the memory; released when the last copy goes (the runner keeps it until the phase ends).
     std::shared_ptr<void> held;
 };

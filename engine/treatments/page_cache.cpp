@@ -119,7 +119,9 @@ TreatmentResult apply_drop(const Subject& subject) {
         return said(Outcome::failed, "Stopped while the page cache was being dropped.");
     }
     if (error == 0) {
-        return said(Outcome::done, "Dropped the page cache of this node.");
+        TreatmentResult dropped = said(Outcome::done, "Dropped the page cache of this node.");
+        dropped.forgot_names = true;
+        return dropped;
     }
     TreatmentResult instead = apply_fadvise(subject);
     instead.text = std::string("Dropping the whole page cache needs root (") + std::strerror(error) +

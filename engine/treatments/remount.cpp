@@ -111,8 +111,11 @@ using Outcome = TreatmentResult::Outcome;
 TreatmentResult apply_remount(const Subject& subject) {
     if (!subject.asked.command.empty()) {
         const CommandResult result = run_shell(subject.asked.command, subject.stop);
-        return result.ok() ? said(Outcome::done, "Remounted by the given command.")
-                           : said(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
+        TreatmentResult ran =
+            result.ok() ? said(Outcome::done, "Remounted by the given command.")
+                        : said(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
+        ran.forgot_names = result.ok();
+        return ran;
     }
     const TreatmentResult synced =
         write_back(subject.directory, subject.stop);  // else the umount would take that time unstoppably
@@ -120,7 +123,9 @@ TreatmentResult apply_remount(const Subject& subject) {
         return synced;
     }
     const RemountResult result = remount(subject.directory);
-    return said(result.done ? Outcome::done : Outcome::failed, result.text);
+    TreatmentResult done = said(result.done ? Outcome::done : Outcome::failed, result.text);
+    done.forgot_names = result.done;
+    return done;
 }
 
 }  // namespace

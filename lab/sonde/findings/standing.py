@@ -92,18 +92,13 @@ def many_files(run: Run, phase: PhaseRecord) -> bool:
     return many and (end is None or files is None or end.ops.done <= files)
 
 
-# Treatments after which a node asks the servers of a network file system again, where they were done.
-_FORGET_NAMES = ("drop_page_cache", "remount")
-
-
 def _names_standing(run: Run, phase: PhaseRecord) -> tuple[Standing, str]:
     """Names of a local file system live in the memory of the node; those of a network one are asked of its servers,
     unless the node, which keeps attributes too, may still have known them."""
     if file_system(run).network:
         if phase.begin.op in CHANGING_NAMES:
             return _lasted(phase, True, Standing.STORAGE, "at the servers, which changed the names")
-        emptied = any(one.kind in _FORGET_NAMES and one.outcome == "done" for one in phase.treatments)
-        if emptied:
+        if any(one.forgot_names for one in phase.treatments):
             return _lasted(phase, True, Standing.STORAGE, "from the servers: this node had forgotten the names")
         if len(run.nodes) > 1 and run.plan_of(phase.id).get("shift"):
             return _lasted(phase, True, Standing.STORAGE, "from the servers: another node had made the names")

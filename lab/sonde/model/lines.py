@@ -87,6 +87,7 @@ class TreatmentLine(Line):
     outcome: str = ""
     seconds: float | None = None
     text: str = ""
+    forgot_names: bool | None = None  # the node's memory of names was emptied too; None in records of older engines
     resident_before: float | None = None
     resident_after: float | None = None
     user_s: float | None = None  # command: processor time of it and of the children that it waited for

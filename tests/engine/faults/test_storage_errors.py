@@ -243,6 +243,36 @@ def test_a_directory_of_somebody_else_is_no_target(engine_path: Path) -> None:
 
 
 @pytest.mark.root
+def test_names_are_cold_where_the_caches_were_dropped_and_not_where_that_was_refused(engine_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root (to drop caches, and to become nobody)")
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    drop: Plan = {"kind": "drop_page_cache", "need": "best_effort"}
+    phases: list[Plan] = [{"id": name, "op": name} for name in ("mktree", "create", "stat")]
+    phases[-1]["before"] = [drop]
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        engine, target = Engine(engine_path, Path(folder)), Path(folder) / "target"
+        target.mkdir()
+        target.chmod(0o777)
+        plan: Plan = {
+            "schema": "sonde-plan/1",
+            "id": "names",
+            "target": {"path": str(target), "min_free": 0},
+            "meta": {"tree": {"items_per_task": 50}},
+            "phases": phases,
+        }
+        for before, record, cold in ((become, Path(folder) / "nobody", False), ([], Path(folder) / "root", True)):
+            result = engine.run(plan, before=before, record=record)
+            assert result.code == 0, result.err
+            (treated,) = result.of("treatment")
+            assert treated.get("forgot_names", False) is cold, treated
+            told = [one for one in result.of("finding") if one["id"] == "names_cached"]
+            assert [one["phase"] for one in told] == ([] if cold else ["stat"])
+            assert cold or "the treatment before did not empty" in told[0]["text"]
+
+
+@pytest.mark.root
 def test_a_target_that_is_unmounted_during_the_run(engine: Engine, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "vanishing", 16) as point:
         gone: Plan = {"kind": "command", "command": f"umount -l {point}", "need": "required"}

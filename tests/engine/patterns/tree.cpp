@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -172,6 +173,21 @@ TEST_CASE("a rule knows its names and no others") {
 
 namespace {
 
+/// What was looked at, and what is known about it: by `word`, what findings say of where names came from.
+std::string said_of_names(const std::function<void(plan::Phase&, results::Circumstances&)>& with) {
+    plan::Phase phase;
+    phase.id = "stat";
+    phase.op = plan::Op::stat;
+    phase.meta.emplace();
+    results::Circumstances about;
+    about.phase = &phase;
+    with(phase, about);
+    results::Totals totals;
+    totals.file_operations = 100;
+    const auto findings = results::findings_of_tree(totals, about);
+    return findings.empty() ? "" : findings.front().at("text").get<std::string>();
+}
+
 results::Totals creations(double system_us) {
     results::Totals totals;
     totals.file_operations = 20'000;
@@ -206,4 +222,19 @@ TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and
     about.file_system = "ext4";
     phase.op = plan::Op::remove_items;
     CHECK(!told(280));
+}
+
+TEST_CASE("names are believed to be cold for what was done, not for what was planned") {
+    const auto drops = [](plan::Phase& phase) { phase.before.emplace_back().kind = "drop_page_cache"; };
+    const std::string cached = "names and attributes that this node made may have come from its memory";
+    CHECK(said_of_names([](auto&, auto&) {}) == cached);
+    CHECK(said_of_names([&](auto& phase, auto& about) {
+              drops(phase);
+              about.forgot_names = true;
+          }) == "");
+    CHECK(said_of_names([&](auto& phase, auto&) { drops(phase); }) ==
+          cached + ", which the treatment before did not empty on every node");
+    CHECK(said_of_names([](auto&, auto& about) { about.nodes = 2; }) == cached);  // each looks at its own
+    CHECK(said_of_names([](auto&, auto& about) { about.names_of_others = true; }) == "");
+    CHECK(said_of_names([](auto&, auto& about) { about.memory_backed = true; }) == "");
 }

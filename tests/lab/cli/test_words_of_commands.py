@@ -70,8 +70,9 @@ def test_completion_is_what_help_says(sonde: Any, shell: str) -> None:
     assert "trend" in done.stdout, done.stderr
 
 
-def test_a_check_of_proc_says_that_it_is_no_place_for_data(sonde: Any, engine: Any) -> None:
-    said = sonde("check", "/proc")
+@pytest.mark.parametrize("words", [("check", "/proc"), ("run", "quick", "--on", "/proc")], ids=["check", "run"])
+def test_proc_is_said_to_be_no_place_for_data(sonde: Any, engine: Any, words: tuple[str, ...]) -> None:
+    said = sonde(*words)
     assert said.code == 3
     assert "no file system for data" in said.err
     assert Path("/proc").is_dir()

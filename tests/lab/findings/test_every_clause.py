@@ -195,7 +195,10 @@ def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_t
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="failed"))
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="sleep", outcome="done"))
     assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    # without root only the data of files was asked for
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done"))
+    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done", forgot_names=True))
     standing, because = standing_of(run_with(phase, NETWORK), phase)
     assert standing is Standing.BURST
     assert plain(because) == "from the servers: this node had forgotten the names; a burst of 3.00 s"

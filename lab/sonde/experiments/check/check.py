@@ -160,10 +160,12 @@ class Check:
         if not system.get("total_bytes") and not system.get("available_bytes"):
             kind = system.get("type") or "a kind of its own"
             raise MachineError(
-                f"{self._target} is on {kind}, which is no file system for data; name another directory."
+                f"{self._target} is on {kind}, which is no file system for data: name another directory."
             )
         if system.get("read_only"):
-            raise MachineError(f"{self._target} is on a file system that is mounted read-only.")
+            raise MachineError(
+                f"{self._target} is on a read-only file system: name another directory, or mount it writable."
+            )
         if (system.get("block_device") or {}).get("kind") == "loop":
             self._notes.append(
                 "The file system is in a file (loop device): what counts as storage here may be memory of this machine."
@@ -190,7 +192,7 @@ class Check:
         if machine.available < 4 * _FIRST_VOLUME:
             raise MachineError(
                 f"{self._target} has only {machine.available // MIB} MiB free; a check needs at least"
-                f" {4 * _FIRST_VOLUME // MIB} MiB."
+                f" {4 * _FIRST_VOLUME // MIB} MiB: free some space, or name a directory on a larger file system."
             )
         while True:
             run = self._calibration_run(machine, volume)

@@ -28,8 +28,8 @@ def with_doubts(survey: Survey, root: Path) -> Survey:
     standings = []
     for one in survey.standings:
         runs = [found for run in one.series.runs[-FRESH:] if (found := read(run)) is not None]
-        found = doubted("", runs, [one.series.labels.get("phase", "")])
-        standings.append(replace(one, doubts=tuple(found)) if found else one)
+        against = doubted("", runs, [one.series.labels.get("phase", "")])
+        standings.append(replace(one, doubts=tuple(against)) if against else one)
     return replace(survey, standings=tuple(standings))
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,19 @@ def test_scaling_is_drawn_beside_what_would_be_proportional_and_said_in_words() 
     assert "write: 2.00 times at 4 times the size" in html
     assert "write, proportional" in html
     assert "402 MB/s" in html
+
+
+def test_scaling_has_a_table_with_intervals_and_the_share_of_the_peak() -> None:
+    units = {"name": "pool", "paths": ["storage.pool", "storage.units"], "values": [["FS1", 1], ["FS2", 2], ["FS3", 4]]}
+    made = experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
+                      figures=[figure("scaling", x="pool", phases=["write"])])  # fmt: skip
+    _, html = drawn(made, (100, 150, 200))
+    row = html[html.index("FS3", html.index("E(k)")) :].split("</tr>")[0]
+    assert "201 MB/s" in row  # the median of the scatter is 1.005
+    assert re.search(r"2 \[1\.\d+, 2\.\d+\]", row)
+    assert re.search(r"0\.5 \[0\.4\d*, 0\.5\d*\]", row)
+    assert "50.2 MB/s" in row
+    assert "20.1 %" in row
 
 
 def test_rates_over_time_of_two_phases_are_laid_over_each_other() -> None:

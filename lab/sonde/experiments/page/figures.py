@@ -30,6 +30,7 @@ from sonde.experiments.page.points import (
     ordered,
     points_of,
 )
+from sonde.experiments.page.scaling import scaling_table
 from sonde.model.experiment.description import Figure
 from sonde.model.quantities import plural
 from sonde.stats.bounds import Bounded
@@ -193,7 +194,7 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
     curves += theirs
     words = f"{_runs_words(points)} {'; '.join(told)}.{remark}"
     figure = Curves(title, words, curves, _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
-    return curve_chart(figure).render()
+    return curve_chart(figure).render() + scaling_table(one, runs, _series(one, points, runs), sizes)
 
 
 def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:

@@ -192,14 +192,29 @@ def where(on: Sequence[str], pools: Sequence[str], system: str | None, launcher:
             default = str(existing_directory(text).absolute())
         else:
             _name(named, "--on", found[1], found[2])
-    pooled: dict[str, str] = {}
+    pooled: dict[str, tuple[str, ...]] = {}
     for text in pools:
         for one in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
             found = _NAMED.fullmatch(one)
             if found is None:
                 raise UserError(f'--pool "{one}" does not say which directory a pool is; write --pool NAME=DIR.')
-            _name(pooled, "--pool", found[1], found[2])
+            if found[1] in pooled:
+                raise UserError(f"--pool {found[1]} is given twice; write its directories together: NAME=DIR,DIR.")
+            pooled[found[1]] = _pool(found[1], found[2])
     return Where(default, named, pooled, system or "", launcher, launcher_args)
+
+
+def _pool(name: str, text: str) -> tuple[str, ...]:
+    """The directory of a pool, or its directories with commas between them. Raises UserError."""
+    told = [text] if Path(text).is_dir() else text.split(",")
+    listed = dict[str, str]()
+    for one in told:
+        here = dict[str, str]()
+        _name(here, "--pool", name, one)
+        listed |= {here[name]: one}
+    if len(listed) < len(told):
+        raise UserError(f"--pool {name} names a directory twice; each is one target of the pool.")
+    return tuple(listed)
 
 
 def _name(names: dict[str, str], option: str, name: str, directory: str) -> None:

@@ -58,7 +58,11 @@ from sonde.terminal.screen import messages, print_json, results
     help="Directory on the storage to measure; of an experiment also for each file system or mount that it names.",
 )
 @click.option(
-    "--pool", "pools", metavar="NAME=DIR", multiple=True, help="Directory of a pool that an experiment names."
+    "--pool",
+    "pools",
+    metavar="NAME=DIR[,DIR]…",
+    multiple=True,
+    help="Directory of a pool that an experiment names; of several, each is one target of the pool.",
 )
 @click.option(
     "--system", metavar="FILE", help="System file of this machine: pools, units and mounts are taken from it."

@@ -29,7 +29,9 @@ READY_MADE = "experiments"
 @click.command("suite")
 @click.argument("folder")
 @click.option("--on", metavar="[NAME=]DIR", multiple=True, help="Directory to measure, as of `sonde run`.")
-@click.option("--pool", "pools", metavar="NAME=DIR", multiple=True, help="Directory of a pool, as of `sonde run`.")
+@click.option(
+    "--pool", "pools", metavar="NAME=DIR[,DIR]…", multiple=True, help="Directory of a pool, as of `sonde run`."
+)
 @click.option("--system", metavar="FILE", help="System file of this machine.")
 @click.option(
     "--profile", metavar="NAME", default="", help="Scale: ci, laptop, published. Experiments without it: as is."

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sonde.experiments.directories import Directories
+from sonde.experiments.joined import joined
 from sonde.experiments.surroundings import with_treatments
 from sonde.model.errors import BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
@@ -28,12 +29,26 @@ class Prepared:
     clients: Clients = field(default_factory=Clients)
     refused: str = ""
     code: int = BAD_INPUT
-    left: str = ""  # directory that the runs of this cell share, and that is ours to remove
+    left: tuple[str, ...] = ()  # directories that the runs of this cell share, and that are ours to remove
+    made: bool = False  # whether these must be there before a run
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Directories that are measured: one, or those of a pool that has several."""
+        return tuple(str(Path(one).parent) for one in self.left) if self.made else (self.directory,)
+
+    def make(self) -> None:
+        """Makes what a run needs to be there. Raises UserError."""
+        for one in self.left if self.made else ():
+            try:
+                Path(one).mkdir(exist_ok=True)
+            except OSError as reason:
+                raise UserError(f"{one} cannot be made: {reason.strerror}.") from None
 
     def clean(self) -> None:
         """Removes what runs of this cell left for each other."""
-        if self.left:
-            shutil.rmtree(self.left, ignore_errors=True)
+        for one in self.left:
+            shutil.rmtree(one, ignore_errors=True)
 
 
 def prepare(experiment: Experiment, directories: Directories, group: str) -> list[Prepared]:
@@ -53,13 +68,17 @@ def _prepare(experiment: Experiment, directories: Directories, cell: Cell, group
             clients = replace(clients, nodes=clients.per_target * storage.targets)
         plan = _named(experiment, counted, directory)
         plan = with_treatments(plan, experiment.file.treatments)
-        left = ""
-        if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
-            plan, left = _shared(plan, group, cell)
+        left: tuple[str, ...] = ()
+        several = directories.several(experiment, cell)
+        if several:
+            plan, left = joined(plan, several, storage.pool, group, cell.id)
+        elif experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
+            plan, shared = _shared(plan, group, cell)
+            left = (shared,)
     except UserError as reason:
         why = str(reason).removeprefix(f"{experiment.origin}: ")
         return Prepared(cell, directory, refused=why, code=reason.exit_code)
-    return Prepared(cell, directory, plan, clients, left=left)
+    return Prepared(cell, directory, plan, clients, left=left, made=bool(several))
 
 
 def _named(experiment: Experiment, cell: Cell, directory: str) -> Plan:

@@ -19,16 +19,17 @@ class Directories:
 
     default: str = ""  # of cells for which nothing else is said
     named: Mapping[str, str] = field(default_factory=dict)  # file system or mount -> directory
-    pools: Mapping[str, str] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # one directory, or one for each target
     system: System | None = None  # the machine that this is; None: not described
 
     def check(self, experiment: Experiment) -> None:
         """Raises UserError for a name that means nothing in this experiment, and where no cell has a directory."""
         places, pools = names_of(experiment)
-        for option, given, known, other in (
-            ("--on", self.named, places, pools),
-            ("--pool", self.pools, pools, places),
-        ):
+        both: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
+            ("--on", {**self.named}, places, pools),
+            ("--pool", {**self.pools}, pools, places),
+        )
+        for option, given, known, other in both:
             for name in given:
                 if name in known:
                     continue
@@ -36,7 +37,7 @@ class Directories:
                 listed = ", ".join(sorted(known)) or "none"
                 near = suggestion(name, known)
                 if name in other:
-                    near = f" Say {'--pool' if option == '--on' else '--on'} {name}={given[name]}."
+                    near = f" Say {'--pool' if option == '--on' else '--on'} {name}={_written(given[name])}."
                 raise UserError(
                     f'{option} {name}=…: {experiment.id} names no {kind} "{name}"; it names {listed}.{near}'
                 )
@@ -59,8 +60,15 @@ class Directories:
 
     def _found(self, experiment: Experiment, cell: Cell) -> str:
         named = next((self.named[name] for name in _places(experiment, cell) if name in self.named), "")
-        pooled = next((self.pools[name] for name in _pools(experiment, cell) if name in self.pools), "")
+        pooled = next((self.pools[name][0] for name in _pools(experiment, cell) if name in self.pools), "")
         return named or pooled or self.default or self._mounted(experiment, cell) or _own(experiment, cell)
+
+    def several(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
+        """The directories of the pool of a cell where it has more than one; else none."""
+        if any(name in self.named for name in _places(experiment, cell)):
+            return ()
+        found = next((self.pools[name] for name in _pools(experiment, cell) if name in self.pools), ())
+        return found if len(found) > 1 else ()
 
     def _mounted(self, experiment: Experiment, cell: Cell) -> str:
         """The mount of the system file, where the directory is there on this machine."""
@@ -76,6 +84,9 @@ class Directories:
         """The cell with the units and targets of its pool as the system file counts them, where it does not say them:
         clients for each target stay the same however large the pool is."""
         storage = experiment.storage_of(cell)
+        several = self.several(experiment, cell)
+        if several and storage.targets is None:
+            return replace(cell, settings=(*cell.settings, ("storage.targets", len(several))))
         if self.system is None or not storage.pool or storage.pool not in self.system.ids("pools"):
             return cell
         found = []
@@ -84,6 +95,10 @@ class Directories:
         if storage.units is None and (units := len(self.system.units_of(storage.pool))):
             found.append(("storage.units", units))
         return replace(cell, settings=(*cell.settings, *found))
+
+
+def _written(given: str | tuple[str, ...]) -> str:
+    return given if isinstance(given, str) else ",".join(given)
 
 
 def names_of(experiment: Experiment) -> tuple[set[str], set[str]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -99,7 +100,7 @@ class Forecaster:
                 replace(one, **{name: said[name] for name in ("files", "segments", "operations", "bytes")})
                 for one, said in zip(volumes, answer["phases"], strict=True)
             ]
-        available = (facts.get("file_system") or {}).get("available_bytes")
+        available = self._available(prepared)
         found = Forecast(
             prepared,
             tasks,
@@ -107,12 +108,22 @@ class Forecaster:
                 self._phase(plan, phase, one, memory, nodes) for phase, one in zip(plan.phases, volumes, strict=True)
             ),
             space,
-            None if available is None else int(available),
+            available,
             classic(plan, volumes),
             runs=self._runs,
         )
         no_room = _no_room(found)
         return replace(found, refused=no_room or _never_valid(found), code=ENVIRONMENT if no_room else BAD_INPUT)
+
+    def _available(self, prepared: Prepared) -> int | None:
+        """Bytes that fit; of a pool of several directories as many as fit when files go to them in turn."""
+        places = prepared.places
+        free = {one: (self._facts(one).get("file_system") or {}).get("available_bytes") for one in places}
+        if None in free.values():
+            return None
+        devices = [os.stat(one).st_dev for one in places]
+        shares = [devices.count(device) / len(places) for device in devices]
+        return min(int(int(free[one] or 0) / share) for one, share in zip(places, shares, strict=True))
 
     def _phase(
         self, plan: Plan, phase: Mapping[str, Any], one: PhaseVolume, memory: int | None, nodes: int

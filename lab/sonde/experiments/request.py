@@ -59,7 +59,7 @@ class Request:
             "where": {
                 "default": self.where.default,
                 "named": dict(self.where.named),
-                "pools": dict(self.where.pools),
+                "pools": {name: list(listed) for name, listed in self.where.pools.items()},
                 "system": self.where.system,
                 "launcher": self.where.launcher,
                 "launcher_args": self.where.launcher_args,
@@ -97,7 +97,7 @@ def kept_request(archive: Archive, group: str, where: Where) -> Request:
         str(kept["origin"]),
         str(kept["profile"]),
         settings,
-        where if where.said else Where(**kept.get("where", {})),
+        where if where.said else _where(kept.get("where", {})),
         str(kept["group"]),
         int(kept["seed"]),
         whole,
@@ -105,6 +105,12 @@ def kept_request(archive: Archive, group: str, where: Where) -> Request:
         str(kept.get("note", "")),
         kept,
     )
+
+
+def _where(kept: Mapping[str, Any]) -> Where:
+    """Earlier archives have one directory of a pool, as a text."""
+    pools = {name: (one,) if isinstance(one, str) else tuple(one) for name, one in kept.get("pools", {}).items()}
+    return Where(**{**kept, "pools": pools})
 
 
 def taken_up(archive: Archive, request: Request, must: bool) -> Request:

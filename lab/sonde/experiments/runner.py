@@ -136,6 +136,7 @@ class Runner:
         self._watcher.begin(turn, number, count, left)
         began = time.monotonic()
         try:
+            prepared.make()
             around.before(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
                 Attempt(prepared.plan, self._request.experiment.id, self._facts(turn), prepared.clients, variant)
@@ -231,7 +232,7 @@ class Runner:
             {
                 **self._request.as_kept(),
                 "simulated": self._executor.simulated,
-                "directories": {one.cell.id: one.directory for one in prepared if one.directory},
+                "directories": {one.cell.id: ", ".join(one.places) for one in prepared if one.directory},
                 "refused": self._ended.refused,
             },
         )

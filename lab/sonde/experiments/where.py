@@ -17,7 +17,7 @@ class Where:
 
     default: str = ""
     named: Mapping[str, str] = field(default_factory=dict)
-    pools: Mapping[str, str] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     system: str = ""  # file, or name of a described one: this machine
     launcher: str = ""
     launcher_args: str = ""

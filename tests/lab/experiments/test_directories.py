@@ -46,7 +46,7 @@ def test_the_mount_of_a_variant_comes_before_the_file_system() -> None:
 
 def test_a_pool_has_its_own_directory_and_as_many_clients_as_its_targets_want() -> None:
     system = read_system(system_source("hpcs-demo"))
-    directories = Directories("", pools={"FS1": "/1", "FS2": "/2", "FS3": "/3"}, system=system)
+    directories = Directories("", pools={"FS1": ("/1",), "FS2": ("/2",), "FS3": ("/3",)}, system=system)
     ready = prepare(experiment(**POOLS), directories, "g")
     assert [one.directory for one in ready] == ["/1", "/2", "/3"]
     targets = [len(system.targets_of(name)) for name in ("FS1", "FS2", "FS3")]
@@ -75,13 +75,73 @@ def test_the_directory_of_the_plan_itself_is_used_when_nothing_is_said(tmp_path:
     assert found(experiment(plan=plan), Directories()) == [str(tmp_path)]
 
 
+TWO_OF_A_POOL = Directories(pools={"FS1": ("/1",), "FS2": ("/1", "/2"), "FS3": ("/1", "/2", "/3", "/4")})
+
+
+def test_files_of_tasks_go_to_the_directories_of_a_pool_in_turn() -> None:
+    data = {"data": {"files": {"mapping": "per_task", "name": "x"}}, "phases": [{"id": "w", "op": "write"}]}
+    ready = prepare(experiment(**{**POOLS, "plan": data}), TWO_OF_A_POOL, "g")
+    assert [one.refused for one in ready[1:]] == ["", ""]
+    paths = [one.plan.document["data"]["files"].get("paths", []) for one in ready]
+    assert [[Path(path).parts[1] for path in listed] for listed in paths] == [[], ["1", "2"], ["1", "2", "3", "4"]]
+    assert ready[2].plan.phases[-1]["op"] == "remove"
+    assert ready[2].plan.document["target"] == {"path": "/1", "use_existing": True}
+    assert [one.clients.nodes for one in ready[1:]] == [2 * 2, 2 * 4], "clients for each target stay the same"
+    assert ready[1].places == ("/1", "/2")
+    assert len({one for cell in ready for one in cell.left}) == 6, "cells do not share their folders"
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ({"data": {"files": {"mapping": "shared"}}, "phases": [{"id": "w", "op": "write"}]}, "all tasks share"),
+        ({"data": {"files": {"mapping": "many", "count": 3}}, "phases": [{"id": "w", "op": "write"}]}, "many files"),
+        ({"meta": {"tree": {"items_per_task": 3}}, "phases": [{"id": "c", "op": "mktree"}]}, "lie in one tree"),
+        (
+            {"data": {"files": {"mapping": "per_task"}},
+             "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w", "process": "separate"}]},
+            "started anew",
+        ),
+    ],
+)  # fmt: skip
+def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, Any], said: str) -> None:
+    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    assert said in ready[1].refused
+    assert ready[1].refused.startswith("The pool FS2 has 2 directories, and ")
+
+
+def test_folders_in_the_directories_of_a_pool_are_made_and_removed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    plan = {"data": {"files": {"mapping": "per_task"}}, "phases": [{"id": "w", "op": "write"}]}
+    pools = {"FS1": (str(tmp_path / "a"), str(tmp_path / "b"))}
+    one = prepare(experiment(plan=plan, storage={"pool": "FS1"}), Directories(pools=pools), "g")[0]
+    one.make()
+    one.make()
+    assert [len(list((tmp_path / name).iterdir())) for name in ("a", "b")] == [1, 1]
+    one.clean()
+    assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+
+
+def test_directories_of_a_pool_are_read_with_commas_between_them(tmp_path: Path) -> None:
+    a, b, odd = (str(tmp_path / name) for name in ("a", "b", "c,d"))
+    for path in (a, b, odd):
+        Path(path).mkdir()
+    read = where([], [f"P1={a},{b},P2={odd}"], None, "", "")
+    assert read.pools == {"P1": (a, b), "P2": (odd,)}
+    with pytest.raises(UserError, match="names a directory twice"):
+        where([], [f"P1={a},{a}"], None, "", "")
+    with pytest.raises(UserError, match="write its directories together"):
+        where([], [f"P1={a}", f"P1={b}"], None, "", "")
+
+
 @pytest.mark.parametrize(
     ("members", "directories", "said"),
     [
         (TWO, Directories("/d", {"fs3": "/3"}), 'names no file system or mount "fs3"; it names fs1, fs2. Did you mean'),
-        (POOLS, Directories("/d", pools={"FS4": "/4"}), 'names no pool "FS4"; it names FS1, FS2, FS3. Did you mean'),
+        (POOLS, Directories("/d", pools={"FS4": ("/4",)}), 'names no pool "FS4"; it names FS1, FS2, FS3. Did you mean'),
         (POOLS, Directories("/d", {"FS2": "/2"}), "Say --pool FS2=/2."),
-        (TWO, Directories("/d", pools={"fs1": "/1"}), "Say --on fs1=/1."),
+        (TWO, Directories("/d", pools={"fs1": ("/1",)}), "Say --on fs1=/1."),
         (TWO, Directories(), "give --on DIR, or --on fs1=DIR for each of fs1, fs2."),
         (POOLS, Directories(), "give --on DIR, or --pool FS1=DIR for each of FS1, FS2, FS3."),
         ({}, Directories(), "Nothing says where e is to be measured; give --on DIR."),
@@ -99,7 +159,7 @@ def test_words_of_the_command_line_become_directories(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     read = where([a, f"fs1={b}"], [f"P1={a},P2={b}", f"P3={a}"], None, "", "")
-    assert (read.default, read.named, read.pools) == (a, {"fs1": b}, {"P1": a, "P2": b, "P3": a})
+    assert (read.default, read.named, read.pools) == (a, {"fs1": b}, {"P1": (a,), "P2": (b,), "P3": (a,)})
     assert where([str(tmp_path / "c=d")], [], None, "", "").default == str(tmp_path / "c=d")
 
 

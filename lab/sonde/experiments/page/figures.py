@@ -30,7 +30,7 @@ from sonde.experiments.page.points import (
     ordered,
     points_of,
 )
-from sonde.experiments.page.scaling import scaling_table
+from sonde.experiments.page.scaling import scaling_of, scaling_table
 from sonde.model.experiment.description import Figure
 from sonde.model.quantities import plural
 from sonde.stats.bounds import Bounded
@@ -184,9 +184,10 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
     for name, mine in _series(one, points, runs):
         pairs = _pairs(sizes, one, mine)
         curves.append(_line(name, pairs))
-        (first, start), (last, end) = pairs[0], pairs[-1]
-        if last > first and start.value > 0:
-            told.append(f"{name}: {end.value / start.value:.2f} times at {last / first:g} times the size")
+        ends = sorted(mine, key=lambda point: sizes[str(point.at.get(one.x))])
+        (first, _), (last, _), grown = pairs[0], pairs[-1], scaling_of(ends[0], ends[-1])
+        if last > first and grown is not None:
+            told.append(f"{name}: {grown.value:.2f} times at {last / first:g} times the size")
     ideal, first_of_all = sorted(names), curves[0]
     start_at, start_of = first_of_all.places[0], first_of_all.values[0]
     curves.append(Curve(f"{first_of_all.name}, proportional", ideal, [start_of * at / start_at for at in ideal]))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment over pools of one and of two directories: files of tasks lie in each of them, and none is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+EXPERIMENT = """
+schema = "sonde-experiment/1"
+id = "pools"
+[clients]
+per_target = 1
+launcher = "fork"
+[storage]
+pool = "P1"
+[plan.data]
+files = { mapping = "per_task" }
+access = { transfer = "64KiB", block = "256KiB", segments = 1 }
+[[plan.phases]]
+id = "write"
+op = "write"
+[[plan.phases]]
+id = "read"
+op = "read"
+data_of = "write"
+before = [{ kind = "command", need = "required", command = "cat LISTED > /dev/null; ls -R ROOT >> LISTED" }]
+[[sweep]]
+paths = ["storage.pool", "storage.units", "storage.targets"]
+values = [["P1", 1, 1], ["P2", 2, 2]]
+[repeat]
+min = 2
+"""
+
+
+def test_tasks_of_a_pool_of_two_write_into_both_directories(
+    sonde: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    root, listed, file = tmp_path / "disks", tmp_path / "listed", tmp_path / "pools.toml"
+    listed.touch()
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+    file.write_text(EXPERIMENT.replace("LISTED", str(listed)).replace("ROOT", str(root)))
+    a, b = root / "a", root / "b"
+    done = sonde("run", str(file), "--pool", f"P1={a},P2={a},{b}", "--json", "--no-report")
+    assert done.returncode == 0, done.stderr
+    cells = {(one["at"]["pool"], one["phase"]) for one in json.loads(done.stdout)["cells"]}
+    assert cells == {("P1", "write"), ("P1", "read"), ("P2", "write"), ("P2", "read")}
+    # of both runs of P2: the files of two tasks, one in each directory (P1 calls its own data.t00000000)
+    seen = listed.read_text().splitlines()
+    assert sum(line.startswith("data.0") for line in seen) == 2 * 2
+    assert sum(line.startswith(f"{b}/sonde-") for line in seen) == 2
+    assert list(a.iterdir()) == list(b.iterdir()) == [], "nothing is left"

@@ -6,10 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.findings.members import Member, lagging, slow_below
-from sonde.findings.nodes import node_rates
-from sonde.model.lines import NodeLine, PhaseBegin, TableLine
+from sonde.findings.members import Member, lagging, nodes_of, slow_below, task_rates, tasks_of
+from sonde.findings.nodes import node_rates, slow_words
+from sonde.model.lines import NodeLine, PhaseBegin, RunLine, TableLine
+from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run, run_of
 
 
 def members(rates: list[float]) -> list[Member]:
@@ -52,6 +54,80 @@ def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
     record.machines = [NodeLine(node=number, host=f"n{number}") for number in range(len(rates))]
     table = TableLine(phase="p", columns=("node", "bytes_per_s"), rows=tuple(enumerate(rates)))
     return record, PhaseRecord(PhaseBegin(phase="p", op="write"), nodes=[table])
+
+
+def table(columns: tuple[str, ...], *rows: tuple[float, ...]) -> TableLine:
+    return TableLine(phase="p", columns=columns, rows=rows)
+
+
+def in_run(phase: PhaseRecord) -> Run:
+    """Of two nodes, the first of which has a name."""
+    record = RecordReader()
+    record.machines = [NodeLine(node=0, host="alpha")]
+    record.phases["p"] = phase
+    return run_of(record)
+
+
+def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
+    found = tasks_of(in_run(phase), phase, operations=False)
+    assert found == [Member("task 5", 10.0, "alpha"), Member("task 9", 20.0, "node 1")]
+    assert task_rates(phase, operations=False) == {5: 10.0, 9: 20.0}
+
+
+def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.tasks.append(table(("bytes_per_s",), (10.0,), (20.0,)))
+    assert tasks_of(in_run(phase), phase, operations=False) == [Member("task 0", 10.0), Member("task 1", 20.0)]
+    assert task_rates(phase, operations=False) == {}
+    assert tasks_of(in_run(phase), phase, operations=True) == [], "operations are not recorded"
+
+
+def test_a_rate_is_the_recorded_one_or_the_amount_by_its_own_time() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.tasks.append(
+        table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
+    )
+    assert task_rates(phase, operations=False) == {0: 25.0, 1: 0.0}
+    assert task_rates(phase, operations=True) == {0: 2.0, 1: 0.0}
+    phase.nodes.append(
+        table(("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0))
+    )
+    assert nodes_of(in_run(phase), phase, operations=False) == [Member("alpha", 30.0), Member("node 7", 90.0)]
+    assert nodes_of(in_run(phase), phase, operations=True) == [Member("alpha", 2.0), Member("node 7", 8.0)]
+
+
+def test_three_nodes_are_enough_to_have_a_middle_and_two_are_not() -> None:
+    assert node_rates([run_of_nodes([100.0, 100.0])]) is None
+    judged = node_rates([run_of_nodes([100.0, 50.0]), run_of_nodes([100.0, 50.0, 200.0])])
+    assert judged is not None
+    assert judged.hosts == ("n0", "n1", "n2")
+    assert judged.shares.tolist() == [[1.0], [0.5], [2.0]]
+
+
+def test_a_node_that_is_slow_in_three_runs_is_told_with_its_median_and_one_in_two_is_not() -> None:
+    rates = [100.0] * 9
+    runs = [run_of_nodes([*rates, 60.0, 50.0]) for _ in range(2)] + [run_of_nodes([*rates, 70.0]), run_of_nodes(rates)]
+    for at, (reader, _) in enumerate(runs):
+        reader.run = RunLine(id=f"r{at}")
+    judged = node_rates(runs)
+    assert judged is not None
+    assert judged.runs == ("r0", "r1", "r2", "r3")
+    assert judged.hosts[judged.slow[0][0]] == "n9"
+    assert [count for _, count in judged.slow] == [3]
+    assert plain(slow_words(judged)) == "Slower than the middle node again and again: n9 (40 %, in 3 of 3 runs)."
+
+
+def test_five_slow_nodes_are_named_and_the_others_counted() -> None:
+    judged = node_rates([run_of_nodes([100.0] * 60 + [50.0] * 7) for _ in range(3)])
+    assert judged is not None
+    words = slow_words(judged)
+    assert words.count("in 3 of 3 runs") == 5
+    assert words.endswith(" and 2 more.")
+    even = node_rates([run_of_nodes([100.0] * 4) for _ in range(3)])
+    assert even is not None
+    assert slow_words(even) == ""
 
 
 @pytest.mark.parametrize(("rate", "slow"), [(88.0, False), (86.0, True)])

@@ -66,6 +66,11 @@ def test_levels_of_spikes_are_means_and_not_medians() -> None:
     assert "5.00 MB/s to" not in words
 
 
+def test_an_interval_that_the_phase_lacks_is_told_by_the_whole() -> None:
+    assert moved([2e9] * 60, interval="transfer") == "Steady, ±1 % around 2.00 GB/s."
+    assert moved([2e9] * 60, 1e9, interval="transfer") == "", "and that is not explained"
+
+
 rates = st.lists(st.sampled_from([0.0, 1e6, 5e7, 1e8, 1e9, 3e9]), min_size=8, max_size=40)
 
 

@@ -160,3 +160,83 @@ def test_of_many_nodes_the_extremes_are_held_against_the_middle_of_all() -> None
     found = slow_stretches(replace(whole, series=[band, *wide]), operations=False)
     assert [one.node for one in found] == [12]
     assert found[0].factor == pytest.approx(3, rel=0.2)
+
+
+def even(nodes: int, slices: int, operations: int = 100) -> NDArray[np.float64]:
+    """All nodes alike, so that what one of them is slower is its factor."""
+    return np.full((nodes, slices), float(operations))
+
+
+def test_of_two_stretches_the_one_that_cost_more_is_told() -> None:
+    """Three cells at a fifth cost 2.4 cells, five at 0.7 only 1.5."""
+    moved = even(5, 64)
+    moved[2, 10:13] = 20
+    moved[2, 30:35] = 70
+    (one,) = slow_stretches(phase_of(moved), operations=False)
+    assert (one.node, one.whole) == (2, False)
+    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.0, 1.3, 5.0))
+
+
+def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
+    moved = even(5, 64)
+    moved[2, 10:12] = 20
+    assert slow_stretches(phase_of(moved), operations=False) == []
+    moved[2, 12] = 20
+    assert [one.node for one in slow_stretches(phase_of(moved), operations=False)] == [2]
+
+
+def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
+    """Of 128 slices two make a cell; the first cell holds the first slice, and is not compared."""
+    moved = even(5, 128)
+    moved[2, :6] = 20
+    assert slow_stretches(phase_of(moved), operations=False) == []
+    moved[2, 6:8] = 20
+    (one,) = slow_stretches(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s) == pytest.approx((0.2, 0.8))
+    moved = even(5, 128)
+    moved[2, -6:] = 20
+    assert slow_stretches(phase_of(moved), operations=False) == []
+    moved[2, -8:-6] = 20
+    (one,) = slow_stretches(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s) == pytest.approx((12.0, 12.6))
+
+
+@pytest.mark.parametrize(("share", "named"), [(78, False), (76, True)])
+def test_less_than_thirty_percent_is_no_finding_however_quiet_the_others_were(share: int, named: bool) -> None:
+    moved = even(5, 64)
+    moved[2, 10:20] = share
+    assert bool(slow_stretches(phase_of(moved), operations=False)) == named
+
+
+def test_up_to_a_thousand_times_slower_is_a_number_and_beyond_that_a_standstill() -> None:
+    moved = even(5, 64, 1200)
+    moved[2, 10:20] = 2
+    phase = phase_of(moved)
+    told = plain(stretch_words(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
+    moved[2, 10:20] = 1
+    phase = phase_of(moved)
+    told = plain(stretch_words(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+
+
+def test_three_are_named_and_the_others_counted() -> None:
+    moved = even(15, 64)
+    for node in range(5):
+        moved[node, 10 : 20 + node] = 20
+    phase = phase_of(moved)
+    told = plain(stretch_words(run_of(phase), phase, operations=False))
+    assert [told.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
+        told.index(f"nid00{node}") for node in (4, 3, 2)
+    )
+    assert "nid001" not in told
+    assert told.endswith("So were 2 other nodes, for some time.")
+
+
+@pytest.mark.parametrize(("operations", "judged"), [(100, True), (1, True), (0.7, False)])
+def test_a_cell_holds_eight_operations_and_there_are_at_least_eight_cells(operations: float, judged: bool) -> None:
+    """64 operations in 64 slices are eight cells of eight; 45 would be five."""
+    moved = np.floor(np.cumsum(even(5, 65), axis=1) / 100 * operations)
+    moved = np.diff(moved, axis=1)
+    moved[2, 16:56] = 0
+    assert bool(slow_stretches(phase_of(moved), operations=True)) == judged

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from sonde.findings.profile import Profile, profile_of
-from sonde.findings.remarks import dip_words
-from sonde.model.lines import PhaseBegin, SeriesLine
-from sonde.model.record import PhaseRecord
+from sonde.findings.remarks import dip_words, late_words, remarks
+from sonde.model.lines import NodeLine, PhaseBegin, PhaseEnd, SeriesLine, TableLine
+from sonde.model.quantities import plain
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import run_of
 
 
 def profile(rates: np.ndarray) -> Profile:
@@ -46,3 +48,32 @@ def test_one_dip_and_none_are_not_told() -> None:
     rates[50:60] *= 0.1
     assert dip_words(profile(rates), operations=False) == ""
     assert dip_words(None, operations=False) == ""
+
+
+def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
+    """What is said of tasks that took so long each; nodes have names."""
+    rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + one) for task, one in enumerate(seconds))
+    table = TableLine(phase="p", columns=("task", "node", "start_s", "end_s"), rows=rows)
+    end = PhaseEnd(phase="p", stopped_by=stopped_by)
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"), end, tasks=[table])
+    record = RecordReader()
+    record.machines = [NodeLine(node=number, host=f"nid{number}") for number in range(5)]
+    record.phases["p"] = phase
+    run = run_of(record)
+    assert remarks(run, phase, None, operations=False) == [words for words in [late_words(run, phase)] if words]
+    return plain(late_words(run, phase))
+
+
+def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
+    uneven = [10.0] * 11 + [14.0]
+    told = "Without task 11 the run would have been 40 % faster."
+    assert late(uneven) == told
+    assert late(uneven, "stonewall") == told
+    assert late(uneven, "time") == "", "who is stopped by the clock makes nobody wait"
+    assert late([10.0] * 12) == ""
+    assert late([10.0, 20.0]) == "", "of two nobody is the slow one"
+
+
+def test_a_node_all_of_whose_tasks_were_late_is_named_by_its_host() -> None:
+    seconds = [10.0] * 12 + [14.0] * 3
+    assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."

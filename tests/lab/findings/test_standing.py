@@ -92,6 +92,31 @@ def test_what_a_number_counts(known: PhaseRecord, standing: Standing, words: str
     assert words in told(known)[1]
 
 
+def test_bytes_without_a_counted_operation_and_operations_without_bytes_are_something() -> None:
+    """Only where neither is there nothing was moved."""
+    counted, empty = phase(moved=0, direct=True), phase(direct=True)
+    assert empty.end is not None
+    assert counted.end is not None
+    assert told(counted)[1] != "nothing was moved"
+    assert told(replace(empty, end=replace(empty.end, ops=Operations(1, 0))))[1] != "nothing was moved"
+    nothing = replace(counted, end=replace(counted.end, ops=Operations(1, 0)))
+    assert told(nothing) == (Standing.UNKNOWN, "nothing was moved")
+
+
+def test_each_standing_has_its_heading() -> None:
+    assert [one.heading for one in Standing] == [
+        "Storage",
+        "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
+        "Too short to trust",
+        "Page cache: not storage numbers",
+        "Memory: no storage is involved",
+        "Synthetic backend: no storage is involved",
+        "Not decided: storage or cache",
+        "Not valid",
+        "Failed or not finished",
+    ]
+
+
 def test_what_memory_held_twice_over_may_have_been_read_from_memory() -> None:
     """Data larger than all memory cannot have stayed there; data of unknown memory may."""
     one = phase(moved=60 * GIB, planned=20 * GIB)

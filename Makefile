@@ -87,7 +87,7 @@ format: $(VENV)/.done-dev  ## lays out C++ and Python
 lint: $(VENV)/.done-dev  ## ruff and cppcheck
 	@tools/check lint
 
-tidy: $(DONE)/dev  ## clang-tidy over the engine; minutes
+tidy: $(DONE)/dev  ## clang-tidy over engine, preload and simulate; minutes
 	@tools/system-packages tidy
 	@tools/check tidy
 

@@ -56,7 +56,7 @@ ControlFile& ControlFiles::add(const std::string& path) {
         if (next == nullptr) {
             next = &files_.emplace_back();
             next->name = name;
-            next->parent = at;
+            next->parent = at;  // cppcheck-suppress invalidContainer  // a deque leaves its members where they are
             at->entries.push_back(next);
         }
         at = next;

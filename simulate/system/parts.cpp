@@ -41,9 +41,8 @@ double rate_in(const json& part, const json& table, const char* member, double o
 
 }  // namespace
 
-Parts::Parts(std::string_view resolved_json) {
+Parts::Parts(std::string_view resolved_json) : system_(json::parse(resolved_json, nullptr, false)) {
     constexpr const char* remedy = ": make one with System.to_json() of sonde.model.system, as `sonde simulate` does";
-    system_ = json::parse(resolved_json, nullptr, false);
     if (!system_.is_object() || text(system_, "schema") != "sonde-system-resolved/1") {
         throw SiteError(std::string("this is no resolved system (schema sonde-system-resolved/1)") + remedy);
     }

@@ -51,5 +51,6 @@ def test_tasks_of_a_pool_of_two_write_into_both_directories(
     # of both runs of P2: the files of two tasks, one in each directory (P1 calls its own data.t00000000)
     seen = listed.read_text().splitlines()
     assert sum(line.startswith("data.0") for line in seen) == 2 * 2
-    assert sum(line.startswith(f"{b}/sonde-") for line in seen) == 2
+    in_b = [at for at, line in enumerate(seen) if line.startswith(f"{b}/sonde-")]
+    assert sum(seen[at + 1 : at + 2] == ["data.00000001"] for at in in_b) == 2
     assert list(a.iterdir()) == list(b.iterdir()) == [], "nothing is left"

@@ -101,6 +101,13 @@ def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs:
     assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
 
 
+def test_iozone_says_of_its_numbers_what_they_are_not(sonde: Sonde, tmp_path: Path) -> None:
+    done = sonde(*["iozone", "-i", "0", "-i", "1", "-r", "4k", "-s", "64k", "-f", "one"])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^sonde: None of these numbers is of storage: ", done.stderr, re.MULTILINE), done.stderr
+    assert "of storage" not in done.stdout  # where parsers of the real one read
+
+
 def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import json_option, kept_archive_option
+from sonde.cli.options import VerbGroup, json_option, kept_archive_option
 from sonde.model.errors import UserError
 from sonde.model.units import counted
 from sonde.stats.spread import variation
@@ -22,7 +22,7 @@ from sonde.trends.sides import BASELINE, find_side, numbers_of
 from sonde.trends.threshold import LEAST, limit_of
 
 
-@click.group("baseline")
+@click.group("baseline", cls=VerbGroup)
 def command() -> None:
     """Name the runs that others are compared with. A baseline is a tag baseline:NAME on them.
 
@@ -75,6 +75,8 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     baselines."""
     archive.recover()
     if name is not None:
+        if not _members(archive, _tag(name)):
+            raise UserError(_unknown(name))
         _show(archive, _tag(name), as_json)
         return 0
     counts: dict[str, int] = {}
@@ -105,11 +107,15 @@ def remove_command(name: str, archive: Archive) -> int:
     tag = _tag(name)
     folders = _members(archive, tag)
     if not folders:
-        raise UserError(f'There is no baseline "{name}"; `sonde baseline show` lists them.')
+        raise UserError(_unknown(name))
     for folder in folders:
         change_tags(folder, remove=[tag])
     results().print(f"The baseline {name} is forgotten; {counted(len(folders), 'run')} of it stay in the archive.")
     return 0
+
+
+def _unknown(name: str) -> str:
+    return f'There is no baseline "{name}"; `sonde baseline show` lists those there are.'
 
 
 def _tag(name: str) -> str:

@@ -12,6 +12,7 @@ import click
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
+from sonde.model.units import counted
 from sonde.stats.spread import Variation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -130,6 +131,10 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
             verdict_text(number, bool(comparison.doubts_of(number))),
         )
     console.print(table)
+    both = {run.id for run in comparison.before.runs} & {run.id for run in comparison.after.runs}
+    if both:
+        on_both = f"! {counted(len(both), 'run')} on both sides: a run does not differ from itself."
+        console.print(on_both, style="yellow", soft_wrap=True)
     told: dict[tuple[str, str, str], list[str]] = {}
     for number in comparison.numbers:
         for difference in number.differs_in:

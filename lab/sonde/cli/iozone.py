@@ -14,7 +14,7 @@ import sonde
 from sonde.cli.options import archive_option, launcher_options
 from sonde.cli.tool_verb import SETTINGS
 from sonde.conduct.run import Result, Setup, conduct, failure
-from sonde.dialects.iozone.page import write_grid
+from sonde.dialects.iozone.page import cautions, write_grid
 from sonde.dialects.iozone.plans import Cell, plan_of
 from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput
 from sonde.dialects.iozone.words import Settings, grid, read_words
@@ -87,6 +87,8 @@ def command(
             break
     display.close()
     print("\niozone test complete.")
+    for words_of_caution in cautions(runs) if not quiet else ():
+        messages().print(f"sonde: {words_of_caution}", soft_wrap=True)
     _page(rates, runs, words, page, archive, group, quiet)
     if not quiet:
         where = str(kept[0]) if len(kept) == 1 else f"{archive.root}, {len(kept)} runs of the group {group}"

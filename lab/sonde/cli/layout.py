@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import archive_option, json_option
+from sonde.cli.options import VerbGroup, archive_option, json_option
 from sonde.design.layout import words
 from sonde.design.layout.failures import failures
 from sonde.design.layout.geometry import parse_geometry
@@ -24,7 +24,7 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 
-@click.group("layout")
+@click.group("layout", cls=VerbGroup)
 def command() -> None:
     """Lay out storage: from drives over RAID groups, LUNs, slices and volumes to file systems.
 

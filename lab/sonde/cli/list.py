@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import open_catalog, selection_options, steps
+from sonde.findings.doubts import GOOD
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
 from sonde.store.durable import read_json
@@ -122,8 +123,16 @@ def _target(row: Mapping[str, Any]) -> str:
 def _verdict(row: Mapping[str, Any]) -> Text:
     """How far its numbers can be trusted, and what was found against them."""
     verdict, doubts = row["verdict"] or "-", row["doubts"] or ()
+    if verdict == GOOD and not _of_storage(row):
+        verdict = "not of storage"
     style = {"doubtful": "yellow", "invalid": "red"}.get(verdict, "")
     return Text(f"{verdict}: {', '.join(doubts)}" if doubts else verdict, style=style)
+
+
+def _of_storage(row: Mapping[str, Any]) -> bool:
+    """Whether a number of it is one of storage, or none was judged by that."""
+    ways = ("write", "read")
+    return any(row[f"{way}_bytes_per_s"] for way in ways) or not any(row[f"{way}_standing"] for way in ways)
 
 
 def _fastest(row: Mapping[str, Any], way: str) -> str:

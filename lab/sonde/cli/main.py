@@ -9,6 +9,7 @@ import itertools
 import keyword
 import os
 import pkgutil
+import re
 import signal
 import sys
 import tempfile
@@ -198,6 +199,7 @@ def _usage(error: click.ClickException) -> str:
         message = f"PLAN is missing: a file, or what comes with Sonde, like {', '.join(ready_made())}."
     for theirs, ours in _CLICKS_WORDS.items():
         message = message.replace(theirs, ours)
+    message = re.sub(r"\. \((Did you mean [^)]*)\)$", r". \1", message)  # one or several: told alike
     message = message if message.endswith((".", "?", "!")) else f"{message}."
     context = getattr(error, "ctx", None)
     if context is not None:

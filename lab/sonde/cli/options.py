@@ -22,6 +22,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
+class VerbGroup(click.Group):
+    """Verbs of one subject: the first sentence of each whole."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As the overview of all verbs has it."""
+        rows = [(name, self.commands[name].get_short_help_str(limit=1000)) for name in sorted(self.commands)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 def archive_option(command: Command) -> Command:
     """--archive DIR, handed on as an Archive."""
     return click.option(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import json_option
+from sonde.cli.options import VerbGroup, json_option
 from sonde.cli.selecting import steps
 from sonde.design.routes.check import check_both, check_host
 from sonde.design.routes.fabric import Fabric, fabrics
@@ -40,7 +40,7 @@ _BEHIND = 3
 FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible", "lnet")
 
 
-@click.group("route")
+@click.group("route", cls=VerbGroup)
 def command() -> None:
     """Plan, check and predict routes between a compute fabric and storage, from a system file.
 

@@ -18,11 +18,14 @@ from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL
 from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
 from sonde.model.errors import UserError
-from sonde.model.units import format_bytes
+from sonde.model.units import counted, format_bytes
 
 YES, PARTLY, NO = "yes", "partly", "no"
 _MANY_FILES = 4096
 _MUCH_LOCKED = 64 << 20
+# Processes that want to run, on average, from which the engine will find a node noisy: it does so from a quarter of a
+# core on, and the load of an idle machine is a little above nothing.
+_BUSY = 0.5
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _engine(engine: Engine) -> Fact:
 
 def _machine(found: dict[str, Any], directory: Path | None) -> list[Fact]:
     system = found.get("file_system") or {}
-    facts = [_cpus(found), _clock(found)]
+    facts = [_cpus(found), _load(len(os.sched_getaffinity(0))), _clock(found)]
     if directory is not None:
         facts += [_file_system(directory, system), _direct(system)]
     return facts
@@ -85,6 +88,18 @@ def _cpus(found: dict[str, Any]) -> Fact:
     usable, memory = len(os.sched_getaffinity(0)), found.get("memory_bytes")
     text = f"{usable} cores usable" + (f", {format_bytes(memory)} memory" if memory else "")
     return Fact("machine", YES, f"{found.get('host', platform.node())}: {text}, Linux {platform.release()}")
+
+
+def _load(cores: int) -> Fact:
+    """What others do meanwhile: a measurement beside it is one of both."""
+    try:
+        busy = os.getloadavg()[0]
+    except OSError:
+        return Fact("load", PARTLY, "not known")
+    text = f"{busy:.1f} processes wanted to run in the last minute, on {counted(cores, 'core')}"
+    if busy < _BUSY:
+        return Fact("load", YES, text)
+    return Fact("load", PARTLY, text, "Others use this machine: numbers will be doubtful until they have ended.")
 
 
 def _clock(found: dict[str, Any]) -> Fact:

@@ -4,6 +4,8 @@ is wrong with the machine, and ended."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -57,8 +59,17 @@ def faults_of(directory: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
+def _is_mount_point(directory: Path) -> bool:
+    """Also of one whose program has gone, which cannot be looked at."""
+    points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines())
+    whole = os.path.abspath(directory)
+    return whole in {re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), point) for point in points}
+
+
 def unmount(directory: Path) -> None:
     """Ends the mount. One whose program has been killed can be unmounted too."""
+    if not _is_mount_point(directory):
+        raise UserError(f"Nothing is mounted on {directory}; name the directory that `sonde mount` was given.")
     for program, words in (("fusermount3", ("-u",)), ("umount", ())):
         if shutil.which(program):
             answer = subprocess.run([program, *words, str(directory)], capture_output=True, text=True, check=False)

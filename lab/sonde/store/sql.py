@@ -125,6 +125,8 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, comp
         files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
         present = [str(file) for file in files if _is_table(file, complaints)]
         if not present:
+            if not files:
+                raise UserError(f"There is no run, or none like that, so no table {name} either; `sonde list` shows.")
             raise UserError(f"None of the {counted(len(files), 'run')} that are meant has a table {name}.")
         source = f"read_parquet([{', '.join(map(_quoted, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")
@@ -175,4 +177,6 @@ def _quoted(text: str) -> str:
 def _sentence(reason: Exception) -> str:
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
     text = " ".join(line for line in lines if not re.fullmatch(r"[\^~ ]+|LINE \d+:.*", line))
-    return f"The query failed: {text.rstrip('.')}. `sonde query` without SQL lists the tables and their columns."
+    # what it proposes may be a table of our own making or of its own
+    text = re.sub(r"(Table with name \S+ does not exist)!.*", r"\1; there are " + ", ".join(TABLES), text)
+    return f"The query failed: {text.rstrip('.?!')}. `sonde query` without SQL lists the tables and their columns."

@@ -71,6 +71,12 @@ def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
         (("query", "SELEC 1"), "The query failed"),
         (("query", "SELECT 1", "-o", "x.xls"), "does not say its format"),
         (("query", "FROM tasks"), "has a table tasks"),
+        (("query", "FROM tasks", "--plan", "none"), "none like that, so no table tasks either"),
+        (("query", "FROM nowhere"), "there are runs, phases, series, tasks, phases_full. `sonde query`"),
+        (("baseline", "show", "nope"), 'There is no baseline "nope"'),
+        (("baseline", "rm", "nope"), 'There is no baseline "nope"'),
+        (("list", "--sort", "time"), "'--source'? See `sonde list --help`."),
+        (("import", str(Path(made.__file__).parent / "cli")), "holds no run of Sonde's; of other tools name the files"),
         (("import", "nowhere.tar"), "There is no file nowhere.tar"),
         (("import", "x", "--zone", "Mars"), "is not a time zone"),
     ],
@@ -85,6 +91,19 @@ def test_what_cannot_be_done_is_one_sentence(
     assert said in answer.err
     assert there(root) == [A, B, C]
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+def test_comparing_a_run_with_itself_is_said(sonde: Any, root: Path) -> None:
+    assert "! 1 run on both sides" in sonde("compare", A, A).out
+    assert "on both sides" not in sonde("compare", A, B).out
+
+
+def test_a_run_without_a_number_of_storage_is_not_called_good(sonde: Any, root: Path) -> None:
+    null = made.phase(backend="null", standing="synthetic")
+    made.put(root, "20260301T000000Z-null-0004", [null])
+    verdicts = {line.split()[0]: line.rstrip() for line in sonde("list").out.splitlines()[1:]}
+    assert verdicts["20260301T000000Z-null-0004"].endswith("not of storage")
+    assert all(verdicts[run].endswith("good") for run in (A, B, C))
 
 
 def test_removing(sonde: Any, root: Path) -> None:

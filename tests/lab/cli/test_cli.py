@@ -284,6 +284,17 @@ def test_without_an_engine_a_run_is_refused(
     assert sonde("doctor").code == 3
 
 
+@pytest.mark.parametrize(("load", "state"), [(0.1, "yes"), (2.3, "partly")])
+def test_doctor_says_whether_others_use_the_machine(
+    sonde: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch, load: float, state: str
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    (fact,) = [one for one in sonde("doctor", "--json").json["facts"] if one["topic"] == "load"]
+    assert fact["state"] == state
+    assert f"{load} processes" in fact["text"]
+    assert ("doubtful" in fact["remedy"]) == (state == "partly")
+
+
 def test_doctor(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("doctor", target)
     assert said.code == 0

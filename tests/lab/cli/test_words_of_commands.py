@@ -53,6 +53,20 @@ def test_the_overview_groups_all_verbs_and_cuts_no_description(sonde: Any) -> No
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("group", ["baseline", "layout", "route"])
+def test_the_overview_of_a_group_cuts_no_description(sonde: Any, group: str) -> None:
+    said = sonde(group, "--help").out
+    commands_of = said[said.index("Commands:") :]
+    assert not [line for line in commands_of.splitlines() if line.endswith(("…", "..."))]
+    assert len(commands_of.splitlines()) > 3
+
+
+def test_unmounting_what_is_not_mounted_is_one_sentence(sonde: Any, tmp_path: Path) -> None:
+    said = sonde("unmount", tmp_path)
+    assert said.code == 2
+    assert f"Nothing is mounted on {tmp_path}" in said.err
+
+
 def test_help_is_a_verb_too(sonde: Any) -> None:
     assert sonde("help").out == sonde("--help").out
     assert sonde("help", "check").out == sonde("check", "--help").out

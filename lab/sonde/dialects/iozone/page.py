@@ -78,6 +78,18 @@ def write_grid(
     return write_study(study, out)
 
 
+def cautions(runs: Mapping[Cell, Run]) -> list[str]:
+    """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
+    return _alarms(
+        {
+            (cell, phase.id): Number(0.0, judgement_of(run, phase))
+            for cell, run in runs.items()
+            for phase in run.phases
+            if phase.begin.measured
+        }
+    )
+
+
 def _numbers(grid: Grid, runs: Mapping[Cell, Run]) -> Iterator[tuple[tuple[Cell, str], Number]]:
     """(cell, column of the table) -> its number."""
     for cell, rates in grid.items():

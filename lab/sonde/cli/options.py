@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from sonde.experiments.ready import plan_source
 from sonde.experiments.where import Where
 from sonde.launch.launchers.list import LOCAL, names
 from sonde.model.errors import MachineError, UserError
@@ -133,6 +132,9 @@ def task_options(command: Command) -> Command:
 def load_plan(name: str, settings: tuple[str, ...], target: str | None, written: dict[str, Any] | None = None) -> Plan:
     """The plan that the words of the user mean. A directory given with --on must be there. `written`: its document,
     where it was read already."""
+    # what experiments are made of takes long to import, and most verbs load no plan
+    from sonde.experiments.ready import plan_source
+
     document = read_document(plan_source(name)) if written is None else written
     if target is not None:
         existing_directory(target)

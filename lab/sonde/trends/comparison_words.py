@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from sonde.model.series import OPERATIONS, SeriesKey
 from sonde.model.units import format_ops, format_rate
 from sonde.stats.ratio import Ratio
-from sonde.trends.comparison import Compared
+
+if TYPE_CHECKING:
+    from sonde.trends.comparison import Compared
 
 STYLES = {"slower": "bold red", "faster": "green", "small change": "", "no change seen": "", "too few runs": "yellow"}
 

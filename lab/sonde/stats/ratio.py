@@ -149,10 +149,13 @@ def simulated_visible(residuals: ArrayLike, before: int, after: int, draws: int 
     old, new = random.choice(noise, (draws, before)), random.choice(noise, (draws, after))
     most = rank_sum_cut(before, after, _LEVEL) - 1  # U up to this is significant
 
+    # U counts the pairs in which the new value is the higher one: it is small enough as long as no more than `most` of
+    # the differences are below the shift
+    differences = (old[:, None, :] - new[:, :, None]).reshape(draws, -1)
+    shown = np.partition(differences, most, axis=1)[:, most]
+
     def power(drop: float) -> float:
-        shifted = new + np.log(1 - drop)
-        higher = np.sum(shifted[:, :, None] > old[:, None, :], axis=(1, 2))
-        return float(np.mean(higher <= most))
+        return float(np.mean(shown >= np.log(1 - drop)))
 
     low, high = 0.0, 0.99
     if power(high) < _POWER:

@@ -9,7 +9,8 @@ that watches the site; of the settings that stay within the budget the most sens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -100,8 +101,15 @@ def false_alarms(noises: Sequence[Floats], settings: Settings, runs: int, rows: 
     return len(alarms), sum(one.lane == "gate" for one in alarms), drawn.shape[0] * max(1, runs - FIRST_ANSWER)
 
 
-def calibrate(noises: Sequence[Floats], budget: Budget, settings: Settings | None = None, seed: int = 1) -> Calibration:
-    """The most sensitive settings that keep to `budget` on these residuals (one array a series).
+def calibrate(
+    noises: Sequence[Floats],
+    budget: Budget,
+    settings: Settings | None = None,
+    seed: int = 1,
+    step: Callable[[], None] = lambda: None,
+) -> Calibration:
+    """The most sensitive settings that keep to `budget` on these residuals (one array a series). `step` is called
+    before each of the settings that are tried.
 
     Short arrays are left out; when none has `ENOUGH` runs the given settings (else the published ones) are returned.
     """
@@ -116,8 +124,13 @@ def calibrate(noises: Sequence[Floats], budget: Budget, settings: Settings | Non
     # a rate that is learned from few runs is not known well
     allowed = budget.per_run * float(np.clip(1 - 15 / np.sqrt(known), 0.5, 0.95))
 
+    @functools.cache
+    def counted(tried: Settings) -> tuple[int, int, int]:
+        step()
+        return false_alarms(long, tried, runs, rows, seed)
+
     def rate(tried: Settings, gate_only: bool = False) -> float:
-        alarms, gate, watched = false_alarms(long, tried, runs, rows, seed)
+        alarms, gate, watched = counted(tried)
         return (gate if gate_only else alarms) / watched
 
     found = float("inf")
@@ -125,14 +138,16 @@ def calibrate(noises: Sequence[Floats], budget: Budget, settings: Settings | Non
         settings = replace(settings, gate_deviations=deviations, arl0=_ARL0[-1])
         if rate(settings, gate_only=True) > allowed * _GATE_SHARE:
             continue
+        found = rate(settings)
+        if found > allowed:  # the dullest trend lane breaks the budget, so all do
+            continue
         low, high = 0, len(_ARL0) - 1
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if rate(replace(settings, arl0=_ARL0[middle])) <= allowed else (middle + 1, high)
         settings = replace(settings, arl0=_ARL0[high])
         found = rate(settings)
-        if found <= allowed:
-            break
+        break
     if found == float("inf"):
         found = rate(settings)
     return Calibration(settings, 100 * found, known, own=True, kept=found <= budget.per_run)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an archive of a million runs costs: to list, to filter, to follow one number through time, to ask in SQL.
+"""What an archive of a million runs costs: to list, to filter, to follow one number through time, to ask in SQL, and to
+watch all histories, from nothing, again, and after a run was added (as shares of the first).
 
 Runs of ten years are synthesized as the index that Sonde would have made of them; those of the last month are real
 folders, so that reading new runs is measured too. Every command is a process of its own, as a user starts it. Prints a
-table; with --json one object of named figures (seconds) instead.
+table; with --json one object of named figures (seconds, and shares named `…_share`) instead. `sonde trend` is given in
+processor time.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -195,6 +198,14 @@ def timed(what: Callable[[], object], times: int) -> float:
     return statistics.median(taken)
 
 
+def processor(what: Callable[[], object]) -> float:
+    """The processor time of the process that this starts, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    what()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def command(root: Path, *arguments: str) -> Callable[[], object]:
     """`sonde …` on that archive, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "SONDE_ARCHIVE": str(root)}
@@ -228,9 +239,18 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     every = series_in(catalog)
     whole = timed(lambda: series_in(Catalog(root)), times)
     yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", whole
+    trend = command(root, "trend")
+    fresh = processor(trend)
+    yield "trend", "sonde trend from nothing (processor time)", fresh
+    again = statistics.median(processor(trend) for _ in range(times))
+    yield "trend_again", "sonde trend again", again
+    yield "trend_again_share", "again / from nothing", again / fresh
     newest = root / "2026-01" / "20260128T235959Z-daily-fffff"
     real_run(newest, newest.name, np.random.default_rng(2))
     yield "after_a_run", "sonde list after a run was added", timed(command(root, "list"), 1)
+    news = processor(trend)
+    yield "trend_news", "sonde trend after a run was added (processor time)", news
+    yield "trend_news_share", "after a run was added / from nothing", news / fresh
     Archive(root).remove(newest)
     yield "after_removal", "sonde list after a run was removed", timed(command(root, "list"), 1)
 
@@ -253,7 +273,8 @@ def main() -> int:
         found = {}
         for name, what, seconds in figures(root, options.times, options.real):
             found[name] = seconds
-            print(f"{seconds:8.2f} s  {what}", file=sys.stderr if options.json else sys.stdout, flush=True)
+            unit = " " if name.endswith("_share") else "s"
+            print(f"{seconds:8.3f} {unit}  {what}", file=sys.stderr if options.json else sys.stdout, flush=True)
         if options.json:
             print(json.dumps({"runs": options.runs, "index_bytes": size, **found}, indent=2))
     finally:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import change_words
 from sonde.trends.lanes import Settings
-from sonde.trends.remembered import Memory, of_histories, of_index
-from sonde.trends.series import moment
+from sonde.trends.remembered import Memory, of_histories, of_index, of_question
+from sonde.trends.series import Series, moment
 from sonde.trends.survey import Standing, Survey, survey
 from sonde.trends.words import change_size, doubted_share, joint_sentences, name_of, promise, value_of, verdict
 
@@ -118,12 +119,30 @@ def _survey(archive: Archive, wanted: Selection, measure: str, budget: float, sm
     key = of_histories(histories, measure, budget, smallest)
     found = memory.recall(key, histories)
     if found is None:
-        with steps("watching histories") as step:
-            found = with_doubts(survey(histories, budget, smallest, step), archive.root)
+        found = _surveyed(memory, histories, wanted, measure, budget, smallest)
         memory.keep(key, found)
+    # what speaks against runs does not follow from their values
+    found = with_doubts(found, archive.root)
     # the files of the index may have been replaced while they were read
     if stamps is not None and catalog.stamps() == stamps:
-        memory.keep_same(of_index(stamps, *settings), key)
+        memory.keep(of_index(stamps, *settings), found)
+    return found
+
+
+def _surveyed(
+    memory: Memory, histories: Sequence[Series], wanted: Selection, measure: str, budget: float, smallest: float
+) -> Survey:
+    """A new survey, which takes over what an earlier one of that question found out; so does who is interrupted."""
+    # since when does not matter: what is known is known of numbers
+    question = of_question(replace(wanted, since_s=None, until_s=None), measure, budget, smallest)
+    known = memory.recall_known(question)
+    finished = False
+    try:
+        with steps("watching histories") as step:
+            found = survey(histories, budget, smallest, step, known)
+        finished = True
+    finally:
+        memory.keep_known(question, known, finished)
     return found
 
 
@@ -171,7 +190,7 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
         console.print(f"  {sentence}", highlight=False)
         shown = part.changes[:_NAMED] if len(part.changes) > 1 else ()
         for change in shown:
-            name = name_of(survey.series[change.series], survey.series)
+            name = name_of(survey.series[change.series], survey.telling)
             console.print(f"    {name}  {change_size(change)}", highlight=False, style="dim")
         if len(part.changes) > _NAMED:
             console.print(f"    and {len(part.changes) - _NAMED} more", style="dim")
@@ -180,7 +199,7 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
 def _standing_cells(one: Standing, survey: Survey) -> tuple[str, ...]:
     last = one.changes[-1] if one.changes else None
     return (
-        name_of(one.series, survey.series),
+        name_of(one.series, survey.telling),
         f"{len(one.series):,}",
         value_of(one.level, one.series),
         value_of(one.now, one.series),

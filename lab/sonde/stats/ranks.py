@@ -126,6 +126,12 @@ class RankWindow:
             self.ranks[series, self.width - count :] = midranks(self.values[series, self.width - count :])
         self.filled[series] = count
 
+    def fill(self, series: int, values: Floats) -> None:
+        """Makes these, at most `width`, the last values of one series."""
+        self.values[series, self.width - values.size :] = values
+        self.filled[series] = values.size
+        self.keep_last(series, values.size)
+
     def keep_series(self, keep: NDArray[np.bool_]) -> None:
         """Goes on with these series only."""
         self.values, self.ranks, self.filled = self.values[keep], self.ranks[keep], self.filled[keep]

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log, pi
+from typing import Protocol
 
 import numpy as np
 
+from sonde.stats.ranks import Floats
 from sonde.stats.ratio import LEAST, Ratio, ratio
 from sonde.stats.spread import robust_sd
 from sonde.trends.lanes import Alarm, Lane
@@ -48,7 +50,13 @@ class Change:
         return abs(log(self.since.value)) < abs(log(self.size.value)) / 2
 
 
-def changes(series: Sequence[Series], alarms: Sequence[Alarm]) -> list[Change]:
+class RatioOf(Protocol):
+    """How the ratio of two sides is found: `sonde.stats.ratio.ratio`, or from memory."""
+
+    def __call__(self, before: Floats, after: Floats, *, test: bool = ...) -> Ratio: ...
+
+
+def changes(series: Sequence[Series], alarms: Sequence[Alarm], ratio_of: RatioOf = ratio) -> list[Change]:
     """Each alarm with its times and the size of the change, from up to 30 runs before it.
 
     Runs from before an earlier change, or after a later one, do not count.
@@ -70,8 +78,8 @@ def changes(series: Sequence[Series], alarms: Sequence[Alarm]) -> list[Change]:
                 first_after=float(one.times[alarm.first]),
                 noticed=float(one.times[alarm.noticed]),
                 runs_to_notice=alarm.noticed - alarm.first + 1,
-                size=ratio(one.values[begin : alarm.first], one.values[alarm.first : alarm.noticed + 1]),
-                since=ratio(one.values[begin : alarm.first], one.values[alarm.first : max(end, alarm.noticed + 1)]),
+                size=ratio_of(one.values[begin : alarm.first], one.values[alarm.first : alarm.noticed + 1]),
+                since=ratio_of(one.values[begin : alarm.first], one.values[alarm.first : max(end, alarm.noticed + 1)]),
             )
         )
     return found
@@ -114,7 +122,7 @@ class JointChange:
         return min(change.noticed for change in self.changes)
 
 
-def joint_changes(series: Sequence[Series], found: Sequence[Change]) -> list[JointChange]:
+def joint_changes(series: Sequence[Series], found: Sequence[Change], ratio_of: RatioOf = ratio) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
     A group reaches no further than three runs (of the slower series) from its first change, so that a chain of small
@@ -134,11 +142,11 @@ def joint_changes(series: Sequence[Series], found: Sequence[Change]) -> list[Joi
     own: dict[int, list[Change]] = {}
     for change in found:
         own.setdefault(change.series, []).append(change)
-    return [_joint(series, own, group) for group in groups]
+    return [_joint(series, own, group, ratio_of) for group in groups]
 
 
 def _joint(
-    series: Sequence[Series], changes_of: Mapping[int, Sequence[Change]], group: Sequence[Change]
+    series: Sequence[Series], changes_of: Mapping[int, Sequence[Change]], group: Sequence[Change], ratio_of: RatioOf
 ) -> JointChange:
     time = min(change.first_after for change in group)
     own = {change.series for change in group}
@@ -146,7 +154,9 @@ def _joint(
     # what a single series has in common with itself is no question, and looking at all others is dear
     several = any(len(places) > 1 for places in sizes)
     around = {
-        at: _around(one, changes_of.get(at, ()), time) for at, one in enumerate(series) if several and at not in own
+        at: _around(one, changes_of.get(at, ()), time, ratio_of)
+        for at, one in enumerate(series)
+        if several and at not in own
     }
     parts = []
     for places in sizes:
@@ -185,7 +195,7 @@ def _error(size: Ratio) -> float:
     return log(size.high / size.low) / (2 * 1.96)
 
 
-def _around(one: Series, own: Sequence[Change], time: float) -> tuple[float, float] | None:
+def _around(one: Series, own: Sequence[Change], time: float, ratio_of: RatioOf = ratio) -> tuple[float, float] | None:
     """How a series moved at a time at which no change of it was noticed, as a logarithm with its standard error.
 
     From up to 30 runs on either side that no noticed change of its own parts from that time; where these are too few
@@ -198,7 +208,7 @@ def _around(one: Series, own: Sequence[Change], time: float) -> tuple[float, flo
     before, after = one.values[max(first, at - _AROUND) : at], one.values[at : min(last, at + _AROUND)]
     if not before.size or not after.size:
         return None
-    size = ratio(before, after, test=False)
+    size = ratio_of(before, after, test=False)
     if size.low is not None:
         return log(size.value), _error(size)
     if before.size < LEAST:

@@ -50,7 +50,7 @@ def history_study(survey: Survey, measure: str) -> Study:
 
 
 def _name(one: Standing, survey: Survey) -> str:
-    return name_of(one.series, survey.series)
+    return name_of(one.series, survey.telling)
 
 
 def _joint_changes(survey: Survey) -> Section:
@@ -75,7 +75,7 @@ def _joint_changes(survey: Survey) -> Section:
 
 
 def _members(survey: Survey, joint: JointChange) -> str:
-    names = [f"{name_of(survey.series[one.series], survey.series)} {change_size(one)}" for one in joint.changes[:8]]
+    names = [f"{name_of(survey.series[one.series], survey.telling)} {change_size(one)}" for one in joint.changes[:8]]
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 

@@ -65,6 +65,21 @@ class Alarm:
         return float(np.exp(self.after - self.before))
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the watch of one history without gaps stands after `runs` runs: all that it needs to go on, beside the runs
+    themselves. The window holds the last `filled` of them; `held` is the level before an alarm that the gate still
+    compares with, and its spread."""
+
+    runs: int
+    filled: int
+    held: tuple[float, float] | None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.filled <= min(self.runs, WINDOW):
+            raise ValueError("a watch never stands there")
+
+
 @dataclass
 class Lanes:
     """Watches `series` series; `push` takes one more run of each and returns what was noticed."""
@@ -76,11 +91,32 @@ class Lanes:
     def __post_init__(self) -> None:
         self.window = RankWindow(self.series, WINDOW)
         self._limits = thresholds(self.settings.arl0)
-        self._runs = 0
+        self._runs = np.zeros(self.series, dtype=np.int64)
         # Positions of the values in the window: gaps (NaN) take no place there.
         self._places: NDArray[np.int64] = np.zeros((self.series, WINDOW), dtype=np.int64)
         # After an alarm the level before it stays the gate's reference until the new one is known.
         self._held = np.full((self.series, 2), np.nan)
+
+    def place(self, series: int) -> Place:
+        """Where the watch of that series stands."""
+        held = self._held[series]
+        return Place(
+            int(self._runs[series]),
+            int(self.window.filled[series]),
+            None if np.isnan(held[0]) else (float(held[0]), float(held[1])),
+        )
+
+    def resume(self, series: int, place: Place, values: Floats) -> None:
+        """Goes on with that series where a watch stood; `values` are its runs, those until then at least."""
+        self.window.fill(series, values[place.runs - place.filled : place.runs])
+        self._places[series, WINDOW - place.filled :] = np.arange(place.runs - place.filled, place.runs)
+        self._runs[series] = place.runs
+        self._held[series] = place.held or np.nan
+
+    def keep(self, keep: NDArray[np.bool_]) -> None:
+        """Goes on with these series only; they are counted anew."""
+        self.window.keep_series(keep)
+        self._runs, self._places, self._held = self._runs[keep], self._places[keep], self._held[keep]
 
     def push(self, values: Floats) -> list[Alarm]:
         """One run of each series, NaN where there was none. Alarms of this step, at most one a series."""
@@ -88,7 +124,7 @@ class Lanes:
         self.window.push(values)
         rows = slice(None) if here.all() else here
         self._places[rows, :-1] = self._places[rows, 1:]
-        self._places[rows, -1] = self._runs
+        self._places[rows, -1] = self._runs[rows]
         self._runs += 1
         alarms = self._gate(here)
         alarmed = {one.series for one in alarms}
@@ -119,7 +155,7 @@ class Lanes:
             after = float(np.median(newest[at]))
             first = int(self._places[series, -_IN_A_ROW])
             strength = (after - median) / float(spreads[at])
-            alarms.append(Alarm(series, "gate", self._runs - 1, first, median, after, strength))
+            alarms.append(Alarm(series, "gate", int(self._runs[series]) - 1, first, median, after, strength))
         return alarms
 
     def _collapse(self, spreads: Floats) -> Floats:
@@ -155,9 +191,8 @@ class Lanes:
             before, after = float(np.median(values[: count - split])), float(np.median(values[count - split :]))
             if abs(after - before) >= -log(1 - self.settings.smallest_change):
                 first = int(self._places[series, WINDOW - split])
-                alarms.append(
-                    Alarm(int(series), "trend", self._runs - 1, first, before, after, float(strength[series]))
-                )
+                noticed = int(self._runs[series]) - 1
+                alarms.append(Alarm(int(series), "trend", noticed, first, before, after, float(strength[series])))
         return alarms
 
     def _restart(self, alarm: Alarm) -> None:

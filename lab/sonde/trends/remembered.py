@@ -3,13 +3,15 @@
 
 Two keys lead to it. One is what the index itself is named by (months with their time stamps), so that an unchanged
 archive is recognized by a few file names; the other is the histories themselves, so that runs which are in none of them
-cost a look, not a survey. Whatever does not fit, or was made by other code, is as good as not there: like the index,
-what is kept here is never the truth.
+cost a look, not a survey. Where something is new, what was found out of the rest is kept too (`sonde.trends.known`).
+Whatever does not fit, is damaged, or was made by other code, is as good as not there: like the index, what is kept here
+is never the truth.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -21,19 +23,23 @@ from typing import Any
 
 import numpy as np
 
+import sonde
 from sonde.stats.ratio import Ratio
 from sonde.stats.segments import Segment
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.doubted import Doubted
+from sonde.trends.known import Known
 from sonde.trends.lanes import Settings
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series
 from sonde.trends.survey import FRESH, Standing, Survey
 
-# Changes when a survey of the same histories may come out otherwise, or is written otherwise.
-VERSION = 3
+# Where the rules of a survey are written, below the package: when one says something else, what was kept is forgotten.
+_PACKAGE = Path(__file__).resolve().parent.parent
+_RULES = ("stats", "trends", "findings", "store/history.py")
 _MOST_KEPT = 40
+_ENDING = ".kept"
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,11 @@ def of_index(stamps: Sequence[str], *settings: object) -> str:
     return _digest("index", *stamps, *map(repr, settings))
 
 
+def of_question(*settings: object) -> str:
+    """The key to what is known of the histories that a question was about."""
+    return _digest("question", *map(repr, settings))
+
+
 def of_histories(found: Sequence[Series], *settings: object) -> str:
     """The key by the histories themselves."""
     known = hashlib.sha256(_digest("histories", *map(repr, settings)).encode())
@@ -62,7 +73,19 @@ def of_histories(found: Sequence[Series], *settings: object) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps([VERSION, *parts]).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps([rules(), *parts]).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def rules(package: Path = _PACKAGE) -> str:
+    """A name for the code that makes a survey, and for the library that draws its random numbers."""
+    known = hashlib.sha256(f"{sonde.__version__} {np.__version__}".encode())
+    for place in _RULES:
+        for file in sorted((package / place).glob("*.py")) or [package / place]:
+            # where sources cannot be read the version stands for them
+            with contextlib.suppress(OSError):
+                known.update(file.read_bytes())
+    return known.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -73,36 +96,56 @@ class Memory:
 
     def recall(self, key: str, series: Sequence[Series] | None = None) -> Survey | None:
         """The survey of that key. Its histories are those of `series` (all that were surveyed), else `Remembered`."""
-        if self.folder is None:
-            return None
         try:
-            document = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
-            return _survey(document, series) if "same" not in document else self.recall(document["same"], series)
+            return _survey(self._read(key), series)
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
             return None  # absent, damaged, or of another form
+
+    def recall_known(self, key: str) -> Known:
+        """What is known of the histories of that key; nothing when nothing was kept."""
+        try:
+            document = self._read(key)
+        except (OSError, ValueError, RecursionError):
+            document = {}
+        return Known(document)
 
     def keep(self, key: str, found: Survey) -> None:
         """Keeps a survey under a key."""
         self._write(key, _document(found))
 
-    def keep_same(self, key: str, as_key: str) -> None:
-        """Keeps that one key leads to the survey of another."""
-        self._write(key, {"same": as_key})
+    def keep_known(self, key: str, known: Known, finished: bool) -> None:
+        """Keeps it for the next survey, of one that did not finish too."""
+        self._write(key, known.document(finished))
+
+    def _read(self, key: str) -> dict[str, Any]:
+        """Raises OSError or ValueError when there is no such file as we write it."""
+        if self.folder is None:
+            raise FileNotFoundError(key)
+        checksum, _, body = (self.folder / f"{key}{_ENDING}").read_bytes().partition(b"\n")
+        if checksum != _checksum(body):
+            raise ValueError("it was not written like that")
+        document: dict[str, Any] = json.loads(body)
+        return document
 
     def _write(self, key: str, document: Mapping[str, Any]) -> None:
         if self.folder is None:
             return
+        body = json.dumps(document).encode()
         beside = self.folder / f".{secrets.token_hex(8)}.part"
         # no space, or somebody else's folder: it is computed again then
         with contextlib.suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            beside.write_text(json.dumps(document), encoding="utf-8")
-            beside.replace(self.folder / f"{key}.json")
-            kept = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+            beside.write_bytes(_checksum(body) + b"\n" + body)
+            beside.replace(self.folder / f"{key}{_ENDING}")
+            kept = sorted(self.folder.glob(f"*{_ENDING}"), key=lambda path: path.stat().st_mtime_ns)
             for old in kept[:-_MOST_KEPT]:
                 old.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             os.unlink(beside)
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 def _document(found: Survey) -> dict[str, Any]:

@@ -70,6 +70,12 @@ class Series:
         return Series(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
 
 
+def telling_labels(series: Sequence[Series]) -> tuple[str, ...]:
+    """Of the labels that say where and how something was measured those in which the series differ."""
+    names = ("system", "file_system", "cache", "node_class", "epoch")
+    return tuple(name for name in names if len({one.labels.get(name) for one in series}) > 1)
+
+
 def moment(time: float) -> datetime:
     """The time of a run as UTC."""
     return datetime.fromtimestamp(time, UTC)

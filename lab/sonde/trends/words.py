@@ -48,7 +48,7 @@ def verdict(survey: Survey) -> str:
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
         return f"None of {counted(rest, 'series')} became slower within its last ten runs.{unseen}{short}"
     names = [
-        f"{name_of(one.series, survey.series)} {change_size(one.changes[-1])}"
+        f"{name_of(one.series, survey.telling)} {change_size(one.changes[-1])}"
         f" since {moment(one.changes[-1].first_after):%Y-%m-%d}"
         for one in slower[:6]
     ]
@@ -93,7 +93,7 @@ def joint_sentences(survey: Survey, joint: JointChange) -> list[str]:
 def _part_sentence(survey: Survey, part: Part) -> str:
     size = _size_words(part)
     if len(part.changes) == 1:
-        return f"{name_of(survey.series[part.changes[0].series], survey.series)} {size}."
+        return f"{name_of(survey.series[part.changes[0].series], survey.telling)} {size}."
     why = part.explanation
     what = " and ".join(_scope_words(scope) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
@@ -155,10 +155,8 @@ def change_size(change: Change) -> str:
     return percent(change.size.value - 1) + (" (passed)" if change.over else "")
 
 
-def name_of(series: Series, others: Sequence[Series]) -> str:
-    """What tells it from the others: experiment, phase and operation, and the labels that differ; nothing twice."""
-    labels = series.labels
-    parts = [labels.get(name, "") for name in ("experiment", "phase", "operation")]
-    telling = ("system", "file_system", "cache", "node_class", "epoch")
-    parts += [labels.get(name, "") for name in telling if len({one.labels.get(name) for one in others}) > 1]
+def name_of(series: Series, telling: Sequence[str]) -> str:
+    """What tells it from others: experiment, phase and operation, and the labels that differ (`telling`); nothing
+    twice."""
+    parts = [series.labels.get(name, "") for name in ("experiment", "phase", "operation", *telling)]
     return " · ".join(dict.fromkeys(part for part in parts if part)) or series.name

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +116,43 @@ def test_a_run_that_is_in_no_history_costs_no_survey(sonde: Any, asked: Path, mo
     assert sonde("trend").out == before
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"same": "x"}', '{"standings": 3}', "[]"])
+def test_a_doubt_that_is_new_is_told_although_all_values_are_known(sonde: Any, asked: Path) -> None:
+    assert "others were there" not in sonde("trend").out
+    last = max(asked.glob("2026-10/*"))
+    document = json.loads((last / "run.json").read_text(encoding="utf-8"))
+    document["findings"] = [{"id": "noisy_node", "severity": "warning", "phase": "", "text": "others were there"}]
+    (last / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    for path in (last, last.parent):
+        os.utime(path, (2e9, 2e9))
+    assert "others were there" in sonde("trend").out
+
+
+def test_who_interrupts_a_survey_leaves_what_was_found_out(
+    sonde: Any, asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sonde("trend").out
+    shutil.rmtree(next(asked.glob(".index/*/trend")))
+
+    @contextlib.contextmanager
+    def interrupted(what: str) -> Iterator[Callable[[int, int], None]]:
+        def step(done: int, total: int) -> None:
+            if what == "watching histories" and done == 2:
+                raise KeyboardInterrupt
+
+        yield step
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sonde.cli.trend.steps", interrupted)
+        assert sonde("trend").code == 5
+    assert len(list(asked.glob(".index/*/trend/*"))) == 1, "nothing half written, and no survey"
+    monkeypatch.setattr("sonde.trends.survey.segments", lambda *_: pytest.fail("this was known already"))
+    assert sonde("trend").out == before
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"standings": 3}', "[]"])
 def test_what_is_damaged_is_made_again(sonde: Any, asked: Path, damage: str) -> None:
     before = sonde("trend").out
-    kept = list(asked.glob(".index/*/trend/*.json"))
+    kept = list(asked.glob(".index/*/trend/*.kept"))
     assert len(kept) >= 2
     for path in kept:
         path.write_text(damage, encoding="utf-8")

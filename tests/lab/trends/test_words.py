@@ -17,7 +17,7 @@ from sonde.trends.curves import shape_words
 from sonde.trends.history_page import history_study
 from sonde.trends.lanes import Settings
 from sonde.trends.scope import Cause, Explanation, Scope
-from sonde.trends.series import Series
+from sonde.trends.series import Series, telling_labels
 from sonde.trends.survey import Standing, Survey
 from sonde.trends.words import change_size, joint_sentences, name_of, promise, verdict
 
@@ -99,11 +99,11 @@ def test_shapes_in_words(shape: Shape, words: str) -> None:
 
 
 def test_a_name_is_what_tells_a_series_from_the_others() -> None:
-    assert name_of(READ, [READ, WRITE]) == "io · read · fs1"
-    assert name_of(READ, [READ]) == "io · read"
+    assert name_of(READ, telling_labels([READ, WRITE])) == "io · read · fs1"
+    assert name_of(READ, telling_labels([READ])) == "io · read"
     for label in ("system", "file_system", "cache", "node_class", "epoch"):
         ours, theirs = history(phase="p", **{label: "x"}), history(phase="p", **{label: "y"})
-        assert name_of(ours, [ours, theirs]) == "p · x"
+        assert name_of(ours, telling_labels([ours, theirs])) == "p · x"
 
 
 def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:

@@ -3,6 +3,7 @@
 // Backends know nothing of workloads, phases or meters.
 #pragma once
 
+#include "backends/bare_file.hpp"
 #include "backends/names.hpp"
 #include "plan/offer.hpp"
 #include "plan/plan.hpp"
@@ -87,6 +88,8 @@ class Channel {
 
     /// Performs one operation and waits for it: bytes moved (may be fewer than asked; 0 = end of file) or -errno.
     virtual std::int64_t transfer(const Operation& operation) noexcept = 0;
+    /// The open file `file`, when transfer() is one call on it and nothing else; else none. Until it is closed.
+    virtual BareFile bare(std::uint16_t /*file*/) const noexcept { return {}; }
 
     /// Queue depth above one (Traits::queue): hand over an operation; false when the queue is full.
     virtual bool submit(const Operation& /*operation*/) noexcept { return false; }

@@ -3,7 +3,6 @@
 #include "backends/open_file.hpp"
 
 #include <unistd.h>
-#include <cerrno>
 #include <vector>
 
 namespace sonde::backends {
@@ -44,32 +43,23 @@ class PosixChannel final : public Channel {
     }
 
     std::int64_t transfer(const Operation& operation) noexcept override {
-        const ssize_t moved = call(operation);
-        if (moved < 0 || (operation.write && fsync_each_)) [[unlikely]] {
-            return after(operation, moved);
-        }
-        return moved;
+        return operation.write ? move<true>(operation) : move<false>(operation);
+    }
+    BareFile bare(std::uint16_t file) const noexcept override {
+        return fsync_each_ ? BareFile() : BareFile(descriptors_[file]);
     }
 
  private:
-    ssize_t call(const Operation& operation) const noexcept {
-        const int descriptor = descriptors_[operation.file];
-        const auto offset = static_cast<off_t>(operation.offset);
-        return operation.write ? ::pwrite(descriptor, operation.buffer, operation.length, offset)
-                               : ::pread(descriptor, operation.buffer, operation.length, offset);
-    }
-    /// What seldom follows a call: it was interrupted, failed, or its data is to be made durable at once.
-    [[gnu::noinline, gnu::cold]] std::int64_t after(const Operation& operation, ssize_t moved) const noexcept {
-        while (moved < 0 && errno == EINTR) {
-            moved = call(operation);
+    template <bool write>
+    std::int64_t move(const Operation& operation) const noexcept {
+        const BareFile file(descriptors_[operation.file]);
+        std::int64_t moved = file.call<write>(operation.buffer, operation.length, operation.offset);
+        if (moved < 0) [[unlikely]] {
+            moved = file.settle<write>(moved, operation.buffer, operation.length, operation.offset);
         }
-        if (moved < 0) {
-            return -errno;
-        }
-        if (operation.write && fsync_each_) {
-            if (const int result = sync_file(descriptors_[operation.file]); result < 0) {
-                return result;
-            }
+        if (write && fsync_each_ && moved >= 0) {
+            const int result = sync_file(descriptors_[operation.file]);
+            return result < 0 ? result : moved;
         }
         return moved;
     }

@@ -26,18 +26,19 @@ struct Clock {
     static Clock calibrate();
 
     std::uint64_t ticks() const noexcept {
+        return counter ? counter_ticks() : static_cast<std::uint64_t>(monotonic_ns());
+    }
+    /// ticks() where `counter` is known to be true.
+    static std::uint64_t counter_ticks() noexcept {
 #if defined(__x86_64__)
-        if (counter) {
-            return __rdtsc();
-        }
+        return __rdtsc();
 #elif defined(__aarch64__)
-        if (counter) {
-            std::uint64_t value = 0;
-            asm volatile("mrs %0, cntvct_el0" : "=r"(value));
-            return value;
-        }
-#endif
+        std::uint64_t value = 0;
+        asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+        return value;
+#else
         return static_cast<std::uint64_t>(monotonic_ns());
+#endif
     }
 
     /// Length of an interval of `delta` ticks in nanoseconds.

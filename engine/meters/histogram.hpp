@@ -52,6 +52,17 @@ struct alignas(4096) Histogram {
 
     /// add() in two parts: the bucket of each value at once, and what many values have in common later.
     void count_one(std::uint64_t ns) noexcept {
+        // A floating point number is log-linear itself: from 64 ns on, its exponent with the first bits of its mantissa
+        // is the bucket, in half the instructions of bucket_of().
+        constexpr std::size_t first = 1U << sub_bits;
+        constexpr std::uint64_t bits_of_first = std::bit_cast<std::uint64_t>(static_cast<double>(first));
+        constexpr unsigned shift = 52 - sub_bits;
+        const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(ns)));
+        const std::uint64_t above = (bits >> shift) - (bits_of_first >> shift);
+        if (above < buckets - first) [[likely]] {
+            ++counts[first + above];
+            return;
+        }
         const std::size_t bucket = bucket_of(ns);
         ++(bucket < buckets ? counts[bucket] : overflow);
     }

@@ -138,9 +138,10 @@ void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<
     const bool shared = scope_ == Scope::file && share_.sharers > 1;
     permute.fill(shared ? share_.index * operations_ + first : first, out);
     if (segments_ == 1 && !shared) {
-        const std::uint64_t base = slot_offset(0, share_.index);
+        const std::uint64_t base = slot_offset(0, share_.index), step = transfer_;
+#pragma GCC unroll 4
         for (std::uint64_t& place : out) {
-            place = base + place * transfer_;
+            place = base + place * step;
         }
         return;
     }

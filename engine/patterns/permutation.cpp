@@ -3,9 +3,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <utility>
 
 namespace sonde::patterns {
+
+namespace {
+
+/// Four numbers below 2^32, which any processor multiplies at once: products modulo a power of two up to that need no
+/// more of their factors.
+using Four = std::uint32_t __attribute__((vector_size(16)));
+
+}  // namespace
 
 Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::uint64_t>(n, 1)) {
     std::uint64_t state = mix64(key);
@@ -26,6 +35,36 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
     }
 }
 
+void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
+    const Permutation one = *this;  // its keys in registers: `values` might be where they lie
+    std::size_t k = 0;
+    if (mask_ <= ~std::uint32_t{0}) {
+        const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+        std::array<Four, std::tuple_size_v<decltype(rounds_)>> factors, addends;
+        for (std::size_t i = 0; i < factors.size(); ++i) {
+            factors[i] = Four{} + narrow(rounds_[i].factor);
+            addends[i] = Four{} + narrow(rounds_[i].addend);
+        }
+        const Four mask = Four{} + narrow(mask_);
+        const auto shift = static_cast<int>(shift_);
+        for (; k + 4 <= values.size(); k += 4) {
+            std::uint64_t* const at = values.data() + k;
+            Four four{narrow(at[0]), narrow(at[1]), narrow(at[2]), narrow(at[3])};
+#pragma GCC unroll 8
+            for (std::size_t i = 0; i < factors.size(); ++i) {
+                four = (four * factors[i] + addends[i]) & mask;
+                four ^= four >> shift;
+            }
+            for (std::size_t i = 0; i < 4; ++i) {
+                at[i] = four[i];
+            }
+        }
+    }
+    for (; k < values.size(); ++k) {
+        values[k] = one.mixed(values[k]);
+    }
+}
+
 void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const noexcept {
     if (n_ <= table_.size()) {
         for (std::size_t k = 0; k < out.size(); ++k) {
@@ -33,29 +72,34 @@ void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const 
         }
         return;
     }
-    const Permutation one = *this;  // its keys in registers: `out` might be where they lie
-    for (std::size_t k = 0; k < out.size(); ++k) {
-        out[k] = one.mixed(first + k);
+#pragma GCC unroll 4
+    for (std::uint64_t& value : out) {
+        value = first++;
     }
+    mix(out);
     if (n_ == mask_ + 1) {
         return;
     }
     // Whether a number lies outside is a coin toss, which no processor predicts: those that do are gathered, not met.
     constexpr std::size_t most = 256;
-    std::array<std::uint16_t, most> outside;
+    std::array<std::uint64_t, most> values;
+    std::array<std::uint16_t, most> places;
     for (std::size_t from = 0; from < out.size(); from += most) {
         const std::size_t part = std::min(most, out.size() - from);
         std::size_t count = 0;
         for (std::size_t k = 0; k < part; ++k) {
-            outside[count] = static_cast<std::uint16_t>(k);
-            count += out[from + k] >= n_ ? 1 : 0;
+            values[count] = out[from + k];
+            places[count] = static_cast<std::uint16_t>(k);
+            count += values[count] >= n_ ? 1 : 0;
         }
         while (count > 0) {
+            mix({values.data(), count});
             std::size_t left = 0;
             for (std::size_t k = 0; k < count; ++k) {
-                std::uint64_t& value = out[from + outside[k]];
-                value = one.mixed(value);
-                outside[left] = outside[k];
+                const std::uint64_t value = values[k];
+                out[from + places[k]] = value;
+                values[left] = value;
+                places[left] = places[k];
                 left += value >= n_ ? 1 : 0;
             }
             count = left;

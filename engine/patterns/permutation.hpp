@@ -27,7 +27,7 @@ constexpr std::uint64_t scale(std::uint64_t bits, std::uint64_t n) noexcept {
 /// 420). Others are rounds of a multiplication by an odd key, an addition, and a shift to the right that is added in,
 /// each of them a bijection on the next power of two (as A. Kensler, Pixar Technical Memo 13-01, 2013, has them),
 /// walked until it lands inside (J. Black, P. Rogaway, CT-RSA 2002): fewer than two walks an entry are expected. It
-/// runs beside the timed loop: six instructions a round. Not for secrets.
+/// runs beside the timed loop: six instructions a round, and in fill() for four numbers at once. Not for secrets.
 ///
 /// Which order a key gives is part of what a run's files hold: whoever changes it raises `rule`.
 class Permutation {
@@ -55,6 +55,8 @@ class Permutation {
     struct Round {
         std::uint64_t factor = 1, addend = 0;
     };
+    /// Each value becomes mixed() of it.
+    void mix(std::span<std::uint64_t> values) const noexcept;
     std::uint64_t mixed(std::uint64_t value) const noexcept {
 #pragma GCC unroll 8
         for (const Round& round : rounds_) {

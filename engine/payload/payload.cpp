@@ -78,13 +78,29 @@ std::uint64_t Image::memory_for(std::uint64_t period, std::uint64_t max_length, 
 }
 
 Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds)
-    : base_(&base), memory_(memory), holds_(holds), mask_(base.period() - 1), seed_(base.settings().seed) {
+    : base_(&base),
+      memory_(memory),
+      holds_(holds),
+      mask_(base.period() - 1),
+      seed_(base.settings().seed),
+      size_(memory_for(base.period(), max_length, holds)) {
     const plan::Payload& settings = base.settings();
     plain_ = settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0 && holds == Holds::period;
-    const std::uint64_t size = memory_for(base.period(), max_length, holds);
-    for (std::uint64_t at = 0; at < size; at += base.period()) {
-        std::memcpy(memory + at, base.data(), std::min(base.period(), size - at));
+    for (std::uint64_t at = 0; at < size_; at += base.period()) {
+        std::memcpy(memory + at, base.data(), std::min(base.period(), size_ - at));
     }
+}
+
+bool Image::mark_all(std::uint64_t bytes) noexcept {
+    if (!marked_ && bytes < size_) {
+        return false;
+    }
+    const Pen<false> pen = this->pen<false>();
+    for (std::uint64_t place = 0; place < size_ && !marked_; place += granule) {
+        pen.stamp(place, 0);
+    }
+    marked_ = true;
+    return true;
 }
 
 /// The base from `place` on, where a transfer is made.

@@ -42,6 +42,7 @@ struct Origin {
     std::uint64_t file = 0;        ///< number of the file (files/file_map.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
     std::uint32_t writer = 0;      ///< task that wrote it: part of IOR's content, of no other
+    bool operator==(const Origin&) const = default;
 };
 
 /// Period of the base for a plan whose largest transfer is `transfer` bytes; what the plan says itself counts.
@@ -81,6 +82,7 @@ class Image {
     Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds = Holds::period);
 
     void set_origin(const Origin& origin) noexcept {
+        marked_ = marked_ && origin == origin_;
         origin_ = origin;
         rotation_ = base_->rotation(origin);
     }
@@ -90,24 +92,23 @@ class Image {
     /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod
     /// 4096).
     std::byte* at(std::uint64_t offset, std::uint64_t length) noexcept {
-        return plain_ ? pen().at(offset, length) : make(offset, length);
+        return plain_ ? pen<false>().at(offset, length) : make(offset, length);
     }
 
     /// at() of stamped content without duplicates, as a value: a hot loop that keeps it in a local variable need not
-    /// load its members again after each call to storage. Valid until the next set_origin().
+    /// load its members again after each call to storage. `marked`: mark_all() has put all of a stamp but the offset
+    /// into each granule, so one store is left. Valid until the next set_origin().
+    template <bool marked>
     class Pen {
      public:
-        Pen() = default;  ///< writes nothing: not to be used before a real one is assigned
         std::byte* at(std::uint64_t offset, std::uint64_t length) const noexcept {
             const std::uint64_t inside = offset & (granule - 1);
-            std::uint64_t granule_at = offset - inside;
-            const std::uint64_t place = (granule_at + rotation_) & mask_;
-            stamp(place, granule_at);
+            const std::uint64_t place = (offset + rotation_) & mask_;  // the rotation is whole granules
+            stamp(place - inside, offset - inside);
             for (std::uint64_t more = granule; more < inside + length; more += granule) {
-                granule_at += granule;
-                stamp(place + more, granule_at);
+                stamp(place - inside + more, offset - inside + more);
             }
-            return memory_ + place + inside;
+            return memory_ + place;
         }
 
      private:
@@ -122,18 +123,29 @@ class Image {
         /// `place` of the granule in memory, which is its place in the base, some periods on.
         void stamp(std::uint64_t place, std::uint64_t granule_at) const noexcept {
             std::byte* where = memory_ + place + stamp_place_at(place, places_);
-            const std::uint64_t rest[2] = {granule_at, generation_};
-            std::memcpy(where, tag_, sizeof tag_);
-            std::memcpy(where + sizeof tag_, rest, sizeof rest);
+            if constexpr (marked) {
+                std::memcpy(where + sizeof tag_, &granule_at, sizeof granule_at);
+            } else {
+                const std::uint64_t rest[2] = {granule_at, generation_};
+                std::memcpy(where, tag_, sizeof tag_);
+                std::memcpy(where + sizeof tag_, rest, sizeof rest);
+            }
         }
-        std::byte* memory_ = nullptr;
-        std::uint64_t mask_ = 0, places_ = 0, rotation_ = 0;
-        std::uint64_t tag_[2] = {};
-        std::uint64_t generation_ = 0;
+        std::byte* memory_;
+        std::uint64_t mask_, places_, rotation_;
+        std::uint64_t tag_[2];
+        std::uint64_t generation_;
     };
     /// Whether pen() makes the right content.
     bool plain() const noexcept { return plain_; }
-    Pen pen() const noexcept { return {memory_, mask_, rotation_, magic ^ seed_, origin_}; }
+    /// With `marked` after mark_all() only.
+    template <bool marked>
+    Pen<marked> pen() const noexcept {
+        return {memory_, mask_, rotation_, magic ^ seed_, origin_};
+    }
+    /// Plain content: gets ready for pen<true>(), unless that costs more than it spares `bytes` that are still to be
+    /// written: then false.
+    bool mark_all(std::uint64_t bytes) noexcept;
 
  private:
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
@@ -144,8 +156,9 @@ class Image {
     std::byte* memory_;
     Holds holds_;
     Origin origin_;
-    std::uint64_t rotation_ = 0, mask_ = 0, seed_ = 0;
+    std::uint64_t rotation_ = 0, mask_ = 0, seed_ = 0, size_ = 0;
     bool plain_ = true;                ///< stamped without duplicates: the fast way
+    bool marked_ = false;              ///< all granules have the stamp of the origin, but for the offset
     std::uint64_t packet_of_ = ~0ULL;  ///< IOR's data: the writer whose packet lies in `memory_`
 };
 

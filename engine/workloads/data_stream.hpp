@@ -59,9 +59,12 @@ class DataStream final : public TimedStream<Time> {
     End plain_writes(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     template <bool write>
     End plain(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    void account(unsigned kind, std::uint64_t begin, std::span<const std::uint64_t> ends) noexcept;
-    End count_done(unsigned kind, std::uint64_t begin, std::span<const std::uint64_t> ends,
-                   std::uint64_t event_at) noexcept;
+    /// The same with everything decided: `Road` makes the calls and reads the clock, `Content` is where data lies.
+    template <bool write, class Road, class Content>
+    End plain_loop(const Road& road, const Content& content, const FileJob& file, std::uint64_t from, std::uint64_t to,
+                   std::uint64_t pass);
+    void account(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept;
+    End count_done(unsigned kind, const std::uint64_t* times, std::size_t count, std::uint64_t event_at) noexcept;
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;

@@ -25,6 +25,8 @@ class MachineTime {
     /// The shared clock may have been refined since this stream was made.
     void begin() noexcept { clock_ = shared_; }
     std::uint64_t raw() const noexcept { return clock_.ticks(); }
+    /// raw() is Clock::counter_ticks().
+    bool counter() const noexcept { return clock_.counter; }
     std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept { return clock_.ticks_of(ns); }
     /// Reading at the common start of the phase.

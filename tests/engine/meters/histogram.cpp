@@ -67,6 +67,31 @@ TEST_CASE("buckets follow each other without gap and hold what they say") {
     CHECK(Histogram::low(Histogram::buckets) == 1ULL << Histogram::top_bit);
 }
 
+TEST_CASE("counting a value on the hot path is adding it") {
+    std::vector<std::uint64_t> values(300);
+    std::iota(values.begin(), values.end(), std::uint64_t{0});
+    for (std::size_t bucket = 0; bucket <= Histogram::buckets; ++bucket) {
+        values.insert(values.end(), {Histogram::low(bucket), Histogram::low(bucket + 1) - 1});
+    }
+    // Beyond the last bucket, where a floating point number rounds, and where it takes a value for a negative one.
+    for (const unsigned bit : {42U, 53U, 54U, 62U, 63U}) {
+        values.insert(values.end(), {(1ULL << bit) - 1, 1ULL << bit, (1ULL << bit) + 1});
+    }
+    values.push_back(~0ULL);
+    for (const std::uint64_t value : values) {
+        Histogram added, counted;
+        added.add(value);
+        counted.count_one(value);
+        counted.summarize(value, value, value);
+        CAPTURE(value);
+        REQUIRE(counted.overflow == added.overflow);
+        REQUIRE(std::equal(std::begin(added.counts), std::end(added.counts), std::begin(counted.counts)));
+        REQUIRE(counted.sum_ns == added.sum_ns);
+        REQUIRE(counted.min_ns == added.min_ns);
+        REQUIRE(counted.max_ns == added.max_ns);
+    }
+}
+
 TEST_CASE("quantiles agree with the sorted values") {
     std::vector<std::uint64_t> values = log_uniform(50'000, 9);
     const auto histogram = histogram_of(values);

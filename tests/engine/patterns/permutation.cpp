@@ -69,10 +69,12 @@ TEST_CASE("large sizes at and around powers of two are permuted without loss") {
 }
 
 TEST_CASE("many numbers at once are the same as one by one") {
-    for (const std::uint64_t n : {7ULL, 256ULL, 257ULL, 1000ULL, 4096ULL, 4097ULL, 100'000ULL}) {
+    // From 257 to 2^32 four are computed at a time.
+    for (const std::uint64_t n : {7ULL, 256ULL, 257ULL, 1000ULL, 4096ULL, 4097ULL, 100'000ULL, (1ULL << 31U) + 1,
+                                  (1ULL << 32U) - 1, 1ULL << 32U, (1ULL << 32U) + 1, 3ULL << 40U}) {
         const Permutation permute(n, 11);
-        for (const std::uint64_t first : {std::uint64_t{0}, n / 3, n - 1}) {
-            std::vector<std::uint64_t> out(std::min<std::uint64_t>(n - first, 700));
+        for (const std::uint64_t first : {std::uint64_t{0}, n / 3, n - std::min<std::uint64_t>(n, 3), n - 1}) {
+            std::vector<std::uint64_t> out(std::min<std::uint64_t>(n - first, 701));
             permute.fill(first, out);
             for (std::size_t k = 0; k < out.size(); ++k) {
                 CAPTURE(n);

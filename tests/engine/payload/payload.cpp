@@ -286,3 +286,33 @@ TEST_CASE("tasks have a base of their own until those of a node take 64 MiB") {
     CHECK(Image::holds_for(period, 4096, (64U << 20U) / image) == Image::Holds::period);
     CHECK(Image::holds_for(period, 4096, (64U << 20U) / image + 1) == Image::Holds::transfer);
 }
+
+TEST_CASE("content of granules that were marked beforehand is the content of stamps made one by one") {
+    using sonde::payload::Image;
+    for (const std::uint64_t period : {4096ULL, 32'768ULL, 262'144ULL}) {
+        constexpr std::uint64_t longest = 20'000;
+        const sonde::payload::Base base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
+        std::vector<std::byte> memory(Image::memory_for(period, longest));
+        Image image(base, memory.data(), longest);
+        for (const sonde::payload::Origin origin : {sonde::payload::Origin{7, 1}, {7, 2}, {8, 2}, {7, 1}}) {
+            image.set_origin(origin);
+            CHECK(!image.mark_all(memory.size() - 1));  // too little to be worth it
+            REQUIRE(image.mark_all(memory.size()));
+            CHECK(image.mark_all(1));  // it is done already
+            image.set_origin(origin);
+            CHECK(image.mark_all(1));  // and stays, as long as nothing else is to be written
+            const auto pen = image.pen<true>();
+            for (std::uint64_t offset = 0; offset < 3 * period; offset += period == 4096 ? 500 : 4096) {
+                for (const std::uint64_t length : {1ULL, 4096ULL, 5000ULL, 20'000ULL}) {
+                    CAPTURE(period);
+                    CAPTURE(offset);
+                    CAPTURE(length);
+                    const std::byte* made = pen.at(offset + 100, length);
+                    REQUIRE(Bytes(made, made + length) == base.stamped(offset + 100, length, origin));
+                    made = image.at(offset, length);  // others may use the image in between
+                    REQUIRE(Bytes(made, made + length) == base.stamped(offset, length, origin));
+                }
+            }
+        }
+    }
+}

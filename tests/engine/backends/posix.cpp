@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// pread and pwrite, through the channel and past it.
+#include "../temporary_folder.hpp"
+#include "task_channel.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+
+using sonde::backends::BareFile;
+using sonde::tests::TaskChannel;
+using sonde::tests::TemporaryFolder;
+using sonde::tests::to_read;
+using sonde::tests::to_write;
+
+namespace {
+
+const sonde::backends::Backend& posix() {
+    return *sonde::backends::find("posix");
+}
+
+}  // namespace
+
+TEST_CASE("who goes past the channel of posix reads and writes the same file") {
+    const TemporaryFolder folder;
+    const TaskChannel channel(posix(), {}, 100);
+    REQUIRE(channel->open(0, to_write(folder.path() + "/data")) == 0);
+    channel.fill('a');
+    CHECK(channel.write(0, 100) == 100);
+    const BareFile file = channel->bare(0);
+    REQUIRE(file);
+    std::array<std::byte, 100> content{};
+    CHECK(file.call<false>(content.data(), 60, 50) == 50);  // the end of the file
+    CHECK(content[0] == std::byte{'a'});
+    content.fill(std::byte{'b'});
+    CHECK(file.call<true>(content.data(), 7, 100) == 7);
+    CHECK(channel.read(90, 100) == 17);
+    CHECK(channel.text(17) == "aaaaaaaaaabbbbbbb");
+    CHECK(channel->close(0) == 0);
+    CHECK(!channel->bare(0));
+}
+
+TEST_CASE("nobody goes past a channel that does more than one call an operation") {
+    const TemporaryFolder folder;
+    sonde::plan::Io durable;
+    durable.fsync = sonde::plan::Fsync::per_op;
+    const TaskChannel each(posix(), durable, 100);
+    REQUIRE(each->open(0, to_write(folder.path() + "/data")) == 0);
+    CHECK(!each->bare(0));
+    CHECK(each.write(0, 100) == 100);
+    const TaskChannel none(*sonde::backends::find("null"), {}, 100);
+    REQUIRE(none->open(0, to_write(folder.path() + "/other")) == 0);
+    CHECK(!none->bare(0));
+}
+
+TEST_CASE("a call that a signal interrupted is made again, one that failed says why") {
+    const TemporaryFolder folder;
+    const TaskChannel channel(posix(), {}, 100);
+    const std::string path = folder.write("data", "content");
+    REQUIRE(channel->open(0, to_read(path)) == 0);
+    std::array<std::byte, 100> content{};
+    errno = EINTR;
+    CHECK(channel->bare(0).settle<false>(-1, content.data(), 100, 0) == 7);
+    errno = EINTR;
+    CHECK(channel->bare(0).settle<true>(-1, content.data(), 100, 0) == -EBADF);  // open for reading only
+    errno = EIO;
+    CHECK(channel->bare(0).settle<false>(-1, content.data(), 100, 0) == -EIO);
+    CHECK(channel.write(0, 10) == -EBADF);
+}

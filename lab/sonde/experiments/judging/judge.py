@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.experiments.judging.grid import Context, Grid
+from sonde.experiments.judging.reasons import remark
 from sonde.experiments.judging.samples import MissingError, Source
 from sonde.experiments.judging.values import Valued, Values
 from sonde.model.experiment.claims import Comparison, Function, Number, Word
@@ -23,7 +24,8 @@ class Compared:
 
     `value` is what was found (None where something is missing), `operator` and `threshold` what it was held against.
     `more` says, where it is inconclusive, how many more runs of each cell would probably decide it; None when no number
-    would. `missing` says, where it does not apply, what is not there.
+    would. `missing` says, where it does not apply, what is not there. `remark` says, where it does not hold, what the
+    numbers tell of the reason.
     """
 
     outcome: Outcome
@@ -32,6 +34,7 @@ class Compared:
     threshold: float | str = 0.0
     more: int | None = None
     missing: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def _compare(one: Comparison, values: Values, at: Context) -> Compared:
     low, high = found.bounds.ends
     outcome = compared(low, high, one.operator, threshold)
     more = _more(found, threshold) if outcome is Outcome.INCONCLUSIVE else None
-    return Compared(outcome, one.operator, found.bounds, threshold, more)
+    return Compared(outcome, one.operator, found.bounds, threshold, more, remark=remark(one, values, at, outcome))
 
 
 def _more(found: Valued, threshold: float) -> int | None:
@@ -188,6 +191,7 @@ def as_document(judged: Sequence[Judgement]) -> list[dict[str, Any]]:
                             "operator": part.operator,
                             "threshold": part.threshold,
                             "missing": part.missing,
+                            "remark": part.remark,
                         }
                         for part in cell.parts
                     ],

@@ -169,7 +169,12 @@ class Values:
             raise MissingError("a run with a rate above 0")
         return Valued(middle_of(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
 
-    def _places(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
+    def of_cell(self, metric: Metric, context: Context) -> tuple[str, Samples]:
+        """Name of the cell that a metric means in a context, and its samples. Raises MissingError."""
+        return self._grid.cell(metric, context).id, self._samples(metric, context)
+
+    def places(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
+        """Place, cell and samples along the axis that a function walks. Raises MissingError."""
         over = str(function.options["over"])
         found = []
         for value, cell in self._grid.along(function.of, over, context):
@@ -191,7 +196,7 @@ class Values:
         self, function: Function, context: Context
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """The first place along an axis, and the one that `at` names."""
-        places = self._places(function, context)
+        places = self.places(function, context)
         over, at = str(function.options["over"]), function.options["at"]
         axis = self._grid.axes.get(over)
         place = axis.place(at) if axis is not None else None
@@ -210,7 +215,7 @@ class Values:
         return size
 
     def _along(self, function: Function, context: Context) -> Valued:
-        places = self._places(function, context)
+        places = self.places(function, context)
         groups = [samples.values for _, _, samples in places]
         runs = min(_weight(samples) for _, _, samples in places)
         exact = all(samples.exact for _, _, samples in places)

@@ -63,6 +63,8 @@ def sentence(one: Judgement) -> str:
             if one.more is not None
             else " The value lies on the threshold: more runs would hardly tell."
         )
+    remarks = dict.fromkeys(part.remark for cell in chosen for part in cell.parts if part.remark)
+    words += "".join(f" {one}" for one in list(remarks)[:_MOST_CELLS])
     if left:
         words += f" In {plural(left, 'cell')} something that it compares is missing."
     return words.replace("\N{NO-BREAK SPACE}", " ")

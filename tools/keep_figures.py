@@ -22,6 +22,7 @@ from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.needs import lacking
 from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.medians import effects, medians
+from sonde.experiments.page.beside import Beside, beside, drawn, published_words
 from sonde.experiments.page.page import judged_results
 from sonde.experiments.page.points import (
     METRIC,
@@ -76,6 +77,35 @@ def charts(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
              "series": lines}
         )  # fmt: skip
     return made
+
+
+def published(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+    """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
+    made = []
+    for at, points in apart(points_of(one, runs).points, (one.x, one.series)):
+        lines = drawn(one, runs, {**at, METRIC: points[0].metric}, [point.at.get(one.x) for point in points])
+        places = list(dict.fromkeys(place for line in lines for place in line.values))
+        numbered = all(isinstance(place, int | float) for place in places)
+        places = sorted(places) if numbered else ordered(runs.experiment, one.x, places)
+        if lines:
+            shown = [
+                {"name": named(runs.experiment, one.series, line.series) if one.series else one.title or one.id,
+                 "values": [[rounded(line.values[place]), None, None] if place in line.values else None
+                            for place in places]}
+                for line in lines
+            ]  # fmt: skip
+            title = " · ".join(named(runs.experiment, axis, value) for axis, value in at.items() if value is not None)
+            made.append({"title": title, "unit": points[0].unit, "x": one.x, "series": shown,
+                         "places": [label(runs.experiment, one.x, place) for place in places]})  # fmt: skip
+    return made
+
+
+def printed(one: Beside) -> dict[str, Any]:
+    """A published number with ours and their ratio."""
+    of = ", ".join([one.told.of, *(f"{name} {value}" for name, value in one.at.items())])
+    ours = None if one.ours is None else [*map(rounded, (one.ours.value, one.ours.low, one.ours.high)), one.unit]
+    return {"of": of, "source": one.told.source, "words": one.told.words, "published": published_words(one),
+            "ours": ours, "ratio": None if one.ratio is None else rounded(one.ratio.value)}  # fmt: skip
 
 
 def over_time(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
@@ -134,14 +164,17 @@ def main() -> int:
     for one in found.experiment.file.figures:
         if one.kind in ("calls", "nodes"):
             continue
-        drawn = (over_time if one.kind == "over_time" else charts)(one, runs)
-        if drawn:
-            figures.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": drawn})
+        ours = (over_time if one.kind == "over_time" else charts)(one, runs)
+        if ours:
+            theirs = published(one, runs) if one.kind in ("curve", "bars", "scaling") else []
+            figures.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
+                            "published": theirs})  # fmt: skip
     kept = {
         "experiment": found.experiment.id, "profile": found.profile, "date": found.group[:8], "runs": runs.count(),
         "machine": machine(found), "words": sys.argv[3] if len(sys.argv) == 4 else "", "figures": figures,
         "tables": [table(one, runs) for one in found.experiment.file.tables],
         "effects": [effect_words(one) for one in effects(medians(found))],
+        "published": [printed(one) for one in beside(runs)],
         "claims": claims(judged),
     }  # fmt: skip
     KEPT.mkdir(exist_ok=True)

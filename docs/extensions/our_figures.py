@@ -2,8 +2,8 @@
 """Draws our numbers beside published ones, from the small records in ``docs/published/ours``.
 
 ``<!-- ours: EXPERIMENT -->`` on a page of its own line becomes the figures of that experiment as SVG, its tables, and
-what came of its claims, after a sentence on the machine. The records are written by ``tools/keep_figures.py``;
-``published.json`` beside them has the values that the documents print for the same figures, drawn to the left.
+what came of its claims, after a sentence on the machine. The records are written by ``tools/keep_figures.py``, with the
+values that the documents print for the same figures, which the experiments have: they are drawn to the left.
 """
 
 from __future__ import annotations
@@ -153,14 +153,15 @@ def of_time(title: str, chart: Chart) -> str:
     return panel.render()
 
 
-def pictures(figure: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[str]:
-    """A published chart, where its numbers are printed, and ours after it."""
-    known = published.get(figure["id"])
-    if known is not None:
-        yield of_places(f"published: {known['title']}", known["kind"], known)
+def pictures(figure: Mapping[str, Any]) -> Iterator[str]:
+    """Published charts, where their numbers are printed, and ours after them."""
+    kind = figure["kind"]
+    for chart in figure.get("published", [])[:4]:
+        title = f"published: {chart['title']}" if chart["title"] else "published"
+        yield of_places(title, kind, chart)
     for chart in figure["charts"][:4]:
         title = f"ours: {chart['title']}" if chart["title"] else "ours"
-        yield of_time(title, chart) if figure["kind"] == "over_time" else of_places(title, figure["kind"], chart)
+        yield of_time(title, chart) if kind == "over_time" else of_places(title, kind, chart)
 
 
 def cell(found: Sequence[Any] | None) -> str:
@@ -172,7 +173,18 @@ def cell(found: Sequence[Any] | None) -> str:
     return f"{amount(value / scale)}{between} {told}".strip()
 
 
-def section(kept: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[str]:
+def beside(printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A table of the published numbers with ours; of another machine, so the ratio says nothing by itself."""
+    yield "| in the document | source | published | ours | ours over theirs |"
+    yield "|---|---|---|---|---|"
+    for one in printed:
+        what = f"`{one['of']}`" + (f": {one['words']}" if one["words"] else "")
+        ratio = "–" if one["ratio"] is None else amount(one["ratio"])
+        yield f"| {what} | {one['source']} | {one['published']} | {cell(one['ours'])} | {ratio} |"
+    yield ""
+
+
+def section(kept: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one record, as Markdown with pictures."""
     day = f"{kept['date'][:4]}-{kept['date'][4:6]}-{kept['date'][6:]}"
     words = f" {kept['words']}." if kept["words"] else ""
@@ -180,8 +192,8 @@ def section(kept: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[s
     yield words
     yield ""
     for figure in kept["figures"]:
-        drawn = list(pictures(figure, published))
-        more = "" if figure["id"] in published else " The document prints no numbers for it."
+        drawn = list(pictures(figure))
+        more = "" if figure.get("published") else " The document prints no numbers for it."
         caption = html.escape(f"{figure['title'] or figure['id']}; in the document: {figure['source']}.{more}")
         yield f"<figure>{''.join(drawn)}<figcaption>{caption}</figcaption></figure>"
         yield ""
@@ -191,6 +203,8 @@ def section(kept: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[s
         for names, found in table["lines"]:
             yield f"| {' | '.join([*names, *(cell(found.get(metric)) for metric in table['metrics'])])} |"
         yield ""
+    if kept.get("published"):
+        yield from beside(kept["published"])
     yield from (f"* {one}" for one in kept["effects"])
     yield ""
     yield "| claim | outcome here | found |"
@@ -203,8 +217,7 @@ def section(kept: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[s
 def ours(name: str) -> str:
     """The Markdown of one experiment. Raises FileNotFoundError."""
     kept = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
-    published = json.loads((KEPT / "published.json").read_text(encoding="utf-8")).get(name, {})
-    return "\n".join(section(kept, published))
+    return "\n".join(section(kept))
 
 
 def expand(app: Sphinx, _name: str, source: list[str]) -> None:
@@ -212,7 +225,6 @@ def expand(app: Sphinx, _name: str, source: list[str]) -> None:
 
     def drawn(found: re.Match[str]) -> str:
         app.env.note_dependency(str(KEPT / f"{found[1]}.json"))
-        app.env.note_dependency(str(KEPT / "published.json"))
         return ours(found[1])
 
     source[0] = PLACE.sub(drawn, source[0])

@@ -146,6 +146,11 @@ def claims(judged: list[Judgement]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
+def day(found: Results) -> str:
+    """YYYYMMDD of the last run: runs are named by when they began, groups by anybody."""
+    return found.runs[-1].folder.name[:8]
+
+
 def machine(found: Results) -> str:
     """On what it was measured, in a sentence."""
     record = read_record(found.runs[-1].folder / "record.ndjson")
@@ -170,7 +175,7 @@ def main() -> int:
             figures.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
                             "published": theirs})  # fmt: skip
     kept = {
-        "experiment": found.experiment.id, "profile": found.profile, "date": found.group[:8], "runs": runs.count(),
+        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.count(),
         "machine": machine(found), "words": sys.argv[3] if len(sys.argv) == 4 else "", "figures": figures,
         "tables": [table(one, runs) for one in found.experiment.file.tables],
         "effects": [effect_words(one) for one in effects(medians(found))],

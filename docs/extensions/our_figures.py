@@ -128,7 +128,11 @@ def of_places(title: str, kind: str, chart: Chart) -> str:
                 path += f"{'L' if path else 'M'}{x:.1f} {panel.y(value):.1f}"
             if low is not None and high is not None:
                 panel.path(f"M{x:.1f} {panel.y(low):.1f}V{panel.y(high):.1f}", tone if path else "#222", width=1)
-        panel.path(path, tone, dash)
+        if path.count("L") or not path:
+            panel.path(path, tone, dash)
+        else:  # one number alone is a dot
+            x, y = (float(one) for one in path[1:].split())
+            panel.path(f"M{x - 2.5:.1f} {y:.1f}h5", tone, width=5)
     places_words(panel, places, middle)
     panel.keys([line["name"] for line in lines])
     return panel.render()

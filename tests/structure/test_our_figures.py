@@ -44,6 +44,7 @@ def test_pages_ask_for_what_is_kept_and_for_nothing_else() -> None:
 def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -> None:
     assert path.stat().st_size < 100_000
     kept = json.loads(path.read_text())
+    assert re.fullmatch(r"20\d{6}", kept["date"])
     file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
     written = tomllib.loads(file.read_text())
     assert [one["id"] for one in kept["claims"]] == [one["id"] for one in written["expect"]]
@@ -76,6 +77,12 @@ def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
     (_, first), (_, second) = re.findall(r"([\d.]+) ([\d.]+)", line)
     bottom = drawing.HEIGHT - drawing.BOTTOM
     assert bottom - float(second) == pytest.approx(2 * (bottom - float(first)), rel=0.02)
+
+
+def test_one_number_alone_is_seen(drawing: ModuleType) -> None:
+    chart = {"unit": "B/s", "places": ["a", "b"], "series": [{"name": "s", "values": [None, [2e9, None, None]]}]}
+    root = ElementTree.fromstring(drawing.of_places("t", "curve", chart))
+    assert sum(one.get("d", "").endswith("h5") for one in root.iter(f"{SVG}path")) == 1
 
 
 def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> None:

@@ -8,6 +8,13 @@ from datetime import UTC, datetime, timedelta
 from sonde.charts.axes import Axis, Tick
 
 _DAY = 86400.0
+# Steps of an axis shorter than a few days.
+_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+
+
+def span(begin: str, end: str) -> str:
+    """Two dates in words; one where they are the same."""
+    return begin if begin == end else f"{begin} to {end}"
 
 
 def day(time: float) -> str:
@@ -30,9 +37,9 @@ def date_axis(begin: float, end: float, wanted: int = 8) -> Axis:
 def _marks(first: datetime, last: datetime, wanted: int) -> list[tuple[datetime, str]]:
     days = (last - first).total_seconds() / _DAY
     if days <= wanted / 2:
-        hours = next(step for step in (1, 2, 3, 6, 12, 24) if days * 24 / step <= wanted or step == 24)
+        minutes = next(step for step in _MINUTES if days * 1440 / step <= wanted or step == _MINUTES[-1])
         start = first.replace(minute=0, second=0, microsecond=0, hour=0)
-        return _every(start, first, last, timedelta(hours=hours), "%b %d %H:%M")
+        return _every(start, first, last, timedelta(minutes=minutes), "%b %d %H:%M")
     if days <= 7 * wanted:
         step = next(one for one in (1, 2, 7, 14) if days / one <= wanted or one == 14)
         start = first.replace(minute=0, second=0, microsecond=0, hour=0)

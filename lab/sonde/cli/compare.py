@@ -131,9 +131,8 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
             verdict_text(number, bool(comparison.doubts_of(number))),
         )
     console.print(table)
-    both = {run.id for run in comparison.before.runs} & {run.id for run in comparison.after.runs}
-    if both:
-        on_both = f"! {counted(len(both), 'run')} on both sides: a run does not differ from itself."
+    if comparison.on_both_sides:
+        on_both = f"! {counted(comparison.on_both_sides, 'run')} on both sides: a run does not differ from itself."
         console.print(on_both, style="yellow", soft_wrap=True)
     told: dict[tuple[str, str, str], list[str]] = {}
     for number in comparison.numbers:

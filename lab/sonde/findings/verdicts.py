@@ -107,9 +107,19 @@ def judge(run: Run, phase: PhaseRecord) -> Judged:
 
 
 def phase_name(run: Run, phase: PhaseRecord) -> str:
-    """ "Random read, direct": what was done, for a heading."""
-    plain = _plain_name(run, phase)
-    return f"{plain}, direct" if phase.begin.direct else plain
+    """ "Random read, direct, 32 in flight": what was done, for a heading."""
+    parts = [_plain_name(run, phase)]
+    if phase.begin.direct:
+        parts.append("direct")
+    depth = _depth(run, phase)
+    if depth > 1:
+        parts.append(f"{quantities.count(depth)} in flight")
+    return ", ".join(parts)
+
+
+def _depth(run: Run, phase: PhaseRecord) -> float:
+    """Operations that each task has in flight."""
+    return number({"v": run.setting(phase.id, "io", "queue_depth")}, "v") or 1
 
 
 def _plain_name(run: Run, phase: PhaseRecord) -> str:
@@ -144,8 +154,8 @@ def phase_detail(run: Run, phase: PhaseRecord) -> str:
         parts.append(one_line(backend, 40))
     if backend not in SYNTHETIC:
         parts.append("direct" if phase.begin.direct else "buffered")
-    depth = number({"v": run.setting(phase.id, "io", "queue_depth")}, "v")
-    if depth and depth > 1:
+    depth = _depth(run, phase)
+    if depth > 1:
         parts.append(f"queue depth {quantities.count(depth)}")
     return quantities.DOT.join([*parts, flush_words(run, phase)] if flush_words(run, phase) else parts)
 

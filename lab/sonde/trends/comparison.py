@@ -62,6 +62,11 @@ class Comparison:
         return [one for one in self.doubts if one.phase == number.key.phase]
 
     @property
+    def on_both_sides(self) -> int:
+        """Runs that stand on both sides: they make the sides alike."""
+        return len({run.id for run in self.before.runs} & {run.id for run in self.after.runs})
+
+    @property
     def changed(self) -> list[Compared]:
         return [number for number in self.numbers if number.changed]
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, amount_bars
 from sonde.charts.change_bars import ChangeRow, change_bars
+from sonde.charts.dates import span
 from sonde.charts.heat import HeatMap, heat_map
 from sonde.charts.matrix import Field, matrix
 from sonde.charts.plot import table
@@ -60,7 +61,7 @@ def comparison_study(comparison: Comparison, around: Sequence[Difference], units
 
 
 def _side(side: Side) -> str:
-    dates = f"{side.runs[0].started[:10]} to {side.runs[-1].started[:10]}"
+    dates = span(side.runs[0].started[:10], side.runs[-1].started[:10])
     return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}"
 
 
@@ -81,6 +82,8 @@ def _lead(comparison: Comparison) -> str:
         words = "No number has enough runs on both sides for a verdict."
     else:
         words = "No number changed by more than chance."
+    if comparison.on_both_sides:
+        words += f" {counted(comparison.on_both_sides, 'run')} on both sides: a run does not differ from itself."
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
         words += f" {unlike} of them did not measure the same on both sides; see what differed."

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from sonde.charts.dates import day, span
 from sonde.charts.history_chart import History, Mark, Stretch, history_chart
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import strip_chart
@@ -37,7 +38,7 @@ def history_study(survey: Survey, measure: str) -> Study:
             "Series",
             f"{len(survey.standings)}, {probes} ({measure})",
         ),
-        ("Time", f"{moment(begin):%Y-%m-%d} to {moment(end):%Y-%m-%d}"),
+        ("Time", span(day(begin), day(end))),
         ("False alarms", promise(survey).removeprefix("False alarms: ")),
     ]
     return Study(

@@ -101,6 +101,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
         (made("rmtree"), {}, "Remove directories"),
         (made("read", files=100, done=100), planned(files={"mapping": "many"}), "Open and read files"),
         (made("read", files=99, done=100), planned(files={"mapping": "many"}), "Sequential read"),
+        (made("read", direct=True), planned(io={"queue_depth": 32}), "Sequential read, direct, 32 in flight"),
     ],
 )
 def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:

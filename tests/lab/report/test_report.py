@@ -135,6 +135,9 @@ def test_a_rate_that_moved_is_told_in_words(page: Pages) -> None:
     assert float(found[1]) == pytest.approx(900, rel=0.1)
     assert float(found[2]) == pytest.approx(300, rel=0.15)
     assert "Steady, ±" in Words(page(SCENES["one task"])).text
+    for name in ("one task", "stepped"):  # a sign is explained where it occurs, and nowhere else
+        summary = Words(page(SCENES[name])).text.split("How far to trust")[0]
+        assert summary.count("±: where the rate was") == ("Steady, ±" in summary), name
 
 
 def test_the_slow_task_is_named_with_its_host(page: Pages) -> None:

@@ -11,7 +11,6 @@ from sonde.charts.plot import table
 from sonde.charts.study import Section
 from sonde.dialects.io500.conduct import Outcome, Row
 from sonde.dialects.io500.figures import GIB, ours_of
-from sonde.model.errors import sentence
 from sonde.model.units import format_latency
 
 _HEAD = """
@@ -60,7 +59,11 @@ def official(outcome: Outcome) -> list[Section]:
     ]
     columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]
     found = [Section("IO500", words, [table(columns, rows, "Results of IO500, each in its unit")])]
-    return [*found, Section("Why it is INVALID", [sentence(one) for one in broken], [])] if broken else found
+    return (
+        [*found, Section("Why it is INVALID", [one if one.endswith((".", "!")) else f"{one}." for one in broken], [])]
+        if broken
+        else found
+    )
 
 
 def _of_sonde(row: Row) -> str:

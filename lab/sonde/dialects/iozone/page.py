@@ -35,6 +35,8 @@ _ABOUT = {
 }
 # Shades of a surface: shares of its largest rate.
 _SHADES = (0.125, 0.25, 0.5, 0.75)
+# One unit for all fields of a surface, so that the widest grid of IOzone's automatic mode fits a page.
+_UNITS = {"GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
 
 
 @dataclass(frozen=True)
@@ -138,28 +140,32 @@ def _surface(name: str, numbers: Mapping[Cell, Number]) -> Section:
     files, records = (sorted({getattr(cell, what) for cell in numbers}) for what in ("file", "record"))
     fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
     largest = max(number.rate for number in numbers.values())
+    unit = next((one for one in _UNITS if largest >= _UNITS[one]), "B/s")
     head = Markup("").join(Markup('<th scope="col">{}</th>').format(_kib(record)) for record in records)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            _kib(size), Markup("").join(_field(fields.get((size, record)), largest) for record in records)
+            _kib(size), Markup("").join(_field(fields.get((size, record)), largest, unit) for record in records)
         )
         for size in files
     )
     drawn = Markup(
         '<figure class="chart" data-chart="surface"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
         '<table class="matrix surface"><thead><tr><td>file \\ record</td>{}</tr></thead><tbody>{}</tbody></table></div>'
-        "<figcaption>Darker is faster, as a share of the fastest ({}). ° not a number of storage.</figcaption></figure>"
-    ).format(f"{name}: rate over file and record size", head, body, format_rate(largest))
+        "<figcaption>{}; darker is faster, as a share of the fastest ({}). ° not a number of storage.</figcaption>"
+        "</figure>"
+    ).format(f"{name}: rate over file and record size", head, body, unit, format_rate(largest))
     said = [plain(words) for words in dict.fromkeys(one.judgement.sentence for one in numbers.values() if one.stored)]
     return Section(name[:1].upper() + name[1:], said[:1] if len(said) == 1 else [], [drawn])
 
 
-def _field(number: Number | None, largest: float) -> Markup:
+def _field(number: Number | None, largest: float, unit: str) -> Markup:
     if number is None:
         return Markup('<td class="none">·</td>')
     shade = sum(number.rate >= share * largest for share in _SHADES)
-    words = f"{format_rate(number.rate)}{'' if number.stored else '°'}"
-    return Markup('<td class="{}">{}</td>').format(f"up{shade}" if shade else "plain", words)
+    words = f"{number.rate / _UNITS.get(unit, 1.0):.3g}{'' if number.stored else '°'}"
+    return Markup('<td class="{}" title="{}">{}</td>').format(
+        f"up{shade}" if shade else "plain", format_rate(number.rate), words
+    )
 
 
 def _kib(size: int) -> str:

@@ -67,13 +67,29 @@ def test_machine_date_command_and_the_classic_table_are_there(tmp_path: Path) ->
 def test_a_surface_is_darkest_where_it_is_fastest(tmp_path: Path) -> None:
     html = page(tmp_path, cached=False)
     surface = html[html.index("<h2>Write</h2>") : html.index("<h2>Read</h2>")]
-    assert re.findall(r'<td class="(\w+)">', surface) == ["up2", "up3", "up4", "up4"]
+    assert re.findall(r'<td class="(\w+)" title', surface) == ["up2", "up3", "up4", "up4"]
     assert re.findall(r'scope="(?:col|row)">([^<]*)', surface) == [
         "64 KiB",
         "256 KiB",
         "1 MiB",
         "4 MiB",
     ]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
+def test_the_widest_automatic_grid_is_not_cut_on_a_desktop(tmp_path: Path) -> None:
+    """IOzone's own range of records, 4 KiB to 16 MiB: 13 columns."""
+    rates, runs = grid_of(tmp_path, cached=True)
+    (run, *_), (rate, *_) = runs.values(), rates.values()
+    cells = [Cell(16384, 4 << power) for power in range(13)]
+    out = tmp_path / "page.html"
+    write_grid(dict.fromkeys(cells, rate), dict.fromkeys(cells, run), "iozone -a", FACTS, out)
+    with browser() as tab:
+        tab.open(out, width=1280)
+        assert tab.evaluate(
+            "[...document.querySelectorAll('.scroll')].every(one => one.scrollWidth <= one.clientWidth)"
+        )
 
 
 @pytest.mark.browser

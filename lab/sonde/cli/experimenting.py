@@ -18,6 +18,7 @@ from sonde.cli.forecasting import forecast_document, print_forecast
 from sonde.cli.present import write_with
 from sonde.conduct.run import Setup, failure
 from sonde.experiments.cells import prepare
+from sonde.experiments.doubts import run_doubts
 from sonde.experiments.executor import Attempt, Executor, Measured
 from sonde.experiments.forecast import Forecaster, code_of
 from sonde.experiments.from_plan import document_of, with_options
@@ -204,6 +205,8 @@ def print_done(console: Console, done: Done) -> None:
         console.print(Text(effect_words(one)), soft_wrap=True)
     for line in outcome_lines(done.judged):
         console.print(Text(line, style="bold red" if line.startswith(Outcome.FAILS) else ""), soft_wrap=True)
+    for words in run_doubts(done.results):
+        console.print(Text(f"! {words}", style="yellow"), soft_wrap=True)
     for word, cells in (("not run", done.ended.refused), ("failed", done.ended.failed)):
         for cell, why in cells.items():
             console.print(Text(f"! {cell} {word}: {why}", style="yellow"), soft_wrap=True)
@@ -307,6 +310,7 @@ def document(done: Done) -> dict[str, Any]:
         "refused": done.ended.refused,
         "failed": done.ended.failed,
         "notes": done.ended.notes,
+        "doubts": run_doubts(found),
         "runs": [{"cell": one.cell, "repeat": one.repeat, "warm_up": one.warm_up, "run": one.folder.name}
                  for one in found.runs],
     }  # fmt: skip

@@ -69,6 +69,24 @@ def test_an_experiment_is_run_and_its_medians_are_printed(
     assert "t1" in sonde("list", "--tag", "t1", "--json").out
 
 
+def test_what_speaks_against_its_runs_is_said_on_every_surface(
+    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
+    words = ("run", experiment, "--on", target, "--group", "mine")
+    quiet = sonde(*words)
+    assert quiet.code == 0, quiet.err
+    assert "oubtful" not in quiet.out
+    why = "other processes used 1.9 cores of this node during the phase"
+    busy = {"id": "noisy_node", "phase": "write", "severity": "warning", "text": f"{why}."}
+    for path in sorted(archive.glob("20*/*/run.json"))[:3]:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "findings": [busy]}))
+    sentence = f"Doubtful, write: {why} (in 3 of 4 runs)."
+    assert f"! {sentence}" in sonde(*words).out
+    again = sonde(*words, "--json").json
+    assert again["doubts"] == [sentence]
+    assert sentence in Path(again["report"]).read_text(encoding="utf-8")
+
+
 def test_a_profile_and_a_setting_change_it(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from sonde.charts.plot import table
 from sonde.charts.study import Section, Study, write_study
+from sonde.experiments.doubts import run_doubts
 from sonde.experiments.judging.judge import Judgement, as_document, judge
 from sonde.experiments.judging.measured import MeasuredRun, MeasuredRuns
 from sonde.experiments.judging.needs import lacking
@@ -83,7 +84,7 @@ def experiment_study(results: Results, runs: MeasuredRuns, judged: Sequence[Judg
         title=results.experiment.title,
         lead=_lead(results, runs, judged),
         facts=_facts(results, runs),
-        alarms=_alarms(results, judged),
+        alarms=[*_alarms(results, judged), *run_doubts(results)],
         sections=sections,
     )
 

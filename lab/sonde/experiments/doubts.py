@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What speaks against the runs of an experiment: a median of runs beside which others worked is one of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sonde.experiments.results import Results
+from sonde.findings.doubts import grave_findings
+from sonde.model.units import counted
+from sonde.store.summary import Summary, read_summary
+
+
+def run_doubts(results: Results) -> list[str]:
+    """A sentence for each kind of doubt about measured runs: the phases, the reason in the words of the last such run,
+    and in how many runs. Warm-ups are not looked at."""
+    runs = [read_summary(one.folder) for one in results.runs if not one.warm_up]
+    phases: dict[str, dict[str, None]] = {}
+    having: dict[str, dict[str, str]] = {}  # kind -> run -> reason
+    for run in runs:
+        for phase, finding in _grave(run):
+            kind = str(finding.get("id"))
+            phases.setdefault(kind, {})[phase] = None
+            having.setdefault(kind, {})[run.id] = str(finding.get("text") or kind).rstrip(".")
+    return [
+        f"Doubtful, {', '.join(phases[kind])}: {list(reasons.values())[-1]}"
+        f" (in {len(reasons)} of {counted(len(runs), 'run')})."
+        for kind, reasons in having.items()
+    ]
+
+
+def _grave(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
+    findings = [one for one in run.document.get("findings") or () if isinstance(one, Mapping)]
+    found = []
+    for row in run.phases:
+        phase = str(row.get("phase"))
+        own = (one for one in findings if one.get("phase") in (phase, "", None))
+        if row.get("measured", True):
+            found += [(phase, one) for one in grave_findings(own, str(row.get("standing") or ""))]
+    return found

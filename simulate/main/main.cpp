@@ -44,9 +44,7 @@ int list_faults() {
     return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_simulator(int argc, char** argv) {
     CLI::App app("Runs a plan on a described machine in virtual time.", "sonde-simulate");
     app.require_subcommand(1);
     Words words;
@@ -92,4 +90,16 @@ int main(int argc, char** argv) {
         records::complain(error.what());
         return phases::exit_environment;
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run_simulator(argc, argv);
+    } catch (...) {
+        // Nothing is expected to come here; if it does, it is not a reason to abort.
+        static_cast<void>(std::fputs("sonde-simulate: an unknown failure\n", stderr));
+    }
+    return phases::exit_environment;
 }

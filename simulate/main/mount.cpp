@@ -144,9 +144,7 @@ int tell(const std::string& directory, const std::string& line) {
     return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_mount(int argc, char** argv) {
     CLI::App app("Shows a described machine as a file system, in real time.", "sonde-mount");
     app.require_subcommand(1);
     MountWords words;
@@ -191,4 +189,16 @@ int main(int argc, char** argv) {
     } catch (const std::exception& error) {
         return complain(error.what(), exit_environment);
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run_mount(argc, argv);
+    } catch (...) {
+        // Nothing is expected to come here; if it does, it is not a reason to abort.
+        static_cast<void>(std::fputs("sonde-mount: an unknown failure\n", stderr));
+    }
+    return exit_environment;
 }

@@ -2,6 +2,7 @@
 #include "model/core.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace sonde::simulate {
@@ -247,7 +248,7 @@ void Core::count_space() {
     const double used = full_share >= 0 ? full_share : site.fs.used;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const auto room =
-            static_cast<std::uint64_t>(static_cast<double>(traces.targets[i].capacity) * (1 - used) + 0.5);
+            static_cast<std::uint64_t>(std::llround(static_cast<double>(traces.targets[i].capacity) * (1 - used)));
         traces.targets[i].space = room - std::min(room, held[i]);
     }
 }

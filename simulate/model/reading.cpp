@@ -13,9 +13,9 @@ Time Core::under_cache_lock(Client& client, const Operation& operation) {
     if (cached_page_cost_s <= 0) {
         return 0;
     }
-    const auto held = static_cast<double>(client.pages.bytes_of(operation.file) / page);
-    const auto wanted = static_cast<double>((operation.length + page - 1) / page);
-    return time_of(cached_page_cost_s * held * wanted);
+    const std::uint64_t held = client.pages.bytes_of(operation.file) / page;
+    const std::uint64_t wanted = (operation.length + page - 1) / page;
+    return time_of(cached_page_cost_s * static_cast<double>(held) * static_cast<double>(wanted));
 }
 
 bool Core::waits_for(const Stream& stream, std::uint64_t from, std::uint64_t to) const {

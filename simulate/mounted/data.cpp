@@ -26,6 +26,7 @@ char* read_buffer() {
         void operator()(void* memory) const { std::free(memory); }
     };
     thread_local const std::unique_ptr<void, Free> buffer(std::aligned_alloc(4096, largest_read));
+    // What is freed at the end of the thread is not freed here. NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
     return static_cast<char*>(buffer.get());
 }
 
@@ -159,7 +160,7 @@ void Service::close_handle(const Handle& handle) {
 }
 
 void Service::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, Info* info) {
-    Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    Handle& handle = *kept<Handle>(info->fh);
     if (handle.fd < 0) {
         const auto from = std::min(static_cast<std::size_t>(offset), handle.text.size());
         fuse_reply_buf(request, handle.text.data() + from, std::min(size, handle.text.size() - from));
@@ -185,7 +186,7 @@ void Service::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, of
 }
 
 void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec* data, off_t offset, Info* info) {
-    Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    Handle& handle = *kept<Handle>(info->fh);
     if (handle.fd < 0) {
         write_control(request, inode(node), handle, data);
         return;
@@ -213,7 +214,7 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
 
 /// Of each close of a descriptor; what it costs is that of a close.
 void Service::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    const Handle& handle = *kept<Handle>(info->fh);
     if (handle.fd >= 0) {
         Pace::Call(pace_, on_file(handle, Call::close)).wait();
     }
@@ -221,7 +222,7 @@ void Service::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 }
 
 void Service::release(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    const std::unique_ptr<Handle> handle(reinterpret_cast<Handle*>(info->fh));
+    const std::unique_ptr<Handle> handle(kept<Handle>(info->fh));
     if (handle->fd >= 0) {
         close_handle(*handle);
     }
@@ -229,7 +230,7 @@ void Service::release(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 }
 
 void Service::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, Info* info) {
-    const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    const Handle& handle = *kept<Handle>(info->fh);
     int error = 0;
     if (handle.fd >= 0) {
         const Pace::Call call(pace_, on_file(handle, Call::fsync));
@@ -240,7 +241,7 @@ void Service::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, Info
 
 /// Free but for the path of the call: the machine has no allocation of its own.
 void Service::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, Info* info) {
-    const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    const Handle& handle = *kept<Handle>(info->fh);
     if (handle.fd < 0 || ::fallocate(handle.fd, mode, offset, length) != 0) {
         fuse_reply_err(request, handle.fd < 0 ? EOPNOTSUPP : errno);
         return;
@@ -258,7 +259,7 @@ void Service::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t
 }
 
 void Service::lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, Info* info) {
-    const Handle& handle = *reinterpret_cast<Handle*>(info->fh);
+    const Handle& handle = *kept<Handle>(info->fh);
     const off_t found = handle.fd < 0 ? -1 : ::lseek(handle.fd, offset, whence);
     if (found < 0) {
         fuse_reply_err(request, handle.fd < 0 ? EINVAL : errno);

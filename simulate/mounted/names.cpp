@@ -210,7 +210,7 @@ void Service::opendir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 /// beginning reads it again.
 void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, Info* info) {
     Inode& directory = inode(node);
-    Listing& listing = *reinterpret_cast<Listing*>(info->fh);
+    Listing& listing = *kept<Listing>(info->fh);
     if (!listing.read || offset == 0) {
         listing.entries.clear();
         listing.read = true;
@@ -254,7 +254,7 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
 }
 
 void Service::releasedir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    delete reinterpret_cast<Listing*>(info->fh);
+    delete kept<Listing>(info->fh);
     fuse_reply_err(request, 0);
 }
 

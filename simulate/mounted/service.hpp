@@ -8,6 +8,7 @@
 #include "mounted/control_files.hpp"
 #include "mounted/fuse.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,12 @@ struct MountOptions {
     std::uint32_t nodes = 1;  ///< of the machine, to which programs are dealt
     unsigned threads = 256;   ///< that answer: as many operations may be under way
 };
+
+/// What a number stands for that the kernel keeps for us: its handles and inodes are addresses of ours.
+template <typename Ours>
+Ours* kept(std::uint64_t number) {
+    return reinterpret_cast<Ours*>(number);  // NOLINT(performance-no-int-to-ptr)
+}
 
 class Service {
  public:
@@ -74,7 +81,7 @@ class Service {
     void fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, Info* info);
     void lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence, Info* info);
 
-    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *reinterpret_cast<Inode*>(node); }
+    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *kept<Inode>(node); }
     /// Not to be made, removed or moved: the name of the control files, and everything in there.
     bool ours(const Inode& parent, const char* name) const;
     /// An operation on the names of `file`, by whoever makes the call.

@@ -86,7 +86,7 @@ std::string first_mount(const Parts& system) {
 }
 
 FileSystemSite file_system_of(const Parts& system, const std::string& id) {
-    const json fs = system.named(id);
+    const json& fs = system.named(id);
     FileSystemSite site;
     site.id = id;
     site.kind = text(fs, "kind");

@@ -159,29 +159,39 @@ def machine(found: Results) -> str:
     return f"{one.cpus} CPUs ({one.cpu_model}), {memory} of memory, {one.file_system.type}, {one.kernel}"
 
 
+def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
+    """Every figure of an experiment whose numbers are medians or rates over time, with the published ones."""
+    found = []
+    for one in runs.experiment.file.figures:
+        if one.kind in ("calls", "nodes"):
+            continue
+        ours = (over_time if one.kind == "over_time" else charts)(one, runs)
+        if ours:
+            theirs = published(one, runs) if one.kind in ("curve", "bars", "scaling") else []
+            found.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
+                          "published": theirs})  # fmt: skip
+    return found
+
+
+def kept_of(found: Results, runs: MeasuredRuns, judged: list[Judgement], words: str, on: str) -> dict[str, Any]:
+    """What is kept of an experiment. `words` say what the reader has to know of these runs, `on` what they ran on."""
+    return {
+        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.count(),
+        "machine": on, "words": words, "figures": figures_of(runs),
+        "tables": [table(one, runs) for one in found.experiment.file.tables],
+        "effects": [effect_words(one) for one in effects(medians(found))],
+        "published": [printed(one) for one in beside(runs)],
+        "claims": claims(judged),
+    }  # fmt: skip
+
+
 def main() -> int:
     if len(sys.argv) not in (3, 4):
         sys.stderr.write(f"{__doc__}\n")
         return 2
     found = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
     runs, judged = judged_results(found, None, lacking(found, None))
-    figures = []
-    for one in found.experiment.file.figures:
-        if one.kind in ("calls", "nodes"):
-            continue
-        ours = (over_time if one.kind == "over_time" else charts)(one, runs)
-        if ours:
-            theirs = published(one, runs) if one.kind in ("curve", "bars", "scaling") else []
-            figures.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
-                            "published": theirs})  # fmt: skip
-    kept = {
-        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.count(),
-        "machine": machine(found), "words": sys.argv[3] if len(sys.argv) == 4 else "", "figures": figures,
-        "tables": [table(one, runs) for one in found.experiment.file.tables],
-        "effects": [effect_words(one) for one in effects(medians(found))],
-        "published": [printed(one) for one in beside(runs)],
-        "claims": claims(judged),
-    }  # fmt: skip
+    kept = kept_of(found, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(found))
     KEPT.mkdir(exist_ok=True)
     place = KEPT / f"{found.experiment.id}.json"
     place.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

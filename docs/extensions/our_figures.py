@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws our numbers beside published ones, from the small records in ``docs/published/ours``.
 
-``<!-- ours: EXPERIMENT -->`` on a page of its own line becomes the figures of that experiment as SVG, its tables, and
-what came of its claims, after a sentence on the machine. The records are written by ``tools/keep_figures.py``, with the
-values that the documents print for the same figures, which the experiments have: they are drawn to the left.
+``<!-- ours: EXPERIMENT -->`` on a page of its own line (and ``<!-- simulated: EXPERIMENT -->`` from
+``docs/published/simulated``) becomes the figures of that experiment as SVG, its tables, and what came of its claims,
+after a sentence on the machine. The records are written by ``tools/keep_figures.py``, with the values that the documents
+print for the same figures, which the experiments have: they are drawn to the left.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 KEPT = Path(__file__).resolve().parents[1] / "published" / "ours"
-PLACE = re.compile(r"^<!-- ours: ([\w.-]+) -->$", re.MULTILINE)
+SIMULATED = KEPT.parent / "simulated"
+PLACE = re.compile(r"^<!-- (ours|simulated): ([\w.-]+) -->$", re.MULTILINE)
 WIDTH, HEIGHT = 340, 210
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 22, 34
 TONES = ("#0b62a8", "#c2500a", "#3a7d44", "#8a4fa3", "#7a6a00", "#666666")
@@ -190,10 +192,16 @@ def beside(printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def section(kept: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one record, as Markdown with pictures."""
-    day = f"{kept['date'][:4]}-{kept['date'][4:6]}-{kept['date'][6:]}"
     words = f" {kept['words']}." if kept["words"] else ""
-    yield f"Ours: `{kept['experiment']}`, profile {kept['profile']}, {kept['runs']} runs on {day}; {kept['machine']}."
+    if "key" in kept:
+        yield f"`{kept['experiment']}`, profile {kept['profile']}, {kept['runs']} simulated runs: {kept['machine']}."
+    else:
+        day = f"{kept['date'][:4]}-{kept['date'][4:6]}-{kept['date'][6:]}"
+        runs = f"{kept['runs']} runs on {day}"
+        yield f"Ours: `{kept['experiment']}`, profile {kept['profile']}, {runs}; {kept['machine']}."
     yield words
+    yield ""
+    yield from (f"* Not run, {where}: {why}" for where, why in list(kept.get("refused", {}).items())[:6])
     yield ""
     for figure in kept["figures"]:
         drawn = list(pictures(figure))
@@ -218,9 +226,9 @@ def section(kept: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def ours(name: str) -> str:
+def ours(name: str, folder: Path = KEPT) -> str:
     """The Markdown of one experiment. Raises FileNotFoundError."""
-    kept = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
+    kept = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return "\n".join(section(kept))
 
 
@@ -228,8 +236,9 @@ def expand(app: Sphinx, _name: str, source: list[str]) -> None:
     """Replaces every asking line of a page."""
 
     def drawn(found: re.Match[str]) -> str:
-        app.env.note_dependency(str(KEPT / f"{found[1]}.json"))
-        return ours(found[1])
+        folder = KEPT if found[1] == "ours" else SIMULATED
+        app.env.note_dependency(str(folder / f"{found[2]}.json"))
+        return ours(found[2], folder)
 
     source[0] = PLACE.sub(drawn, source[0])
 

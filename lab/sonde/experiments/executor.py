@@ -18,7 +18,7 @@ from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL, make_launcher
 from sonde.launch.preload import check_settings, environment, find_library
 from sonde.model.errors import MachineError, UserError
-from sonde.model.experiment.description import Clients, Variant
+from sonde.model.experiment.description import Clients, Storage, Variant
 from sonde.model.plan import Plan
 
 # Words of experiment files for "on this machine", and for "whatever starts MPI here".
@@ -34,6 +34,7 @@ class Attempt:
     facts: Mapping[str, Any]  # for run.json: group, role, place in the experiment
     clients: Clients
     variant: Variant | None = None
+    storage: Storage = field(default_factory=Storage)
 
 
 class Executor(Protocol):

@@ -139,7 +139,14 @@ class Runner:
             prepared.make()
             around.before(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
-                Attempt(prepared.plan, self._request.experiment.id, self._facts(turn), prepared.clients, variant)
+                Attempt(
+                    prepared.plan,
+                    self._request.experiment.id,
+                    self._facts(turn),
+                    prepared.clients,
+                    variant,
+                    self._request.experiment.storage_of(turn.cell),
+                )
             )
         except StoppedError:
             raise

@@ -71,6 +71,11 @@ class Grid:
                 found.append(rest)
         return found
 
+    def cells_of(self, claim: Claim) -> list[Cell]:
+        """Every cell that a claim looks at, in the order of the file."""
+        wanted = {cell.id for metric in claim.metrics() for _, cell in self._matching(metric)}
+        return [cell for _, cell in self._cells if cell.id in wanted]
+
     def _matching(self, metric: Metric) -> Iterator[tuple[dict[str, Any], Cell]]:
         wanted = {name: self._value(name, value) for name, value in metric.at.items()}
         for where, cell in self._cells:

@@ -38,6 +38,7 @@ class MeasuredRuns:
     """A source of samples (`samples.Source`): what the runs of an experiment recorded.
 
     `refused` says, by cell, why a cell was not run. `system` answers for units and peaks; None when nobody named one.
+    `settled`: another run would say the same, as of a model without noise, so one value is the value.
     """
 
     def __init__(
@@ -47,9 +48,11 @@ class MeasuredRuns:
         refused: Mapping[str, str] | None = None,
         system: System | None = None,
         read: Callable[[Path], RecordReader] = read_record,
+        settled: bool = False,
     ) -> None:
         self.experiment = experiment
         self.system = system
+        self.settled = settled
         self.refused = dict(refused or {})
         self._runs: dict[str, list[MeasuredRun]] = {}
         for run in runs:
@@ -99,7 +102,9 @@ class MeasuredRuns:
                 values.append((name, value))
         if not values:
             raise MissingError(f"no record of cell {cell.id} says {metric} of {phase} ({METRICS[metric][1]})")
-        return Samples(tuple(value for _, value in values), tuple(name for name, _ in values), look=self.look(cell))
+        return Samples(
+            tuple(value for _, value in values), tuple(name for name, _ in values), self.settled, self.look(cell)
+        )
 
     def look(self, cell: Cell) -> Look:
         rule = stopping_of(self.experiment.file.repeat or Repeat())

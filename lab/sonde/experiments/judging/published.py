@@ -14,6 +14,8 @@ class Published:
     """A source of samples (`samples.Source`). `numbers` has the value (or the values of several runs) of a metric by
     metric, phase and id of the cell, in base units; `units` the building blocks by id of the cell."""
 
+    settled = False
+
     def __init__(
         self,
         numbers: Mapping[tuple[str, str, str], float | Sequence[float]],

@@ -58,7 +58,12 @@ class Curve:
 
 
 class Source(Protocol):
-    """Where samples come from. Each method raises `MissingError` with what is not there."""
+    """Where samples come from. Each method raises `MissingError` with what is not there.
+
+    `settled`: what one run says is known, because another one would say the same.
+    """
+
+    settled: bool
 
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
         """The metric in each run of the cell, one value a run."""

@@ -91,6 +91,8 @@ class Values:
     def form_share(self, function: Function, form: str, context: Context) -> tuple[Bounded, Counter[str]]:
         """Share of the runs that have this form, with its interval, and how many have which. Raises MissingError."""
         found = self.forms(function, context)
+        if self._source.settled:
+            return Bounded.exact(found[form] / found.total()), found
         return share_bounds(found[form], found.total(), self._confidence), found
 
     def _samples(self, metric: Metric, context: Context) -> Samples:
@@ -167,6 +169,8 @@ class Values:
     def _of_runs(self, values: list[float], look: Look) -> Valued:
         if not values:
             raise MissingError("a run with a rate above 0")
+        if self._source.settled:
+            return Valued(Bounded.exact(float(np.median(values))), _MANY)
         return Valued(middle_of(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
 
     def of_cell(self, metric: Metric, context: Context) -> tuple[str, Samples]:

@@ -35,11 +35,12 @@ _MARK = {Outcome.HOLDS: "✓ ", Outcome.FAILS: "✕ ", Outcome.INCONCLUSIVE: "? 
 
 
 def judged_results(
-    results: Results, system: System | None = None, lacks: Mapping[str, str] | None = None
+    results: Results, system: System | None = None, lacks: Mapping[str, str] | None = None, settled: bool = False
 ) -> tuple[MeasuredRuns, list[Judgement]]:
-    """The runs of an experiment as a source of numbers, and what came of its expectations."""
+    """The runs of an experiment as a source of numbers, and what came of its expectations. `settled`: another run would
+    say the same, as of a model without noise."""
     found = [MeasuredRun(one.cell, f"{one.folder.name}", one.folder) for one in results.runs if not one.warm_up]
-    runs = MeasuredRuns(results.experiment, found, {**results.failed, **results.refused}, system)
+    runs = MeasuredRuns(results.experiment, found, {**results.failed, **results.refused}, system, settled=settled)
     levels = ("simulated", "measured") if results.simulated else ("measured",)
     return runs, judge(results.experiment, runs, levels, lacks, results.profile)
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and storage of an experiment mean for the machine that it is simulated on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_runs import claim, experiment
+
+from sonde.experiments.judging.grid import Grid
+from sonde.experiments.judging.judge import judge
+from sonde.experiments.judging.published import Published
+from sonde.experiments.simulated import changes_of, part_of
+from sonde.model.experiment.description import Clients, Storage
+from sonde.model.experiment.outcomes import Outcome
+from sonde.model.shipped import system_source
+from sonde.model.system import System, read_system
+
+
+def system(name: str) -> System:
+    return read_system(system_source(name))
+
+
+@pytest.fixture(scope="module")
+def x1() -> System:
+    return system("cray-x1")
+
+
+@pytest.fixture(scope="module")
+def demo() -> System:
+    return system("hpcs-demo")
+
+
+@pytest.mark.parametrize(
+    ("origin", "node"), [("server", "os-node"), ("forwarded", "app-node"), ("compute", "app-node"), ("", None)]
+)
+def test_calls_come_from_the_nodes_of_their_origin(x1: System, origin: str, node: str | None) -> None:
+    wanted = {} if node is None else {"mounts.large-mount.on": [node]}
+    assert changes_of(x1, "large", Clients(origin=origin), Storage()) == wanted
+
+
+def test_a_group_of_nodes_goes_before_an_origin(x1: System) -> None:
+    found = changes_of(x1, "large", Clients(origin="server", group="app-node"), Storage())
+    assert found == {"mounts.large-mount.on": ["app-node"]}
+
+
+@pytest.mark.parametrize(("pool", "said", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
+def test_a_file_lies_over_as_many_targets_as_are_asked_for(demo: System, pool: str, said: Any, count: int) -> None:
+    found = changes_of(demo, pool, Clients(), Storage(stripe_count=said, stripe_size=1 << 22))
+    assert found == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        (Storage(purpose="bandwidth", units=1, data_width=8), "bandwidth"),
+        (Storage(purpose="bandwidth", units=6, data_width=8), "large"),
+        (Storage(purpose="bandwidth", units=1, data_width=13), ""),
+        (Storage(), ""),
+    ],
+)
+def test_a_lun_is_found_by_its_purpose_and_width(x1: System, asked: Storage, part: str) -> None:
+    assert part_of(x1, {}, asked, {}) == part
+
+
+def test_a_place_of_an_axis_goes_before_all_and_may_stand_for_another_part(x1: System) -> None:
+    asked = Storage(purpose="bandwidth", units=1, data_width=8)
+    assert part_of(x1, {"file_system": "large"}, asked, {}) == "large"
+    assert part_of(x1, {"mount": "log-16m"}, asked, {"log-16m": "single"}) == "single"
+
+
+def test_a_claim_knows_the_cells_that_it_looks_at() -> None:
+    plan = {
+        "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+        "phases": [{"id": "write", "op": "write"}],
+    }
+    axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
+    text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
+    made = experiment(plan=plan, expect=[claim(text)], sweep=[axis])
+    assert [cell.id for cell in Grid(made).cells_of(made.claims["C1"])] == ["who=a", "who=c"]
+
+
+def test_one_run_decides_only_where_another_one_would_say_the_same() -> None:
+    plan = {
+        "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
+        "phases": [{"id": "write", "op": "write"}],
+    }
+    made = experiment(plan=plan, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")])
+
+    class Settled(Published):
+        settled = True
+
+    members = {("bandwidth", "write", "base"): (1.0, 1.2)}
+    told = {("bandwidth", "write", "base"): 1.0}
+    assert judge(made, Published(told, members=members), ("math",))[0].outcome is Outcome.INCONCLUSIVE
+    assert judge(made, Settled(told, members=members), ("math",))[0].outcome is Outcome.HOLDS
+    uneven = {("bandwidth", "write", "base"): (1.0, 9.0)}
+    assert judge(made, Settled(told, members=uneven), ("math",))[0].outcome is Outcome.FAILS

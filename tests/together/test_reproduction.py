@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The five documents, simulated: pages are those of the numbers, numbers those of the simulator, controls fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.experiments.ready import plan_source
+from sonde.launch.engine import find_engine
+from sonde.launch.simulator import find_simulator
+from sonde.model.errors import MachineError
+from sonde.model.experiment import read_experiment
+from sonde.store.archive import Archive
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import keep_figures  # noqa: E402
+import reproduction  # noqa: E402
+import reproduction_page  # noqa: E402
+
+KEPT = sorted(reproduction.KEPT.glob("*.json"))
+# Simulated again in a few seconds each; the whole is behind the command.
+QUICK = ("cray-x1-call-rate", "cray-x1-streams-misaligned")
+
+
+def kept(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_pages_are_those_of_the_numbers_that_are_kept() -> None:
+    again = "run .venv/bin/python tools/reproduction.py --page"
+    for path, text in reproduction_page.pages().items():
+        assert path.read_text(encoding="utf-8") == text, again
+
+
+def test_shapes_name_claims_that_their_experiment_makes() -> None:
+    shapes = reproduction_page.shapes()
+    assert len({one["id"] for one in shapes}) == len(shapes)
+    for one in shapes:
+        assert sum(key in one for key in ("experiment", "tests", "unseen")) == 1, one["id"]
+        if "experiment" in one:
+            made = read_experiment(plan_source(one["experiment"]), finder=plan_source)
+            assert one["claims"], one["id"]
+            assert set(one["claims"]) <= {claim.id for claim in made.file.expect}, one["id"]
+            assert one["experiment"] in reproduction.staged(), one["id"]
+        if "tests" in one:
+            assert (ROOT / one["tests"]).exists()
+
+
+def test_a_shape_that_does_not_come_out_says_why() -> None:
+    silent = [
+        one["id"]
+        for one in reproduction_page.shapes()
+        if reproduction_page.outcome(one) not in ("holds", "arithmetic") and not (one.get("note") or one.get("unseen"))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) -> None:
+    assert path.stat().st_size < 100_000
+    found = kept(path)
+    file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
+    written = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert [one["id"] for one in found["claims"]] == [one["id"] for one in written["expect"]]
+    assert path.stem in reproduction.staged()
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_every_control_fails(path: Path) -> None:
+    wrong = [
+        f"{one['id']} ({one['words']}): {one['found']}" for one in kept(path)["controls"] if one["outcome"] != "fails"
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_numbers_and_controls_are_those_of_this_simulator(name: str, tmp_path: Path) -> None:
+    try:
+        find_simulator()
+        find_engine()
+    except MachineError as reason:  # a tree without C++ programs
+        pytest.skip(str(reason))
+    one, archive = reproduction.staged()[name], Archive(tmp_path)
+    again = reproduction.reproduce(one)
+    before = kept(reproduction.kept_path(name))
+    for part in ("figures", "tables", "claims", "controls"):
+        assert again[part] == before[part], f"run .venv/bin/python tools/reproduction.py --only {name}"
+    assert again["controls"]
+    run = reproduction.simulated(one, archive, [again["controls"][0]["id"]])
+    assert (
+        next(claim for claim in keep_figures.claims(run.judged) if claim["id"] == again["controls"][0]["id"])["outcome"]
+        == "holds"
+    )

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the experiments of the five documents at published scale on the described machines, in simulation, and writes
+docs/concepts/reproduction.md, one page a document beside it, and their numbers (docs/published/simulated).
+
+Usage: .venv/bin/python tools/reproduction.py [--only NAME ...] [--fresh] [--page]. An experiment whose text and whose
+machine are those of its numbers is not run again, unless it is to be (--fresh); with --page nothing is run. Which
+experiments, which shapes of the documents and which controls: docs/published/shapes.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
+
+import keep_figures  # noqa: E402
+import reproduction_page  # noqa: E402
+from sonde.conduct.run import Setup  # noqa: E402
+from sonde.experiments.judging.grid import Grid  # noqa: E402
+from sonde.experiments.judging.judge import Judgement  # noqa: E402
+from sonde.experiments.judging.measured import MeasuredRuns  # noqa: E402
+from sonde.experiments.judging.needs import lacking  # noqa: E402
+from sonde.experiments.page.page import judged_results  # noqa: E402
+from sonde.experiments.ready import plan_source  # noqa: E402
+from sonde.experiments.request import new_request  # noqa: E402
+from sonde.experiments.results import Results, read_results  # noqa: E402
+from sonde.experiments.runner import Runner, Watcher  # noqa: E402
+from sonde.experiments.simulated import Simulated  # noqa: E402
+from sonde.experiments.where import Where  # noqa: E402
+from sonde.launch.engine import find_engine  # noqa: E402
+from sonde.launch.simulator import SimulatedLauncher, find_simulator  # noqa: E402
+from sonde.model.experiment import Experiment, experiment_from_document, read_experiment  # noqa: E402
+from sonde.model.shipped import system_source  # noqa: E402
+from sonde.model.system import System, read_system  # noqa: E402
+from sonde.model.system.changing import with_changes  # noqa: E402
+from sonde.store.archive import Archive  # noqa: E402
+
+KEPT = ROOT / "docs" / "published" / "simulated"
+PROFILE = "published"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An experiment on its machine: what differs from its text, and with what it must not come out.
+
+    `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it, and
+    `places` parts of the system by the names that the experiment gives to directories. One run of a cell is enough
+    where the machine has no noise and nothing is left to chance but where files begin; six give an interval. `only`
+    are claims whose cells are run; of none of them: every cell.
+    """
+
+    experiment: str
+    repeats: int = 1
+    settings: tuple[str, ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+    why: str = ""
+    controls: tuple[Mapping[str, Any], ...] = ()
+    only: tuple[str, ...] = ()
+
+
+def staged() -> dict[str, Staged]:
+    """What is to be run, by the id of the experiment."""
+    told = tomllib.loads(reproduction_page.SHAPES.read_text(encoding="utf-8"))["experiments"]
+    return {
+        name: Staged(
+            name,
+            one.get("repeats", 1),
+            tuple(one.get("settings", ())),
+            one.get("changes", {}),
+            tuple(one.get("faults", ())),
+            one.get("places", {}),
+            one.get("why", ""),
+            tuple(one.get("controls", ())),
+            tuple(one.get("only", ())),
+        )
+        for name, one in told.items()
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """Runs of an experiment on a machine, and what came of its claims."""
+
+    results: Results
+    runs: MeasuredRuns
+    judged: list[Judgement]
+    system: System
+
+
+def experiment_of(one: Staged) -> Experiment:
+    """The experiment with as many repeats as are asked for, whatever its own text says of that."""
+    found = read_experiment(plan_source(one.experiment), finder=plan_source)
+    document = dict(found.document)
+    own = document.get("repeat", {})
+    document["repeat"] = {"min": one.repeats, "seed": own.get("seed", 1), "fresh": own.get("fresh", "directory")}
+    profiles = {
+        name: {key: value for key, value in profile.items() if key.partition(".")[0] != "repeat"}
+        for name, profile in document.get("profiles", {}).items()
+    }
+    document["profiles"] = profiles
+    return experiment_from_document(document, found.origin)
+
+
+def machine_of(one: Staged, more: Mapping[str, Any] | None = None) -> System:
+    """The machine that the experiment names, with what is changed about it."""
+    named = experiment_of(one).file.storage
+    assert named is not None
+    system = read_system(system_source(named.system))
+    return with_changes(system, {**one.changes, **(more or {})})
+
+
+def simulated(
+    one: Staged,
+    archive: Archive,
+    claims: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
+    profile: str = PROFILE,
+) -> Run:
+    """Simulates every cell, or those that some claims look at. `more` changes the machine besides, for a control."""
+    control = dict(more or {})
+    faults = (*(() if control.pop("healthy", False) else one.faults), *control.pop("faults", ()))
+    settings = (*one.settings, *control.pop("settings", ()))
+    system = machine_of(one, control.pop("changes", {}))
+    with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
+        folder = Path(name)
+        (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
+        (folder / "storage").mkdir()
+        named = experiment_of(one).file.storage
+        where = Where(str(folder / "storage"), system=named.system if named else "")
+        request = new_request(experiment_of(one), profile, settings, where)
+        launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
+        setup = Setup(find_engine(), archive)
+        executor = Simulated(setup, lambda kind, line: None, launcher, system, places=one.places)
+        runner = Runner(request, archive, executor, Watcher(say=lambda text: print(f"  {text}", file=sys.stderr)))
+        prepared = runner.prepared()
+        if claims:
+            grid = Grid(request.experiment)
+            wanted = {cell.id for claim in claims for cell in grid.cells_of(request.experiment.claims[claim])}
+            prepared = [cell for cell in prepared if cell.cell.id in wanted]
+        runner.run(prepared)
+        results = read_results(archive, request.group)
+        runs, judged = judged_results(results, system, lacking(results, system), settled=one.repeats == 1)
+    return Run(results, runs, judged, system)
+
+
+def controls_of(one: Staged) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The claim of each control, and what it changes: those in the experiment, then those of the list of shapes."""
+    for expectation in experiment_of(one).file.expect:
+        if expectation.control is not None:
+            yield expectation.id, {"changes": expectation.control, "words": said(expectation.control)}
+    for control in one.controls:
+        changed = {key: value for key, value in control.items() if key != "claim"}
+        yield str(control["claim"]), {"words": said(changed), **changed}
+
+
+def said(control: Mapping[str, Any]) -> str:
+    """A control in words."""
+    if "words" in control:
+        return str(control["words"])
+    flat = {**control, **control.get("changes", {})}
+    return ", ".join(f"{key} = {value}" for key, value in flat.items() if key != "changes")
+
+
+def outcome_of(run: Run, claim: str) -> dict[str, str]:
+    return next(one for one in keep_figures.claims(run.judged) if one["id"] == claim)
+
+
+def key_of(one: Staged) -> str:
+    """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
+    text = json.dumps(
+        [experiment_of(one).document, machine_of(one).to_json(), one.settings, one.faults, dict(one.places),
+         [[claim, control] for claim, control in controls_of(one)]],
+        sort_keys=True, default=str,
+    )  # fmt: skip
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def kept_path(name: str) -> Path:
+    return KEPT / f"{name}.json"
+
+
+def is_kept(one: Staged) -> bool:
+    """Whether the numbers of an experiment are there and follow from its text as it is."""
+    try:
+        return bool(json.loads(kept_path(one.experiment).read_text(encoding="utf-8"))["key"] == key_of(one))
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def reproduce(one: Staged) -> dict[str, Any]:
+    """Everything that is kept of one experiment. Each control runs the cells of its claim."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
+        archive = Archive(Path(name))
+        run = simulated(one, archive, one.only)
+        if not run.results.runs:
+            return {
+                "experiment": one.experiment, "key": key_of(one), "profile": PROFILE, "runs": 0,
+                "figures": [], "tables": [],
+                "machine": run.system.title, "refused": {**run.results.refused, **run.results.failed}, "controls": [],
+                "effects": [], "claims": keep_figures.claims(run.judged), "words": one.why, "date": "",
+            }  # fmt: skip
+        kept = keep_figures.kept_of(run.results, run.runs, run.judged, one.why, run.system.title)
+        controls = []
+        for claim, control in controls_of(one):
+            told = {key: value for key, value in control.items() if key != "words"}
+            found = outcome_of(simulated(one, archive, [claim], told), claim)
+            controls.append(
+                {"id": claim, "words": control["words"], "outcome": found["outcome"], "found": found["found"]}
+            )
+    del kept["date"]
+    print(f"{one.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return {**kept, "key": key_of(one), "refused": {**run.results.refused, **run.results.failed}, "controls": controls}
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--only", nargs="*", default=[], metavar="NAME", help="experiments to run")
+    options.add_argument("--fresh", action="store_true", help="run what has not changed, too")
+    options.add_argument("--page", action="store_true", help="write the pages from the numbers that are kept")
+    asked = options.parse_args()
+    KEPT.mkdir(exist_ok=True)
+    for name, one in staged().items():
+        if asked.page or (asked.only and name not in asked.only) or (is_kept(one) and not asked.fresh):
+            continue
+        kept = reproduce(one)
+        kept_path(name).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        for claim in kept["claims"]:
+            print(f"  {claim['outcome']:14} {claim['id']}: {claim['found']}", file=sys.stderr)
+        for control in kept["controls"]:
+            print(f"  control {control['id']}: {control['outcome']}: {control['found']}", file=sys.stderr)
+    for path, text in reproduction_page.pages().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

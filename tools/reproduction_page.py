@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the reproduction, from the shapes (docs/published/shapes.toml) and the numbers that were kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SHAPES = ROOT / "docs" / "published" / "shapes.toml"
+KEPT = ROOT / "docs" / "published" / "simulated"
+PAGE = ROOT / "docs" / "concepts" / "reproduction.md"
+FOLDER = ROOT / "docs" / "concepts" / "reproduction"
+
+HOLDS, FAILS, NOT_SEEN = "holds", "**fails**", "not looked at"
+# Letter of the shapes, folder of the experiments, system, and title of each document.
+DOCUMENTS: tuple[tuple[str, str, str, str], ...] = (
+    ("A", "cray-x1", "cray-x1", "Cray X1 System Performance (CUG 2004)"),
+    ("B", "edison", "edison", "I/O Performance on Cray XC30 (CUG 2014)"),
+    ("C", "cumulus", "cumulus", "Native Spectrum Scale clients on a Cray XC"),
+    ("D", "sonexion-1300", "sonexion-1300", "Evaluation of the Sonexion 1300 (CSCS 2012)"),
+    ("E", "hpcs", "hpcs-demo", "HPCS I/O Scenarios Update (LUG 2013)"),
+)
+INTRODUCTION = """# Five documents, simulated
+
+The tests of five published documents ([](../published/index.md)), run at their published scale on models of the
+machines that they describe ([](simulate.md)). Nothing here was measured. What is asked for is not the same number but
+the same relation: which of two is faster, by about how much, what grows, falls, or stays. Each relation is a *shape*.
+It holds or fails by the same code that judges measurements; where the machine has no noise, one run of a cell is
+enough. A *control* is the same claim on a machine from which the cause was taken away: it has to fail, or the claim
+says nothing.
+
+One command does all of it again: `.venv/bin/python tools/reproduction.py`. Shapes and controls are listed in
+`docs/published/shapes.toml`; numbers of every experiment lie in `docs/published/simulated`.
+"""
+READING = """**holds**: in every place that the claim looks at. **fails**: said here with the reason, where one is
+known, and not fitted away. **arithmetic**: printed numbers are held against each other by tests, with wrong ones as the
+control. **not looked at**: not simulated, and why.
+"""
+
+
+def shapes() -> list[dict[str, Any]]:
+    return list(tomllib.loads(SHAPES.read_text(encoding="utf-8"))["shapes"])
+
+
+def kept(name: str) -> dict[str, Any] | None:
+    """Numbers of an experiment, where it was run."""
+    path = KEPT / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def outcome(shape: Mapping[str, Any]) -> str:
+    """What came of a shape: of all of its claims, the worst."""
+    if "tests" in shape:
+        return "arithmetic"
+    found = kept(shape["experiment"]) if "experiment" in shape else None
+    if found is None:
+        return NOT_SEEN
+    outcomes = {one["outcome"] for one in found["claims"] if one["id"] in shape["claims"]}
+    if "fails" in outcomes:
+        return FAILS
+    return HOLDS if outcomes == {"holds"} else " and ".join(sorted(outcomes))
+
+
+def found_words(shape: Mapping[str, Any]) -> str:
+    """What the claims of a shape found, in their own sentences."""
+    found = kept(shape.get("experiment", ""))
+    if found is None:
+        return ""
+    told = [one["found"] for one in found["claims"] if one["id"] in shape["claims"]]
+    return " ".join(dict.fromkeys(told))
+
+
+def control_words(shape: Mapping[str, Any]) -> str:
+    """What came of the controls of a shape."""
+    if "tests" in shape:
+        return "in the tests"
+    found = kept(shape.get("experiment", ""))
+    controls = [one for one in found["controls"] if one["id"] in shape["claims"]] if found else []
+    if not controls:
+        return "none" if found else ""
+    return "; ".join(
+        f"{one['words']}: {'fails, as it must' if one['outcome'] == 'fails' else '**' + one['outcome'] + '**'}"
+        for one in controls
+    )
+
+
+def cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+def table(letter: str) -> Iterator[str]:
+    yield "| shape | published | asked for | outcome | found, and why | control |"
+    yield "|---|---|---|---|---|---|"
+    for one in shapes():
+        if not one["id"].startswith(f"{letter}-"):
+            continue
+        words = [found_words(one), one.get("note", ""), one.get("unseen", "")]
+        what = f"**{one['id']}** {one['what']}"
+        cells = [
+            what,
+            one["published"],
+            one["wanted"],
+            outcome(one),
+            " ".join(w for w in words if w),
+            control_words(one),
+        ]
+        yield f"| {' | '.join(cell(text) for text in cells)} |"
+
+
+def fitted(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+    """Part, value and note of every number of a system file that was fitted."""
+    if isinstance(tables, list):
+        for one in tables:
+            yield from fitted(one, where)
+    elif isinstance(tables, dict):
+        if tables.get("status") == "fitted" and "value" in tables:
+            yield where, str(tables["value"]), str(tables.get("note", ""))
+            return
+        name = f"{where} {tables['id']}" if isinstance(tables.get("id"), str) else where
+        for key, value in tables.items():
+            if isinstance(value, list):
+                yield from fitted(value, name if name else key)
+            else:
+                yield from fitted(value, f"{name}, {key}")
+
+
+def fitted_table(system: str) -> list[str]:
+    told = tomllib.loads((ROOT / "systems" / f"{system}.toml").read_text(encoding="utf-8"))
+    rows: dict[tuple[str, str], list[str]] = {}
+    for parts in told.values():
+        if not isinstance(parts, list):
+            continue
+        for where, value, note in fitted(parts, ""):
+            part, _, member = where.strip().partition(",")
+            rows.setdefault((value, note), []).append(f"`{part.strip()}`{member.replace(', model', '')}")
+    return [f"| {', '.join(where)} | {value} | {note} |" for (value, note), where in rows.items()]
+
+
+def index() -> str:
+    counted = Counter(outcome(one).strip("*") for one in shapes())
+    total = ", ".join(f"{count} {word}" for word, count in counted.most_common())
+    lines = [INTRODUCTION, f"Of {len(shapes())} shapes: {total}.", "", READING]
+    for letter, folder, system, title in DOCUMENTS:
+        if not any(one["id"].startswith(f"{letter}-") for one in shapes()):
+            continue
+        lines += [f"## {title}", "", f"Machine: `systems/{system}.toml`. Figures: [](reproduction/{folder}.md).", ""]
+        lines += [*table(letter), ""]
+        fits = fitted_table(system)
+        if fits:
+            lines += ["Fitted; all other numbers of this document are predicted from them:", ""]
+            lines += ["| part | value | fitted to |", "|---|---|---|", *fits, ""]
+    lines += ["```{toctree}", ":hidden:", ""]
+    lines += [f"reproduction/{folder}" for _, folder, _, _ in DOCUMENTS if (figures(folder))]
+    return "\n".join([*lines, "```", ""])
+
+
+def figures(folder: str) -> list[str]:
+    """Experiments of a document that were simulated."""
+    names = tomllib.loads(SHAPES.read_text(encoding="utf-8"))["experiments"]
+    return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and kept(name)]
+
+
+def document(folder: str, title: str) -> str:
+    """Figures, tables and claims of every experiment of a document."""
+    lines = [
+        f"# {title}, simulated",
+        "",
+        "All numbers are of a model, at the published scale. What they show: [](../reproduction.md).",
+        "",
+    ]
+    for name in figures(folder):
+        text = tomllib.loads((ROOT / "experiments" / folder / f"{name}.toml").read_text(encoding="utf-8"))
+        lines += [f"## {text['title']}", "", f"<!-- simulated: {name} -->", ""]
+    return "\n".join(lines)
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its path."""
+    made = {FOLDER / f"{folder}.md": document(folder, title) for _, folder, _, title in DOCUMENTS if figures(folder)}
+    return {PAGE: index(), **made}

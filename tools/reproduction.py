@@ -40,6 +40,7 @@ from sonde.experiments.simulated import Simulated  # noqa: E402
 from sonde.experiments.where import Where  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.launch.simulator import SimulatedLauncher, find_simulator  # noqa: E402
+from sonde.model.errors import INTERRUPTED  # noqa: E402
 from sonde.model.experiment import Experiment, experiment_from_document, read_experiment  # noqa: E402
 from sonde.model.shipped import system_source  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
@@ -151,6 +152,8 @@ def simulated(
             wanted = {cell.id for claim in claims for cell in grid.cells_of(request.experiment.claims[claim])}
             prepared = [cell for cell in prepared if cell.cell.id in wanted]
         runner.run(prepared)
+        if executor.stopped:  # what is there is a part, and would pass for the whole
+            raise SystemExit(INTERRUPTED)
         results = read_results(archive, request.group)
         runs, judged = judged_results(results, system, lacking(results, system), settled=one.repeats == 1)
     return Run(results, runs, judged, system)

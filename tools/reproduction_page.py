@@ -153,7 +153,10 @@ def index() -> str:
         lines += [*table(letter), ""]
         fits = fitted_table(system)
         if fits:
-            lines += ["Fitted; all other numbers of this document are predicted from them:", ""]
+            lines += [
+                "Fitted to the document; all other parameters are published or assumed, as the system file says of each:",
+                "",
+            ]
             lines += ["| part | value | fitted to |", "|---|---|---|", *fits, ""]
     lines += ["```{toctree}", ":hidden:", ""]
     lines += [f"reproduction/{folder}" for _, folder, _, _ in DOCUMENTS if (figures(folder))]

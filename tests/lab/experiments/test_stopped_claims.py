@@ -35,6 +35,8 @@ KINDS = {
 class Drawn:
     """A source of samples: the rates of each cell by its id, and at which look they were ended."""
 
+    settled = False
+
     def __init__(self, rates: dict[str, NDArray[np.float64]], look: Look) -> None:
         self._rates, self._look = rates, look
 

@@ -149,12 +149,15 @@ def index() -> str:
     for letter, folder, system, title in DOCUMENTS:
         if not any(one["id"].startswith(f"{letter}-") for one in shapes()):
             continue
-        lines += [f"## {title}", "", f"Machine: `systems/{system}.toml`. Figures: [](reproduction/{folder}.md).", ""]
+        link = (
+            f"Figures: [](reproduction/{folder}.md)." if figures(folder) else "None of its experiments was simulated."
+        )
+        lines += [f"## {title}", "", f"Machine: `systems/{system}.toml`. {link}", ""]
         lines += [*table(letter), ""]
         fits = fitted_table(system)
         if fits:
             lines += [
-                "Fitted to the document; all other parameters are published or assumed, as the system file says of each:",
+                "Fitted to the document; all other parameters are published or assumed, as the system file says:",
                 "",
             ]
             lines += ["| part | value | fitted to |", "|---|---|---|", *fits, ""]

@@ -3,8 +3,8 @@
 
 ``<!-- ours: EXPERIMENT -->`` on a page of its own line (and ``<!-- simulated: EXPERIMENT -->`` from
 ``docs/published/simulated``) becomes the figures of that experiment as SVG, its tables, and what came of its claims,
-after a sentence on the machine. The records are written by ``tools/keep_figures.py``, with the values that the documents
-print for the same figures, which the experiments have: they are drawn to the left.
+after a sentence on the machine. The records are written by ``tools/keep_figures.py``, with the values that the
+documents print for the same figures, which the experiments have: they are drawn to the left.
 """
 
 from __future__ import annotations

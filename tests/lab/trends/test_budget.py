@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from sonde.trends import budget
 from sonde.trends.budget import Budget, calibrate, resample, residuals
 from sonde.trends.lanes import Settings
 from sonde.trends.watch import watch_rows
@@ -64,3 +67,37 @@ def test_drawn_histories_keep_neighbors_together() -> None:
 def test_a_budget_of_nothing_is_refused(alarms: float, runs: float) -> None:
     with pytest.raises(ValueError, match="budget"):
         Budget(alarms, runs)
+
+
+def test_noise_that_breaks_the_budget_gets_the_dullest_settings_and_is_said_to() -> None:
+    """Collapses of a tenth of all runs, four in a row: the gate tells each, whatever its limit."""
+    noise = np.tile(np.r_[np.full(4, -3.0), np.zeros(36)], 10) + np.random.default_rng(1).normal(0, 0.02, 400)
+    tried = 0
+
+    def step() -> None:
+        nonlocal tried
+        tried += 1
+
+    found = calibrate([noise], Budget(1.0, 365), step=step)
+    assert not found.kept
+    assert found.settings.gate_deviations == 12.0
+    assert found.settings.arl0 == 20_000
+    assert found.per_100_runs is not None
+    assert 100 / 365 < found.per_100_runs < 100
+    assert tried == 7, "each limit of the gate once, and nothing twice"
+
+
+def test_the_settings_that_are_found_keep_the_budget_and_the_next_more_sensitive_ones_do_not() -> None:
+    noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
+    found = calibrate(noises, Budget(0.5))
+    ladder = budget._ARL0
+    more = replace(found.settings, arl0=ladder[ladder.index(found.settings.arl0) - 1])
+
+    def rate(settings: Settings) -> float:
+        alarms, _, watched = budget.false_alarms(noises, settings, 400, 37, seed=1)
+        return alarms / watched
+
+    allowed = Budget(0.5).per_run * (1 - 15 / np.sqrt(4 * 365))
+    assert rate(found.settings) <= allowed < rate(more)
+    assert found.per_100_runs == pytest.approx(100 * rate(found.settings))
+    assert found.runs == 4 * 365

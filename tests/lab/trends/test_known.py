@@ -213,6 +213,26 @@ def test_a_place_where_no_watch_can_stand_is_not_gone_on_from(place: dict[str, i
     assert said(survey(whole(), known=Known(document))) == said(survey(whole()))
 
 
+@pytest.mark.parametrize("smallest", [0.1, 0.7])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_other_runs_and_another_size_are_other_questions(smallest: float, factor: float) -> None:
+    """The runs are as many and at the same times, with noise that is `factor` times as broad."""
+    one = whole()[0]
+    scattered = [Series(one.labels, one.times, 1e9 * (one.values / 1e9) ** factor)]
+    known = Known(asked_at(203))
+    assert said(survey(scattered, smallest=smallest, known=known)) == said(survey(scattered, smallest=smallest))
+
+
+def test_another_budget_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "_SIMULATED_RUNS", 8000)
+    monkeypatch.setattr(budget, "_SIMULATED_YEAR", 200)
+    known = Known()
+    generous = survey(whole(), 40.0, 0.01, known=known).calibration.settings
+    strict = survey(whole(), 0.5, 0.01, known=Known(known.document())).calibration.settings
+    assert generous.arl0 < strict.arl0
+    assert strict == survey(whole(), 0.5, 0.01).calibration.settings
+
+
 def test_only_what_the_last_survey_asked_is_kept() -> None:
     known = Known(asked_at(203))
     other = [noisy(6, 90, {40: 0.5})]

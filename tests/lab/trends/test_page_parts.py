@@ -64,6 +64,30 @@ def test_of_more_than_sixty_series_those_without_a_change_have_no_picture(count:
     assert len(study.alarms) == 1
 
 
+def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
+    words = {
+        count: next(
+            section.words
+            for section in history_study(survey(*map(standing, range(count))), "rates").sections
+            if section.title == "Joint changes"
+        )
+        for count in (0, 1)
+    }
+    assert words == {0: ["No series is long enough to be watched."], 1: ["No change was noticed."]}
+
+
+def test_spreads_are_drawn_of_what_is_slower_first_then_of_what_changed_then_of_what_is_noisy() -> None:
+    quiet, noisy = replace(standing(0), noise=0.01), replace(standing(1), noise=0.3)
+    fell = replace(standing(2, fell=True), noise=0.02)
+    study = history_study(survey(quiet, noisy, fell), "rates")
+    charts = next(section for section in study.sections if section.title == "Spread by date").parts
+    assert [next(name for name in ("p00", "p01", "p02") if name in str(chart)) for chart in charts] == [
+        "p02",
+        "p01",
+        "p00",
+    ]
+
+
 KEY = SeriesKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
 

@@ -15,6 +15,7 @@ from sonde.model.series import SeriesKey
 from sonde.stats.ratio import Ratio, ratio
 from sonde.stats.spread import robust_sd
 from sonde.store import history
+from sonde.trends.budget import residuals
 from sonde.trends.changes import Change, _around, _size_and_error, _stood
 from sonde.trends.history import watched
 from sonde.trends.known import Known
@@ -64,6 +65,39 @@ def test_progress_goes_from_the_first_step_to_the_last() -> None:
     assert done == sorted(done)
     assert (done[:2], done[-2:]) == ([1, 2], [7, 8])
     assert {3, 6} <= set(done), "settings and watches take time, and say so"
+
+
+@pytest.mark.parametrize(("begin", "learned"), [(0, 74), (14, 60), (15, 65), (70, 10)])
+def test_noise_and_pace_are_learned_from_the_weeks_before_where_these_are_enough(begin: int, learned: int) -> None:
+    """Day 74 is a Monday at 0:00. With fewer than 60 runs before it the whole history teaches. From that day on five
+    times as much is measured."""
+    days = (
+        np.concatenate([np.arange(begin, 74.0), np.arange(74.0, 75.0, 0.17)])
+        if learned in (74, 60)
+        else np.arange(begin, 80.0)
+    )
+    values = 1e9 * np.exp(np.random.default_rng(8).normal(0, 0.05, days.size))
+    one = Series({"experiment": "e"}, DAY * days, values)
+    taught = Series(one.labels, one.times[:learned], one.values[:learned])
+    found = survey([one])
+    assert found.standings[0].noise == robust_sd(residuals(taught.values))
+    assert found.budget.runs_per_year == pytest.approx(taught.runs_per_year)
+    assert found.calibration.runs == (learned if learned >= 60 else 0)
+
+
+def test_what_is_fresh_was_noticed_within_the_last_ten_runs() -> None:
+    whole = series(3, 0.5)
+    noticed = [int(np.searchsorted(whole.times, one.noticed)) for one in survey([whole]).standings[0].changes]
+    assert noticed == [82]
+    slower = {later: survey([whole.until(DAY * (82 + later))]).standings[0].slower for later in (0, 9, 10, 11)}
+    assert slower == {0: True, 9: True, 10: False, 11: False}
+
+
+def test_a_level_begins_with_the_first_run_after_a_change_and_is_a_median() -> None:
+    (one,) = survey([series(3, 0.5)]).standings
+    values = one.series.values
+    assert [part.level for part in one.stretches] == [np.median(values[:80]), np.median(values[80:])]
+    assert one.level == np.median(values[80:])
 
 
 def test_a_watch_has_the_settings_that_it_is_given() -> None:

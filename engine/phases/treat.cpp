@@ -68,6 +68,10 @@ json line_of(const plan::Phase& phase, const plan::Treatment& treatment, const t
     if (result.forgot_names) {
         line["forgot_names"] = true;
     }
+    if (result.locks_before && result.locks_after) {
+        line["locks_before"] = *result.locks_before;
+        line["locks_after"] = *result.locks_after;
+    }
     if (result.before.known) {
         line["resident_before"] = result.before.share();
     }

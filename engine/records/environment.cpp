@@ -6,6 +6,7 @@
 #include "records/block_device.hpp"
 #include "records/cgroup.hpp"
 #include "records/file_system.hpp"
+#include "records/lustre_client.hpp"
 #include "records/mounts.hpp"
 #include "records/system_file.hpp"
 #include "records/text.hpp"
@@ -148,6 +149,13 @@ json file_system_line(const std::string& directory) {
     if (!system.root.empty() && system.root != "/") {
         out["root"] = json_text(system.root);
     }
+    // Of file systems that are modules of their own, such as beegfs and zfs; GPFS calls its own mmfs26.
+    const std::string module = system.type == "gpfs" ? "mmfs26" : system.type;
+    if (const auto version = system.type.empty() || system.type.find('/') != std::string::npos
+                                 ? std::nullopt
+                                 : system_word("/sys/module/" + module + "/version")) {
+        out["client_version"] = json_text(*version);
+    }
     put_nonzero(out, "block_bytes", system.block_bytes);
     put_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
     if (system.total_bytes != 0) {
@@ -210,6 +218,14 @@ json describe_node(const std::string& directory) {
     out["writeback"] = writeback();
     out["limits"] = user_limits();
     out["file_system"] = file_system_line(directory);
+    const json& under = out["file_system"];
+    const bool lustre = under.value("type", "") == "lustre";
+    if (lustre || lustre_pretended()) {
+        json client = describe_lustre_client(lustre ? lustre_name(under.value("source", "")) : std::string());
+        if (!client.empty()) {
+            out["lustre"] = std::move(client);
+        }
+    }
     return out;
 }
 

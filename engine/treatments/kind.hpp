@@ -7,6 +7,7 @@
 #include "treatments/background.hpp"
 #include "treatments/residency.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +21,9 @@ struct TreatmentResult {
     double seconds = 0;
     std::string text;                        ///< one sentence: what was done, or why not and what would help
     std::optional<double> user_s, system_s;  ///< command: processor time of it and of the children it waited for
-    Residency before, after;                 ///< cache treatments: of `files`
-    bool forgot_names = false;               ///< the node's memory of names and attributes was emptied too
+    std::optional<std::uint64_t> locks_before, locks_after;  ///< cancel_locks: kept without use
+    Residency before, after;                                 ///< cache treatments: of `files`
+    bool forgot_names = false;  ///< the node's memory of names and attributes was emptied too
     /// memory_hog: holds the memory; released when the last copy goes (the runner keeps it until the phase ends).
     std::shared_ptr<void> held;
 };

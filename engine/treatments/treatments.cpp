@@ -19,11 +19,12 @@ extern const Kind remount_treatment;
 extern const Kind memory_hog_treatment;
 extern const Kind sleep_treatment;
 extern const Kind command_treatment;
+extern const Kind cancel_locks_treatment;
 
 std::span<const Kind* const> list() {
     static const Kind* const all[] = {&sync_treatment,    &drop_page_cache_treatment, &fadvise_treatment,
                                       &remount_treatment, &memory_hog_treatment,      &sleep_treatment,
-                                      &command_treatment};
+                                      &command_treatment, &cancel_locks_treatment};
     return all;
 }
 

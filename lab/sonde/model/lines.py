@@ -75,6 +75,7 @@ class NodeLine(Line):
     clock_offset_ns: int | None = None
     clock_error_ns: int | None = None
     load_1m: float | None = None
+    lustre: dict[str, Any] = field(default_factory=dict)  # versions and settings of its client
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class TreatmentLine(Line):
     forgot_names: bool | None = None  # the node's memory of names was emptied too; None in records of older engines
     resident_before: float | None = None
     resident_after: float | None = None
+    locks_before: int | None = None
+    locks_after: int | None = None
     user_s: float | None = None  # command: processor time of it and of the children that it waited for
     system_s: float | None = None
 
@@ -356,6 +359,7 @@ class LayoutLine(Line):
     kind: str = ""  # lustre, gluster
     files: int = 0
     told: int = 0
+    asked: dict[str, Any] = field(default_factory=dict)  # stripes that the plan asks for
     shapes: tuple[Any, ...] = ()  # each a list of components
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()

@@ -20,6 +20,7 @@ _TREATMENTS = {
     "memory_hog": "filling memory",
     "sleep": "waiting as planned",
     "command": "running a command",
+    "cancel_locks": "giving back locks",
 }
 _ENDINGS = {
     "time": "",

@@ -66,7 +66,7 @@ TEST_CASE("every kind has the name that plans use") {
         names.push_back(kind->rule.name);
     }
     CHECK(names == std::vector<std::string_view>{"sync", "drop_page_cache", "fadvise", "remount", "memory_hog", "sleep",
-                                                 "command"});
+                                                 "command", "cancel_locks"});
 }
 
 TEST_CASE("sync leaves no dirty page of the file") {

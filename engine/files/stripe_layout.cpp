@@ -58,12 +58,6 @@ class Bytes {
     std::string_view all_;
 };
 
-std::string ost_name(std::uint32_t index) {
-    std::array<char, 16> name{};
-    std::snprintf(name.data(), name.size(), "OST%04x", index);
-    return name.data();
-}
-
 /// lov_user_md_v1 or _v3.
 LayoutComponent plain_component(const Bytes& bytes) {
     const auto magic = bytes.at<std::uint32_t>(0);
@@ -87,7 +81,7 @@ LayoutComponent plain_component(const Bytes& bytes) {
     const bool chosen = component.pattern == Pattern::raid0 && bytes.size() > head;
     for (std::size_t i = 0; chosen && i < component.count; ++i) {
         const auto index = bytes.at<std::uint32_t>(head + i * object_bytes + 20);
-        component.targets.push_back(index == any_target ? "?" : ost_name(index));
+        component.targets.push_back(index == any_target ? "?" : target_name(index));
     }
     if (chosen && component.stripe == 0) {
         refuse("has stripes of 0 bytes");
@@ -131,6 +125,12 @@ std::uint64_t stripe_bytes_below(std::uint64_t end, std::uint64_t stripe, std::u
 }
 
 }  // namespace
+
+std::string target_name(std::uint32_t index) {
+    std::array<char, 16> name{};
+    std::snprintf(name.data(), name.size(), "OST%04x", index);
+    return name.data();
+}
 
 StripeLayout parse_lustre_layout(std::string_view value) {
     const Bytes bytes(value);

@@ -39,6 +39,9 @@ StripeLayout parse_lustre_layout(std::string_view value);
 /// The bricks in the words of Gluster. The whole file lies on each brick of a replica; shards and stripes are not told.
 StripeLayout parse_gluster_layout(std::string_view value);
 
+/// "OST000a": how a target of Lustre is called here, by its index.
+std::string target_name(std::uint32_t index);
+
 /// Bytes of a file of `size` bytes on each target. "MDT" are bytes on the metadata server, "?" those of components
 /// whose targets nobody knows; a mirror counts as often as it holds the bytes.
 std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout, std::uint64_t size);

@@ -27,6 +27,7 @@ struct Storage {
     bool makes_files = true;      ///< false: no backend of the plan needs any
     bool memory_backed = false;   ///< the target is tmpfs or the like
     plan::Bytes full_stripe = 0;  ///< of the plan, else as the mount tells; 0: not known
+    bool stripes_files = false;   ///< target.striping is set on each file, not on the run directory
 };
 
 /// In memory that all processes of the node see.

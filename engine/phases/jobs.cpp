@@ -81,7 +81,8 @@ struct FileSource {
         // Files of several tasks are made before the phase, so that no late task empties what others have written.
         job.create = writing && phase.op == Op::write && map.share(owner).sharers == 1;
         job.truncate = fresh && job.create;
-        job.exclusive = job.create && phase.open == plan::Open::exclusive;
+        // With stripes of their own, files are made before the phase as well, and it is there that they must be new.
+        job.exclusive = job.create && phase.open == plan::Open::exclusive && !context.storage.stripes_files;
         if (verify && payload::tells_itself(phase.data.payload.kind)) {
             job.written = {{0, ~0ULL}};
             job.writer = [mine = owner](std::uint64_t) { return mine; };

@@ -2,6 +2,7 @@
 #include "phases/layouts.hpp"
 
 #include "files/layout_source.hpp"
+#include "files/striping.hpp"
 #include "phases/phase_line.hpp"
 #include "records/text.hpp"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,6 +48,24 @@ ordered_json describe(const StripeLayout& layout) {
     return out;
 }
 
+/// What target.striping says, in the members of a shape.
+ordered_json words_of(const plan::Striping& asked) {
+    ordered_json out = ordered_json::object();
+    if (asked.count) {
+        out["stripe_count"] = *asked.count;
+    }
+    if (asked.size) {
+        out["stripe_bytes"] = *asked.size;
+    }
+    if (!asked.pool.empty()) {
+        out["pool"] = records::json_text(asked.pool);
+    }
+    if (asked.start) {
+        out["start"] = *asked.start;
+    }
+    return out;
+}
+
 struct TargetSum {
     std::uint64_t files = 0, bytes = 0;
 };
@@ -58,6 +78,9 @@ struct Layouts {
     std::vector<ordered_json> shapes;
     ordered_json rows = ordered_json::array();
     std::map<std::string, TargetSum> targets;
+    const std::optional<plan::Striping>* asked = nullptr;
+    std::uint64_t otherwise = 0;   ///< files that lie otherwise than asked
+    std::string first_difference;  ///< of the first of them, in words
 
     bool full() const { return told >= most_files || values >= most_values; }
 
@@ -69,6 +92,10 @@ struct Layouts {
             return;
         }
         kind = layout->kind;
+        if (const std::string differs = *asked ? files::difference(**asked, *layout) : std::string();
+            !differs.empty()) {
+            first_difference = otherwise++ == 0 ? differs : first_difference;
+        }
         ordered_json shape = describe(*layout);
         const auto same = std::find(shapes.begin(), shapes.end(), shape);
         const auto place = same - shapes.begin();
@@ -88,8 +115,11 @@ struct Layouts {
     }
 };
 
-ordered_json line_of(const Layouts& found) {
+ordered_json line_of(const Layouts& found, const std::optional<plan::Striping>& asked) {
     ordered_json line{{"kind", found.kind}, {"files", found.files}, {"told", found.told}, {"shapes", found.shapes}};
+    if (asked) {
+        line["asked"] = words_of(*asked);
+    }
     line["columns"] = {"file", "task", "bytes", "shape", "targets"};
     line["rows"] = found.rows;
     line["target_columns"] = {"target", "files", "bytes"};
@@ -100,6 +130,23 @@ ordered_json line_of(const Layouts& found) {
     return line;
 }
 
+/// The finding about stripes that were not granted as asked, or whose grant nobody can read.
+ordered_json not_as_asked(const Layouts& found) {
+    if (found.told == 0) {
+        return {{"id", "striping_unknown"},
+                {"severity", "info"},
+                {"text",
+                 "the plan asks for stripes (target.striping), but the layout of no file can be read: what was "
+                 "granted is not known"},
+                {"advice", "look at one with the file system's own tools"}};
+    }
+    return {{"id", "striping_differs"},
+            {"severity", "warning"},
+            {"text", std::to_string(found.otherwise) + " of " + std::to_string(found.told) +
+                         " files were not striped as target.striping asks; the first has " + found.first_difference},
+            {"advice", "ask for what the file system can grant, and compare by what it granted (line `layout`)"}};
+}
+
 }  // namespace
 
 void write_layouts(const Context& context, std::size_t index, const files::FileMap& map) {
@@ -107,7 +154,9 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
     if (phase.meta || !context.storage.makes_files || !files::has_layouts(context.storage.file_system)) {
         return;
     }
+    const std::optional<plan::Striping>& asked = context.plan.target.striping;
     Layouts found;
+    found.asked = &asked;
     found.files = map.distinct_files();
     const auto mapping = map.files().mapping;
     const bool own = mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
@@ -128,7 +177,10 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
         return;
     }
     if (found.told > 0) {
-        context.at_root.record->line("layout", of_phase(phase, index, line_of(found)));
+        context.at_root.record->line("layout", of_phase(phase, index, line_of(found, asked)));
+    }
+    if (asked && phase.op == plan::Op::write && (found.told == 0 || found.otherwise > 0)) {
+        context.at_root.record->line("finding", of_phase(phase, index, not_as_asked(found)));
     }
 }
 

@@ -2,6 +2,7 @@
 #include "phases/prepare.hpp"
 
 #include "backends/backend.hpp"
+#include "files/striping.hpp"
 #include "plan/parse.hpp"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 namespace sonde::phases {
 namespace {
@@ -45,6 +47,19 @@ std::string check_found_files(const Context& context, const plan::Phase& phase, 
     return {};
 }
 
+/// A file that is there already keeps its stripes when it is to be written over.
+std::string make_striped(const Context& context, const plan::Phase& phase, const std::string& path) {
+    if (phase.open == plan::Open::overwrite && ::access(path.c_str(), F_OK) == 0) {
+        return {};
+    }
+    try {
+        files::make_striped_file(*context.plan.target.striping, context.storage.file_system, path);
+    } catch (const std::invalid_argument& reason) {
+        return reason.what();
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string prepare_files(const Context& context, std::size_t index, const files::FileMap& map) {
@@ -74,6 +89,12 @@ std::string prepare_files(const Context& context, std::size_t index, const files
             // A fresh file, not a truncated one: some file systems flush a file that replaces a truncated one.
             if (again && phase.open == plan::Open::truncate && ::unlink(path.c_str()) != 0 && errno != ENOENT) {
                 return "cannot replace " + path + ": " + std::strerror(errno);
+            }
+            if (context.storage.stripes_files) {
+                if (const std::string complaint = make_striped(context, phase, path); !complaint.empty()) {
+                    return complaint;
+                }
+                continue;
             }
             if (map.share(task).sharers == 1) {
                 if (!again) {

@@ -179,6 +179,35 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
     return phase;
 }
 
+Striping read_striping(const Reader& in) {
+    constexpr std::int64_t step = 65536;
+    Striping striping;
+    if (in.has("count")) {
+        striping.count = in.integer("count", 1, -1, 65534);
+        if (*striping.count == 0) {
+            in.fail("count", "is 0: say how many targets a file gets, or -1 for all");
+        }
+    }
+    if (in.has("size")) {
+        striping.size = in.bytes("size", 0);
+        if (*striping.size == 0 || *striping.size % step != 0 || *striping.size > UINT32_MAX) {
+            in.fail("size", "must be a multiple of 64 KiB below 4 GiB");
+        }
+    }
+    striping.pool = in.text("pool", "");
+    if (striping.pool.find_first_of(std::string("\0 /\n", 4)) != std::string::npos) {
+        in.fail("pool", "must be one name without spaces and '/'");
+    }
+    if (in.has("start")) {
+        striping.start = static_cast<std::uint32_t>(in.integer("start", 0, 0, 65534));
+    }
+    in.done();
+    if (!striping.count && !striping.size && striping.pool.empty() && !striping.start) {
+        throw PlanError("plan: target.striping says nothing: give it count, size, pool or start, or leave it out");
+    }
+    return striping;
+}
+
 void read_target(const Reader& in, Target& target) {
     target.path = in.text("path");
     if (target.path.empty() || target.path.find('\0') != std::string::npos) {
@@ -195,6 +224,9 @@ void read_target(const Reader& in, Target& target) {
     target.min_free = in.bytes("min_free", target.min_free);
     if (in.has("full_stripe")) {
         target.full_stripe = in.bytes("full_stripe", 0);
+    }
+    if (in.has("striping")) {
+        target.striping = read_striping(in.object("striping"));
     }
     in.done();
 }

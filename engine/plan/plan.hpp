@@ -37,6 +37,14 @@ enum class Preallocate { none, truncate, fallocate, unwritten };
 enum class PayloadKind { stamped, random, zero, ior_timestamp, ior_offset, ior_incompressible, ior_random };
 enum class Verify { none, on_read, readback, both };
 
+/// How new files are spread over storage targets. What is absent is left to the file system.
+struct Striping {
+    std::optional<std::int64_t> count;   ///< targets of a file; -1 = all that there are
+    std::optional<Bytes> size;           ///< bytes on one target before the next one's turn
+    std::string pool;                    ///< empty: any target
+    std::optional<std::uint32_t> start;  ///< index of the target that gets the first byte
+};
+
 /// Where the run may write. Everything lives in `path/directory`, which the engine makes and removes.
 struct Target {
     std::string path;
@@ -46,6 +54,7 @@ struct Target {
     bool keep_manifest = true;         ///< keep: with the manifest; false: the files are the user's from then on
     Bytes min_free = 64ULL << 20U;     ///< refuse to start when the volume plus this does not fit
     std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access; else what the mount tells is
+    std::optional<Striping> striping;
 };
 
 struct Tasks {

@@ -49,6 +49,15 @@ ordered_json amount(const Amount& amount) {
     return out;
 }
 
+ordered_json striping(const Striping& striping) {
+    ordered_json out = ordered_json::object();
+    put(out, "count", striping.count);
+    put(out, "size", striping.size);
+    put_text(out, "pool", striping.pool);
+    put(out, "start", striping.start);
+    return out;
+}
+
 ordered_json target(const Target& target) {
     ordered_json out{{"path", target.path}};
     put_text(out, "directory", target.directory);
@@ -57,6 +66,9 @@ ordered_json target(const Target& target) {
     out["keep_manifest"] = target.keep_manifest;
     out["min_free"] = target.min_free;
     put(out, "full_stripe", target.full_stripe);
+    if (target.striping) {
+        out["striping"] = striping(*target.striping);
+    }
     return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "files/file_map.hpp"
 #include "files/removal.hpp"
+#include "files/striping.hpp"
 #include "plan/parse.hpp"
 #include "records/environment.hpp"
 #include "records/file_system.hpp"
@@ -11,14 +12,63 @@
 
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 namespace sonde::runs {
 namespace {
 
 using nlohmann::json;
+
+/// Whether striping is set file by file: a directory of the user's keeps the layout that it has.
+bool stripes_files(const phases::Context& context) {
+    return context.plan.target.striping && (context.in_place() || context.manifest.found);
+}
+
+/// Refuses what the file system cannot do, before anything is made.
+void check_stripes(const plan::Plan& plan, const std::string& file_system) {
+    if (!plan.target.striping) {
+        return;
+    }
+    if (file_system.empty()) {
+        throw plan::PlanError("target.striping: no backend of the plan makes files: leave it out");
+    }
+    try {
+        files::check_striping(*plan.target.striping, file_system, plan.target.path, !plan.data.files.in_place());
+    } catch (const std::invalid_argument& reason) {
+        throw plan::PlanError(reason.what());
+    }
+}
+
+/// Stripes the run directory, which has been made and is empty. One that was there already is left alone: a file that
+/// is made and removed at once tells whether files in it can be striped.
+void stripe(const phases::Context& context, const std::string& file_system, const std::string& directory) {
+    const plan::Plan& plan = context.plan;
+    const bool trees = std::any_of(plan.phases.begin(), plan.phases.end(),
+                                   [](const plan::Phase& one) { return one.meta.has_value(); });
+    if (plan.target.striping && context.manifest.found && trees) {
+        throw plan::PlanError("target.striping: " + directory +
+                              " is there already and keeps the layout that it has: let a plan for names make a "
+                              "directory of its own (target.directory)");
+    }
+    if (!plan.target.striping) {
+        return;
+    }
+    try {
+        if (stripes_files(context)) {
+            const std::string trial = directory + "/.sonde-striping-" + context.options.run_id;
+            files::make_striped_file(*plan.target.striping, file_system, trial);
+            ::unlink(trial.c_str());
+        } else {
+            files::stripe_directory(*plan.target.striping, file_system, directory);
+        }
+    } catch (const std::invalid_argument& reason) {
+        throw plan::PlanError(reason.what());
+    }
+}
 
 void make_directories(const files::FileMap& map) {
     for (const std::string& directory : map.directories()) {
@@ -122,6 +172,7 @@ json inspect(phases::Context& context, int first_stage) {
     }
     check_machine(plan);
     if (!facts.at("files").get<bool>()) {
+        check_stripes(plan, "");
         return facts;
     }
     const records::FileSystem fs = records::describe_file_system(plan.target.path);
@@ -134,8 +185,11 @@ json inspect(phases::Context& context, int first_stage) {
         const Footprint need = footprint(plan, tasks, context.node_memory);
         const std::uint64_t replaced = bytes_replaced(plan, tasks, context.node_memory);
         check_target(plan, need.bytes - std::min(need.bytes, replaced), need.files);
+        check_stripes(plan, fs.type);
         if (plan.data.files.in_place()) {
             make_directories(files::FileMap(plan.target.path, plan.data.files, tasks));
+            stripe(context, fs.type, plan.target.path);
+            facts["stripes_files"] = stripes_files(context);
             return facts;
         }
         const RunDirectory made = make_run_directory(plan, options.run_id);
@@ -150,6 +204,9 @@ json inspect(phases::Context& context, int first_stage) {
     manifest.stamp_this_process();
     try {
         manifest.save(facts.at("directory"));
+        if (first_stage == 0) {
+            stripe(context, fs.type, facts.at("directory"));
+        }
         make_directories(files::FileMap(facts.at("directory"), plan.data.files, tasks));
     } catch (...) {
         if (!manifest.found) {
@@ -157,6 +214,7 @@ json inspect(phases::Context& context, int first_stage) {
         }
         throw;
     }
+    facts["stripes_files"] = stripes_files(context);
     return facts;
 }
 

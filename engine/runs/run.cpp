@@ -177,6 +177,7 @@ void take_over(phases::Context& context, const json& facts) {
     context.storage.memory_backed = facts.at("memory_backed");
     context.storage.file_system = facts.value("file_system", std::string());
     context.storage.full_stripe = facts.value("full_stripe", plan::Bytes{0});
+    context.storage.stripes_files = facts.value("stripes_files", false);
     context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;
     const json common = json::parse(context.team.broadcast(

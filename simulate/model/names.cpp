@@ -114,7 +114,7 @@ FileId Core::make_file() {
     const std::int64_t count = site.fs.stripe_count;
     const auto all = static_cast<std::int64_t>(targets.size());
     file.layout.count = static_cast<std::uint32_t>(count < 1 || count > all ? all : count);
-    file.layout.start = static_cast<std::uint32_t>(next_start++ % targets.size());
+    file.layout.start = site.fs.stripe_start.value_or(static_cast<std::uint32_t>(next_start++ % targets.size()));
     lay_out_anew(file);
     return id;
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -119,8 +120,9 @@ struct FileSystemSite {
     std::string id, kind;
     bool local = false;  ///< no servers: the node reaches the drives
     std::uint64_t stripe_size = 1U << 20U;
-    std::int64_t stripe_count = 1;  ///< -1 = all
-    double used = 0;                ///< how full, 0..1
+    std::int64_t stripe_count = 1;              ///< -1 = all
+    std::optional<std::uint32_t> stripe_start;  ///< place in `targets` where all files begin; absent: in turn
+    double used = 0;                            ///< how full, 0..1
     Time lock_cost = 0, revoke_cost = 0;
     std::uint64_t lock_unit = 0;    ///< bytes; 0: locks never meet
     double cached_page_cost_s = 0;  ///< of reading a page, for each page of the file that the client caches

@@ -79,6 +79,33 @@ files::TaskMap place_tasks(const plan::Plan& plan, const SiteModel& site, int wa
     return tasks;
 }
 
+/// The machine with the stripes that the plan asks for, as if all its directories had them.
+SiteModel striped(SiteModel site, const std::optional<plan::Striping>& wanted) {
+    if (!wanted) {
+        return site;
+    }
+    if (site.fs.local) {
+        throw SiteError("target.striping: " + site.fs.id + " of system " + site.system +
+                        " is local storage, which has no targets to choose: leave it out");
+    }
+    if (!wanted->pool.empty()) {
+        throw SiteError("target.striping.pool: a simulation is told the pool as its mount (--mount " + wanted->pool +
+                        "); leave it out of the plan");
+    }
+    site.fs.stripe_size = wanted->size.value_or(site.fs.stripe_size);
+    site.fs.stripe_count = wanted->count.value_or(site.fs.stripe_count);
+    if (wanted->start) {
+        const auto first = std::find_if(site.targets.begin(), site.targets.end(),
+                                        [&wanted](const TargetSite& one) { return one.index == *wanted->start; });
+        if (first == site.targets.end()) {
+            throw SiteError("target.striping.start: " + site.fs.id + " has no target of index " +
+                            std::to_string(*wanted->start));
+        }
+        site.fs.stripe_start = static_cast<std::uint32_t>(first - site.targets.begin());
+    }
+    return site;
+}
+
 std::uint64_t largest_memory(const SiteModel& site) {
     std::uint64_t most = 0;
     for (const ClientSite& client : site.clients) {
@@ -93,7 +120,7 @@ Simulation::Simulation(plan::Plan plan, SiteModel site, const SimulationOptions&
     : plan_(without_bytes(std::move(plan), options.processes)),
       options_(options),
       run_options_{options.record, options.run_id, options.command},
-      machine_(std::move(site), {options.seed}, conductor_),
+      machine_(striped(std::move(site), plan_.target.striping), {options.seed}, conductor_),
       team_(conductor_),
       context_{.plan = plan_,
                .options = run_options_,

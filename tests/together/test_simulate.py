@@ -67,6 +67,31 @@ def test_a_file_for_each_target_gets_the_rate_of_all_targets(tmp_path: Path, edi
     assert rate(tmp_path, "read") == pytest.approx(96 * 500e6, rel=0.05)
 
 
+def test_stripes_of_a_plan_are_those_of_the_machine(tmp_path: Path, edison: Path) -> None:
+    plan = plan_of(8, 512)
+    plan["target"]["striping"] = {"count": 1, "start": 3}  # all on one target, which all tasks share
+    simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "8")
+    assert rate(tmp_path, "write") == pytest.approx(500e6, rel=0.15)
+    plan["target"]["striping"] = {"count": 1}  # dealt in turn: a target each
+    simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "8")
+    assert rate(tmp_path, "write") == pytest.approx(8 * 500e6, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("striping", "says"), [({"start": 999}, "no target of index 999"), ({"pool": "p"}, "--mount p")]
+)
+def test_stripes_that_the_machine_has_not_are_refused(
+    tmp_path: Path, edison: Path, striping: dict[str, Any], says: str
+) -> None:
+    plan = plan_of(1, 1)
+    plan["target"]["striping"] = striping
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(edison), "--mount", "fs2"]
+    done = subprocess.run([*command, "--record", str(tmp_path / "r")], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert says in done.stderr
+
+
 def test_the_same_seed_gives_the_same_record_and_another_one_another(tmp_path: Path, edison: Path) -> None:
     plan = plan_of(48, 32)
     first = simulated(tmp_path, edison, plan, "--seed", "7")

@@ -169,11 +169,11 @@ void refuse_dual(Settings&, const std::string& value) {
     }
 }
 
-void refuse_striping(Settings&, const std::string& value) {
-    if (value != "0" && !value.empty()) {
+void refuse_ignored_locks(Settings&, const std::string& value) {
+    if (value != "0") {
         refuse(
-            "striping is not set by Sonde's ior: prepare the directory with `lfs setstripe -c COUNT -S SIZE -i "
-            "START -p POOL DIRECTORY` (Lustre) or `beegfs-ctl --setpattern` (BeeGFS), and leave the option out");
+            "--posix.lustre.ignorelocks is not built into Sonde: tasks that write without Lustre's locks may lose "
+            "data");
     }
 }
 
@@ -286,13 +286,17 @@ const Option table[] = {
     {0, "mpiio.useStridedDatatype", "", Takes::flag, "", set_strided},
     {0, "mmap.madv_dont_need", "", Takes::flag, "", take_note<note_madvise>},
     {0, "mmap.madv_pattern", "", Takes::flag, "", take_note<note_madvise>},
-    {0, "posix.lustre.stripecount", "", Takes::value, "", refuse_striping},
-    {0, "posix.lustre.stripesize", "", Takes::value, "", refuse_striping},
-    {0, "posix.lustre.startost", "", Takes::value, "", refuse_striping},
-    {0, "posix.lustre.pool", "", Takes::value, "", refuse_striping},
-    {0, "posix.lustre.ignorelocks", "", Takes::flag, "", refuse_striping},
-    {0, "posix.beegfs.NumTargets", "", Takes::value, "", refuse_striping},
-    {0, "posix.beegfs.ChunkSize", "", Takes::value, "", refuse_striping},
+    {0, "posix.lustre.stripecount", "", Takes::value, "POSIX: targets of a new file on Lustre (-1: all)",
+     set_number<&Settings::stripe_count>},
+    {0, "posix.lustre.stripesize", "", Takes::value, "POSIX: bytes on one target before the next one's turn",
+     set_size<&Settings::stripe_size>},
+    {0, "posix.lustre.startost", "", Takes::value, "POSIX: index of its first target",
+     set_number<&Settings::stripe_start>},
+    {0, "posix.lustre.pool", "", Takes::value, "POSIX: pool of its targets", set_text<&Settings::stripe_pool>},
+    {0, "posix.lustre.ignorelocks", "", Takes::flag, "", refuse_ignored_locks},
+    {0, "posix.beegfs.NumTargets", "", Takes::value, "POSIX: targets of a new file on BeeGFS",
+     set_number<&Settings::stripe_count>},
+    {0, "posix.beegfs.ChunkSize", "", Takes::value, "POSIX: bytes of a chunk", set_size<&Settings::stripe_size>},
     {0, "posix.gpfs.hintaccess", "", Takes::flag, "", refuse_gpfs},
     {0, "posix.gpfs.releasetoken", "", Takes::value, "", refuse_gpfs},
     {0, "posix.gpfs.finegrainwritesharing", "", Takes::flag, "", refuse_gpfs},

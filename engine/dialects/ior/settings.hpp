@@ -51,6 +51,10 @@ struct Settings {
     bool dummy_only_first = false;
     bool mpi_preallocate = false, mpi_view = false, mpi_show_hints = false;
     std::map<std::string, std::string> hints;
+    // Stripes of new files, under the names of both file systems; 0 or empty = as the directory has it
+    std::int64_t stripe_count = 0, stripe_size = 0;
+    std::int64_t stripe_start = -1;
+    std::string stripe_pool;
     // What is said
     int verbose = 0;
     bool dry_run = false, warnings_are_errors = false, summary_always = false;

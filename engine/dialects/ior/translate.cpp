@@ -170,6 +170,27 @@ ordered_json before_of(const Settings& s, const Crowd& crowd) {
     return before;
 }
 
+/// What new files get, as `target.striping`; empty: nothing was asked for. IOR sets stripes with its POSIX interface.
+ordered_json striping_of(const Settings& s) {
+    ordered_json striping = ordered_json::object();
+    if (s.api != "POSIX") {
+        return striping;
+    }
+    if (s.stripe_count != 0) {
+        striping["count"] = s.stripe_count;
+    }
+    if (s.stripe_size != 0) {
+        striping["size"] = s.stripe_size;
+    }
+    if (!s.stripe_pool.empty()) {
+        striping["pool"] = s.stripe_pool;
+    }
+    if (s.stripe_start >= 0) {
+        striping["start"] = s.stripe_start;
+    }
+    return striping;
+}
+
 /// The phases of one test.
 class Steps {
  public:
@@ -382,6 +403,9 @@ Translation translate(const Settings& s, const Crowd& crowd, int number, std::in
     Translation translation = Steps(s, crowd, status).make();
     ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "ior-" + std::to_string(number)}};
     plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
+    if (const ordered_json striping = striping_of(s); !striping.empty()) {
+        plan["target"]["striping"] = striping;
+    }
     if (used < crowd.tasks) {
         plan["tasks"] = {{"used", used}};
     }

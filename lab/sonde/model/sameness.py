@@ -26,7 +26,7 @@ VERSION = 2
 # How a phase's members are laid over the plan's. An engine that says nothing (``run.overlay`` of a record) has rule 1.
 OVERLAY = 2
 # Members that say where, how closely or under which name, not what.
-_TARGET = ("use_existing",)
+_TARGET = ("use_existing", "striping")
 _TASKS = ("pin", "used")
 _NOT_OF_A_PHASE = ("id", "valid", "data_of", "operations_file", "open")
 

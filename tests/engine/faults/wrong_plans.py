@@ -73,6 +73,16 @@ SHAPE = [
 ]
 
 TARGET = [
+    wrong(("target.striping: ", "not told how to stripe files: leave it out"), target__striping={"count": 4}),
+    wrong("target.striping says nothing: give it count, size, pool or start", target__striping={}),
+    wrong("target.striping.count is 0: say how many targets a file gets", target__striping={"count": 0}),
+    wrong("target.striping.count is -2, but must be a whole number from -1", target__striping={"count": -2}),
+    wrong("target.striping.size must be a multiple of 64 KiB below 4 GiB", target__striping={"size": "100KiB"}),
+    wrong("target.striping.size must be a multiple of 64 KiB below 4 GiB", target__striping={"size": "4GiB"}),
+    wrong("target.striping.pool must be one name", target__striping={"pool": "two words"}),
+    wrong("target.striping.start is -1, but must be a whole number from 0", target__striping={"start": -1}),
+    wrong("target.striping.cont is not known; did you mean count?", target__striping={"cont": 2}),
+    wrong("target.striping: no backend of the plan makes files", target__striping={"count": 2}, data__backend="null"),
     wrong("must be one name without '/'", target__directory="../other"),
     wrong("must be one name without '/'", target__directory=".."),
     wrong("must be one name without '/'", target__directory="a/b"),

@@ -65,7 +65,8 @@ json whole_data_plan() {
     return json::parse(R"({
         "schema": "sonde-plan/1", "id": "all", "title": "All of it",
         "target": {"path": "/tmp", "directory": "d", "keep": true, "use_existing": true, "keep_manifest": false,
-                   "min_free": 12345, "full_stripe": 65536},
+                   "min_free": 12345, "full_stripe": 65536,
+                   "striping": {"count": 4, "size": 1048576, "pool": "flash", "start": 2}},
         "tasks": {"processes": 3, "threads": 5, "pin": true, "used": 7},
         "data": {
             "backend": "paced",

@@ -80,6 +80,11 @@ def test_two_ways_to_write_one_experiment_are_one(same: dict[str, Any]) -> None:
     assert digest(same) == digest(PLAN)
 
 
+def test_a_stripe_is_the_same_in_any_unit() -> None:
+    sizes = [digest(changed(target__striping={"size": size})) for size in ("1MiB", "1024KiB", 1 << 20)]
+    assert len(set(sizes)) == 1
+
+
 def test_members_of_data_may_as_well_stand_in_each_phase() -> None:
     spread = copy.deepcopy(PLAN)
     access = spread["data"].pop("access")
@@ -98,6 +103,9 @@ DIFFERENT: list[tuple[str, Callable[[], str]]] = [
     ("fsync after instead of inside", lambda: digest(changed(data__io__fsync="end_timed_separately"))),
     ("shared file", lambda: digest(changed(data__files={"mapping": "shared"}))),
     ("backend", lambda: digest(changed(data__backend="io_uring"))),
+    ("files on four targets", lambda: digest(changed(target__striping={"count": 4}))),
+    ("files on two targets", lambda: digest(changed(target__striping={"count": 2}))),
+    ("smaller stripes", lambda: digest(changed(target__striping={"count": 4, "size": "64KiB"}))),
     ("zeros are cheaper", lambda: digest(changed(data__payload={"kind": "zero"}))),
     ("verified", lambda: digest(changed(data__verify="on_read"))),
     ("stop rule", lambda: digest(changed(phases__0__stop={"time": "30s"}))),

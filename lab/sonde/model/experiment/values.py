@@ -24,7 +24,7 @@ PLAN_FORM: Mapping[str, Any] = {
                     "properties": {
                         name: {"$ref": f"sonde-plan-1#/properties/target/properties/{name}"}
                         for name in ("path", "directory", "keep", "use_existing", "min_free", "full_stripe",
-                                     "keep_manifest")
+                                     "keep_manifest", "striping")
                     },
                     "additionalProperties": False,
                 },

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a site's own program (`beegfs-ctl`, `mmlsattr`) says about a file.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace sonde::files {
+
+struct ProgramOutput {
+    int code = -1;     ///< exit code; -1 when it could not be started or was ended by a signal
+    std::string text;  ///< standard output and error, at most 256 KiB
+    bool ok() const { return code == 0; }
+    std::string first_line() const;
+};
+
+/// Runs a program that is looked for in PATH, without a shell and with standard input at /dev/null, and waits for it.
+ProgramOutput output_of(const std::vector<std::string>& arguments);
+
+}  // namespace sonde::files

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a wish for stripes is put to each file system, byte by byte after lustre_user.h and word by word after the
+// manuals of BeeGFS and CephFS, and what a grant that differs is called.
+#include "files/striping.hpp"
+
+#include "../temporary_folder.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+using sonde::files::beegfs_command;
+using sonde::files::ceph_form;
+using sonde::files::check_striping;
+using sonde::files::difference;
+using sonde::files::lustre_form;
+using sonde::files::parse_lustre_layout;
+using sonde::plan::Striping;
+using sonde::tests::TemporaryFolder;
+
+namespace {
+
+std::string hexadecimal(const std::string& bytes) {
+    std::string out;
+    for (const char byte : bytes) {
+        constexpr const char* digits = "0123456789abcdef";
+        out.push_back(digits[static_cast<unsigned char>(byte) >> 4U]);
+        out.push_back(digits[static_cast<unsigned char>(byte) & 15U]);
+    }
+    return out;
+}
+
+std::string refusal(const Striping& wanted, const std::string& file_system, bool own_directory = true) {
+    try {
+        check_striping(wanted, file_system, "/t", own_directory);
+    } catch (const std::invalid_argument& reason) {
+        return reason.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("a wish for stripes is the structure that lfs setstripe hands to Lustre") {
+    CHECK(hexadecimal(lustre_form({.count = 4, .size = 1 << 20, .pool = "", .start = 2})) ==
+          "d00bd10b01000000000000000000000000000000000000000000100004000200");
+    // Nothing said: size and count 0, any first target.
+    CHECK(hexadecimal(lustre_form({})) == "d00bd10b0100000000000000000000000000000000000000000000000000ffff");
+    CHECK(hexadecimal(lustre_form({.count = -1, .size = {}, .pool = "flash", .start = {}})) ==
+          "d00bd30b010000000000000000000000000000000000000000000000ffffffff"
+          "666c6173680000000000000000000000");
+}
+
+TEST_CASE("CephFS gets objects of whole stripe units, of 4 MiB or the next multiple") {
+    CHECK(ceph_form({.count = 2, .size = 65536, .pool = "fast", .start = {}}) ==
+          "stripe_unit=65536 object_size=4194304 stripe_count=2 pool=fast");
+    CHECK(ceph_form({.count = {}, .size = 3U << 20U, .pool = "", .start = {}}) ==
+          "stripe_unit=3145728 object_size=6291456");
+    CHECK(ceph_form({.count = {}, .size = 8U << 20U, .pool = "", .start = {}}) ==
+          "stripe_unit=8388608 object_size=8388608");
+}
+
+TEST_CASE("BeeGFS is told by its own program, and what that complains of is in the sentence") {
+    const Striping wanted{.count = 8, .size = 4U << 20U, .pool = "2", .start = {}};
+    const std::vector<std::string> words{"beegfs-ctl",          "--setpattern",      "--numtargets=8",
+                                         "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
+    CHECK(beegfs_command(wanted, "/b/d") == words);
+    const TemporaryFolder folder;
+    const std::string program = folder.path() + "/beegfs-ctl";
+    const std::string path = std::getenv("PATH");
+    setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
+    const auto is = [&program](const std::string& script) {
+        std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
+        chmod(program.c_str(), 0700);
+    };
+    is("echo \"$@\" > " + folder.path() + "/told; echo 'New chunksize: 4194304'");
+    sonde::files::stripe_directory(wanted, "beegfs", "/b/d");
+    std::ostringstream told;
+    told << std::ifstream(folder.path() + "/told").rdbuf();
+    CHECK(told.str() == "--setpattern --numtargets=8 --chunksize=4194304 --storagepoolid=2 /b/d\n");
+    is("echo 'Error: Only root may do this'; exit 1");
+    CHECK_THROWS_WITH(sonde::files::stripe_directory(wanted, "beegfs", "/b/d"),
+                      "target.striping (count 8, size 4 MiB, pool 2) was not granted at /b/d: beegfs-ctl --setpattern "
+                      "says: Error: Only root may do this");
+    setenv("PATH", path.c_str(), 1);
+}
+
+TEST_CASE("what a file system cannot do is refused in one sentence before anything is made") {
+    const Striping four{.count = 4, .size = {}, .pool = "", .start = {}};
+    for (const char* can : {"lustre", "fuse.sonde", "beegfs", "ceph", "fuse.ceph-fuse"}) {
+        CHECK(refusal(four, can) == "");
+    }
+    for (const char* cannot : {"ext4", "xfs", "nfs4", "gpfs", "fuse.glusterfs"}) {
+        CHECK(refusal(four, cannot) == std::string("target.striping: /t is on ") + cannot +
+                                           ", which is not told how to stripe files: leave it out, or name a target on "
+                                           "Lustre, BeeGFS or CephFS");
+    }
+    const Striping third{.count = {}, .size = {}, .pool = "", .start = 3};
+    CHECK(refusal(third, "lustre") == "");
+    CHECK(refusal(third, "beegfs").find("BeeGFS chooses the first target itself") != std::string::npos);
+    CHECK(refusal(third, "ceph").find("places objects by a hash") != std::string::npos);
+    const Striping all{.count = -1, .size = {}, .pool = "", .start = {}};
+    CHECK(refusal(all, "lustre") == "");
+    CHECK(refusal(all, "beegfs").find("no word for all") != std::string::npos);
+    CHECK(refusal(all, "ceph").find("no word for all") != std::string::npos);
+    const Striping odd{.count = {}, .size = 3 * 65536, .pool = "", .start = {}};
+    CHECK(refusal(odd, "lustre") == "");
+    CHECK(refusal(odd, "beegfs").find("powers of two") != std::string::npos);
+    const Striping pool{.count = {}, .size = {}, .pool = "2", .start = {}};
+    CHECK(refusal(pool, "beegfs") == "");
+    CHECK(refusal(pool, "beegfs", false).find("for directories only") != std::string::npos);
+    const Striping fifteen{.count = {}, .size = {}, .pool = "abcdefghijklmno", .start = {}};
+    const Striping sixteen{.count = {}, .size = {}, .pool = "abcdefghijklmnop", .start = {}};
+    CHECK(refusal(fifteen, "lustre") == "");
+    CHECK(refusal(sixteen, "lustre").find("at most 15 letters") != std::string::npos);
+    CHECK(refusal(fifteen, "beegfs").find("the number of a pool") != std::string::npos);
+}
+
+TEST_CASE("a grant that differs is said member by member") {
+    sonde::files::StripeLayout granted;
+    sonde::files::LayoutComponent& one = granted.components.emplace_back();
+    one.count = 2;
+    one.stripe = 1 << 20;
+    one.targets = {"OST0003", "OST0004"};
+    CHECK(difference({.count = 2, .size = 1 << 20, .pool = "", .start = 3}, granted) == "");
+    CHECK(difference({.count = -1, .size = {}, .pool = "", .start = {}}, granted) == "");
+    CHECK(difference({}, granted) == "");
+    CHECK(difference({.count = 4, .size = 4 << 20, .pool = "flash", .start = 2}, granted) ==
+          "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB, no pool instead of pool flash, the first byte on "
+          "OST0003 instead of OST0002");
+    one.count = 1;
+    one.pool = "disk";
+    CHECK(difference({.count = 2, .size = {}, .pool = "flash", .start = {}}, granted) ==
+          "1 target instead of 2, pool disk instead of pool flash");
+    granted.components.emplace_back();
+    CHECK(difference({.count = 2, .size = {}, .pool = "", .start = {}}, granted) ==
+          "a layout of 2 components instead of one");
+}

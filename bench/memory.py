@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What memory one rank or one thread takes: proportional set size and peak, beside a program that only starts MPI.
 
-    python bench/memory.py [--ranks 64] [--mpiexec PROGRAM] [--mpicc COMPILER] [--build build/dev]
+    python bench/memory.py [--ranks 64] [--mpiexec PROGRAM] [--mpicc COMPILER] [--ior PROGRAM] [--build build/dev]
 
-Three phases with buffers for writing, reading and checking; looked at in the pause before the last. Proportional: what
-ranks share counts once. The peak is the largest resident set, which counts shared pages in every rank. Prints one line
-of JSON.
+Three phases with buffers for writing, reading and checking; looked at in the pause before the last, and IOR in its
+pause between two repetitions. Proportional: what ranks share counts once. Private: what this rank alone has.
+Anonymous: what no file backs, the heap and buffers of it. The peak is the largest resident set, which counts shared
+pages in every rank. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from overhead.contestants import ROOT_MPI
+from overhead.scale import launcher
+
 ROOT = Path(__file__).resolve().parent.parent
+LAUNCHERS = ("mpi", "hydra", "orte", "prte")
 ONLY_MPI = """
 #include <mpi.h>
 #include <stdio.h>
@@ -57,34 +62,46 @@ def member(text: str, name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def sizes(word: str) -> list[tuple[int, int]]:
-    """(proportional, peak) in KiB of all processes that have a word in their command line, without the launchers."""
+def sizes(word: str) -> list[tuple[int, int, int, int]]:
+    """(proportional, private, anonymous, peak) in KiB of all processes that have a word in their command line, without
+    the launchers."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if word.encode() in words and not Path(os.fsdecode(words[0])).name.startswith(("mpi", "hydra")):
+            if word.encode() in words and not Path(os.fsdecode(words[0])).name.startswith(LAUNCHERS):
                 rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
-                found.append((member(rollup, "Pss"), member(status, "VmHWM")))
+                private = member(rollup, "Private_Clean") + member(rollup, "Private_Dirty")
+                found.append((member(rollup, "Pss"), private, member(rollup, "Anonymous"), member(status, "VmHWM")))
         except OSError:
             continue
     return found
 
 
-def measure(command: Sequence[str], record: Path, count: int) -> dict[str, float]:
-    """Starts it, waits for the pause, looks, ends it."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+def measure(
+    command: Sequence[str], record: Path, count: int, pause: tuple[str, int] = ("phase_end", 2), word: str = ""
+) -> dict[str, float]:
+    """Starts it, waits for the pause, looks, ends it. It pauses when its record, or its output in a file of that name,
+    has a word so many times."""
+    word = word or str(record)
+    environment = {**os.environ, **ROOT_MPI}
+    with (
+        record.with_suffix(".out").open("w") as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=environment) as running,
+    ):
         try:
             limit = time.monotonic() + 120
-            while not record.exists() or record.read_text().count("phase_end") < 2:
+            while not record.exists() or record.read_text().count(pause[0]) < pause[1]:
                 if running.poll() is not None or time.monotonic() > limit:
                     sys.exit(f"{command[0]} did not come to its pause")
                 time.sleep(0.2)
-            found = sizes(str(record))
+            found = sizes(word)
         finally:
             running.terminate()
-    proportional, peaks = zip(*found, strict=True)
+    proportional, private, anonymous, peaks = zip(*found, strict=True)
     return {"processes": len(found), "proportional_kib_a_task": round(sum(proportional) / count, 1),
+            "private_kib_a_process": statistics.median(private),
+            "anonymous_kib_a_process": statistics.median(anonymous),
             "peak_mib_a_process": round(statistics.median(peaks) / 1024, 2)}  # fmt: skip
 
 
@@ -94,10 +111,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1024)
     parser.add_argument("--mpiexec", default=str(Path(sys.prefix) / "bin" / "mpiexec"))
     parser.add_argument("--mpicc", default=str(Path(sys.prefix) / "bin" / "mpicc_abi"))
+    parser.add_argument("--ior", help="an IOR of that MPI, measured beside")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
     options = parser.parse_args()
     engine = str(options.build / "engine" / "sonde-engine")
-    ranks = [options.mpiexec, "-n", str(options.ranks)]
+    mpi = launcher(options.mpiexec)
+    ranks = [options.mpiexec, *(mpi.options if mpi else ()), "-n", str(options.ranks)]
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -118,6 +137,11 @@ def main() -> None:
                 program, record = folder / "only", folder / "only.ndjson"
                 subprocess.run([options.mpicc, str(folder / "only.c"), "-o", str(program)], check=True)
                 figures["only_mpi"] = measure([*ranks, str(program), str(record)], record, options.ranks)
+            if options.ior:
+                words = ["-a", "POSIX", "-F", "-t", "4k", "-b", "32k", "-s", "2", "-w", "-r", "-i", "2", "-d", "10"]
+                data, said = folder / "ior", folder / "ior.out"  # it pauses before each writing and reading
+                command = [*ranks, options.ior, *words, "-o", str(data)]
+                figures["ior"] = measure(command, said, options.ranks, ("\nread ", 1), str(data))
     print(json.dumps(figures))
 
 

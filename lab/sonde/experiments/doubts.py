@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from sonde.experiments.results import Results
 from sonde.findings.doubts import grave_findings
+from sonde.model.errors import RecordError
 from sonde.model.units import counted
 from sonde.store.summary import Summary, read_summary
 
@@ -14,7 +16,7 @@ from sonde.store.summary import Summary, read_summary
 def run_doubts(results: Results) -> list[str]:
     """A sentence for each kind of doubt about measured runs: the phases, the reason in the words of the last such run,
     and in how many runs. Warm-ups are not looked at."""
-    runs = [read_summary(one.folder) for one in results.runs if not one.warm_up]
+    runs = [run for one in results.runs if not one.warm_up and (run := _summary(one.folder)) is not None]
     phases: dict[str, dict[str, None]] = {}
     having: dict[str, dict[str, str]] = {}  # kind -> run -> reason
     for run in runs:
@@ -27,6 +29,14 @@ def run_doubts(results: Results) -> list[str]:
         f" (in {len(reasons)} of {counted(len(runs), 'run')})."
         for kind, reasons in having.items()
     ]
+
+
+def _summary(folder: Path) -> Summary | None:
+    """None of a run that was removed meanwhile."""
+    try:
+        return read_summary(folder)
+    except RecordError:
+        return None
 
 
 def _grave(run: Summary) -> list[tuple[str, Mapping[str, object]]]:

@@ -59,11 +59,9 @@ def official(outcome: Outcome) -> list[Section]:
     ]
     columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]
     found = [Section("IO500", words, [table(columns, rows, "Results of IO500, each in its unit")])]
-    return (
-        [*found, Section("Why it is INVALID", [one if one.endswith((".", "!")) else f"{one}." for one in broken], [])]
-        if broken
-        else found
-    )
+    # names of phases stay as they are, so these sentences keep their first letter
+    reasons = [one if one.endswith((".", "!")) else f"{one}." for one in broken]
+    return [*found, Section("Why it is INVALID", reasons, [])] if broken else found
 
 
 def _of_sonde(row: Row) -> str:

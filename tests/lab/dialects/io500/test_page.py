@@ -35,5 +35,5 @@ def test_every_reason_for_invalid_is_said() -> None:
     table, why = official(outcome(broken=True))
     assert "total 6.000: INVALID by the rules." in table.words[0]
     name = phases_of(False, False)[0].name
-    assert why.words == ["Stonewall-time 1s != 300s.", f"{name[:1].upper()}{name[1:]}: {SHORT}."]
+    assert why.words == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
     assert one_blank(str(table.parts[0])).count("INVALID") == 1

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the record hold what was counted, row by row.
+#include "results/tables.hpp"
+
+#include <doctest/doctest.h>
+
+using nlohmann::ordered_json;
+using sonde::results::NodeClock;
+using sonde::results::PhaseFacts;
+using sonde::results::TaskRow;
+using sonde::results::Totals;
+
+namespace {
+
+constexpr std::int64_t s = 1'000'000'000;
+
+TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
+    TaskRow made;
+    made.task = task;
+    made.node = node;
+    made.bytes = 600;
+    made.operations = 6;
+    made.start_ns = start_ns;
+    made.end_ns = end_ns;
+    made.open_ns = s / 4;
+    made.transfer_ns = s / 2;
+    made.fsync_ns = s / 8;
+    made.close_ns = s / 16;
+    made.user_ns = s;
+    made.system_ns = 2 * s;
+    made.stonewall_bytes = 500;
+    made.stonewall_operations = 5;
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("a task has its row, in the order of tasks, and its rate is what it moved by its own time") {
+    Totals totals;
+    totals.rows = {row(1, 1, s, 4 * s), row(0, 0, s, s)};
+    PhaseFacts facts;
+    const auto lines = task_lines(totals, facts);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0]["first_task"] == 0);
+    CHECK(lines[0]["columns"].size() == 14);
+    CHECK(lines[0]["rows"][0] == ordered_json{0, 0, 0, 600, 6, 1.0, 1.0, 0.25, 0.5, 0.125, 0.0625, 1.0, 2.0, nullptr});
+    CHECK(lines[0]["rows"][1] == ordered_json{1, 1, 0, 600, 6, 1.0, 4.0, 0.25, 0.5, 0.125, 0.0625, 1.0, 2.0, 200.0});
+    facts.stonewall_ns = 1;
+    const auto walled = task_lines(totals, facts);
+    CHECK(walled[0]["columns"][14] == "stonewall_bytes");
+    CHECK(walled[0]["columns"][15] == "stonewall_ops");
+    CHECK(walled[0]["rows"][1][14] == 500);
+    CHECK(walled[0]["rows"][1][15] == 5);
+}
+
+TEST_CASE("a line holds the rows of 1,024 tasks") {
+    Totals totals;
+    for (int task = 0; task < 1025; ++task) {
+        totals.rows.push_back(row(task, 0, 0, s));
+    }
+    const auto lines = task_lines(totals, {});
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0]["rows"].size() == 1024);
+    CHECK(lines[1]["first_task"] == 1024);
+    CHECK(lines[1]["rows"].size() == 1);
+    CHECK(task_lines(Totals{}, PhaseFacts{}).empty());
+}
+
+TEST_CASE("a node has the sums of its tasks, from the first start to the last end of them") {
+    Totals totals;
+    totals.rows = {row(0, 0, 2 * s, 5 * s), row(1, 0, s, 4 * s), row(2, 1, 0, 0)};
+    PhaseFacts facts;
+    facts.hosts = {"alpha"};
+    const ordered_json line = node_line(totals, facts);
+    CHECK(line["columns"].size() == 9);
+    REQUIRE(line["rows"].size() == 2);
+    CHECK(line["rows"][0] == ordered_json{0, "alpha", 2, 1200, 12, 4.0, 300.0, 2.0, 4.0});
+    CHECK(line["rows"][1] == ordered_json{1, "", 1, 600, 6, 0.0, nullptr, 1.0, 2.0});
+}
+
+TEST_CASE("what was found of the clock of a node stands in its row, and null where nothing was") {
+    Totals totals;
+    totals.rows = {row(0, 0, 0, s), row(1, 1, 0, s)};
+    PhaseFacts facts;
+    NodeClock clock;
+    clock.node = 1;
+    clock.offset_ns = 10;
+    clock.error_ns = 20;
+    clock.moved_ns = 30;
+    clock.moved_error_ns = 40;
+    facts.clocks = {clock};
+    const ordered_json line = node_line(totals, facts);
+    CHECK(line["columns"].size() == 13);
+    CHECK(line["rows"][0][9].is_null());
+    CHECK(line["rows"][0][12].is_null());
+    CHECK(line["rows"][1][9] == 10);
+    CHECK(line["rows"][1][10] == 20);
+    CHECK(line["rows"][1][11] == 30);
+    CHECK(line["rows"][1][12] == 40);
+}
+
+TEST_CASE("what streams and nodes count of names is added up, and the longest verification is the longest") {
+    Totals one;
+    one.file_operations = 1;
+    one.entries = 2;
+    one.directories = 3;
+    one.looked_at = 4;
+    one.matched = 5;
+    one.verify_ns = 7;
+    one.short_operations = 8;
+    Totals other = one;
+    other.verify_ns = 6;
+    one.join(other);
+    CHECK(one.file_operations == 2);
+    CHECK(one.entries == 4);
+    CHECK(one.directories == 6);
+    CHECK(one.looked_at == 8);
+    CHECK(one.matched == 10);
+    CHECK(one.verify_ns == 7);
+    CHECK(one.short_operations == 16);
+}

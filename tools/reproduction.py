@@ -70,6 +70,7 @@ class Staged:
     why: str = ""
     controls: tuple[Mapping[str, Any], ...] = ()
     only: tuple[str, ...] = ()
+    beside: str = ""  # a file with more parts of the machine
 
 
 def staged() -> dict[str, Staged]:
@@ -86,6 +87,7 @@ def staged() -> dict[str, Staged]:
             one.get("why", ""),
             tuple(one.get("controls", ())),
             tuple(one.get("only", ())),
+            one.get("beside", ""),
         )
         for name, one in told.items()
     }
@@ -119,7 +121,13 @@ def machine_of(one: Staged, more: Mapping[str, Any] | None = None) -> System:
     """The machine that the experiment names, with what is changed about it."""
     named = experiment_of(one).file.storage
     assert named is not None
-    system = read_system(system_source(named.system))
+    source = system_source(named.system)
+    with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
+        if one.beside:
+            parts = [Path(source).read_text(encoding="utf-8"), (ROOT / one.beside).read_text(encoding="utf-8")]
+            source = str(Path(name) / "system.toml")
+            Path(source).write_text("\n".join(parts), encoding="utf-8")
+        system = read_system(source)
     return with_changes(system, {**one.changes, **(more or {})})
 
 

@@ -54,7 +54,7 @@ def test_a_file_lies_over_as_many_targets_as_are_asked_for(demo: System, pool: s
 @pytest.mark.parametrize(
     ("asked", "part"),
     [
-        (Storage(purpose="bandwidth", units=1, data_width=8), "bandwidth"),
+        (Storage(purpose="bandwidth", units=1, data_width=4), "single"),
         (Storage(purpose="bandwidth", units=6, data_width=8), "large"),
         (Storage(purpose="bandwidth", units=1, data_width=13), ""),
         (Storage(), ""),

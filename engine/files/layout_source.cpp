@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/layout_source.hpp"
 
+#include "files/layout_words.hpp"
+#include "files/program_output.hpp"
+
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <array>
 #include <cstdlib>
@@ -28,11 +32,39 @@ std::optional<std::string> attribute(const std::string& path, const char* name) 
     return value;
 }
 
+bool by_program(const std::string& file_system) {
+    return file_system == "beegfs" || file_system == "gpfs";
+}
+
+/// By the number that statfs gives for the file system.
+std::optional<StripeLayout> layout_by_program(const std::string& path) {
+    constexpr std::uint32_t beegfs = 0x19830326, gpfs = 0x47504653;
+    struct statfs told {};
+    if (::statfs(path.c_str(), &told) != 0) {
+        return std::nullopt;
+    }
+    const auto number = static_cast<std::uint32_t>(told.f_type);
+    if (number == beegfs) {
+        const ProgramOutput said = output_of({"beegfs-ctl", "--getentryinfo", path});
+        return said.ok() ? std::optional(parse_beegfs_layout(said.text)) : std::nullopt;
+    }
+    if (number == gpfs) {
+        ProgramOutput said = output_of({"mmlsattr", "-L", path});
+        said = said.ok() ? said : output_of({"/usr/lpp/mmfs/bin/mmlsattr", "-L", path});  // seldom in PATH
+        return said.ok() ? std::optional(parse_gpfs_layout(said.text)) : std::nullopt;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 bool has_layouts(const std::string& file_system) {
     return pretended() != nullptr || file_system == "lustre" || file_system.find("gluster") != std::string::npos ||
-           file_system.starts_with("fuse");
+           file_system.starts_with("fuse") || file_system == "ceph" || by_program(file_system);
+}
+
+std::uint64_t most_layouts(const std::string& file_system) {
+    return by_program(file_system) ? 32 : 1024;
 }
 
 std::optional<StripeLayout> layout_of(const std::string& path) {
@@ -46,14 +78,16 @@ std::optional<StripeLayout> layout_of(const std::string& path) {
         return parse_lustre_layout(value.str());
     }
     using Parse = StripeLayout (*)(std::string_view);
-    constexpr std::array<std::pair<const char*, Parse>, 2> known{
-        {{"lustre.lov", parse_lustre_layout}, {"trusted.glusterfs.pathinfo", parse_gluster_layout}}};
+    constexpr std::array<std::pair<const char*, Parse>, 3> known{
+        {{"lustre.lov", parse_lustre_layout},
+         {"ceph.file.layout", parse_ceph_layout},
+         {"trusted.glusterfs.pathinfo", parse_gluster_layout}}};
     for (const auto& [name, parse] : known) {
         if (const auto value = attribute(path, name)) {
             return parse(*value);
         }
     }
-    return std::nullopt;
+    return layout_by_program(path);
 }
 
 }  // namespace sonde::files

@@ -4,6 +4,7 @@
 
 #include "files/stripe_layout.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,10 @@ namespace sonde::files {
 
 /// True where files of this type of file system (as in /proc/mounts) may have a layout that we can read.
 bool has_layouts(const std::string& file_system);
+
+/// Files of a phase that are asked for theirs. Each costs a request to the metadata server, or, on BeeGFS and GPFS, a
+/// program that is started.
+std::uint64_t most_layouts(const std::string& file_system);
 
 /// The layout of the file at `path`; absent when the file system does not tell. Throws std::invalid_argument with one
 /// sentence when what it tells is not a layout. With SONDE_PRETEND_LAYOUTS=FOLDER, for tests, the attribute is the

@@ -22,8 +22,7 @@ using files::LayoutComponent;
 using files::StripeLayout;
 using nlohmann::ordered_json;
 
-// Each costs a request to the metadata server: a second of all, and a third of a megabyte of the record.
-constexpr std::uint64_t most_files = 1024;
+// A third of a megabyte of the record.
 constexpr std::size_t most_values = 16'384;
 
 ordered_json describe(const StripeLayout& layout) {
@@ -79,6 +78,7 @@ struct Layouts {
     ordered_json rows = ordered_json::array();
     std::map<std::string, TargetSum> targets;
     const std::optional<plan::Striping>* asked = nullptr;
+    std::uint64_t most_files = 0;
     std::uint64_t otherwise = 0;   ///< files that lie otherwise than asked
     std::string first_difference;  ///< of the first of them, in words
 
@@ -157,6 +157,7 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
     const std::optional<plan::Striping>& asked = context.plan.target.striping;
     Layouts found;
     found.asked = &asked;
+    found.most_files = files::most_layouts(context.storage.file_system);
     found.files = map.distinct_files();
     const auto mapping = map.files().mapping;
     const bool own = mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;

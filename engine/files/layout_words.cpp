@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/layout_words.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace sonde::files {
+namespace {
+
+[[noreturn]] void no_layout(const std::string& who, const std::string& why) {
+    throw std::invalid_argument("what " + who + " says of the file's layout " + why);
+}
+
+std::optional<std::uint64_t> number_in(std::string_view word, std::string_view* rest = nullptr) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const std::string_view left = word.substr(static_cast<std::size_t>(end - word.data()));
+    if (error != std::errc() || (rest == nullptr && !left.empty())) {
+        return std::nullopt;
+    }
+    if (rest != nullptr) {
+        *rest = left;
+    }
+    return value;
+}
+
+/// "512K", "1M", "65536".
+std::optional<std::uint64_t> size_in(std::string_view word) {
+    std::string_view unit;
+    const auto count = number_in(word, &unit);
+    constexpr std::string_view units = "KMGT";
+    if (!count || unit.size() > 1 || (unit.size() == 1 && units.find(unit[0]) == std::string_view::npos)) {
+        return std::nullopt;
+    }
+    return unit.empty() ? *count : *count << (10 * (units.find(unit[0]) + 1));
+}
+
+std::string_view trimmed(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(" \t\r");
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// What follows `name` on its line; absent when no line begins so.
+std::optional<std::string_view> after(std::string_view text, std::string_view name) {
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::string_view line = trimmed(text.substr(at, end - at));
+        if (line.starts_with(name)) {
+            return trimmed(line.substr(name.size()));
+        }
+        at = end + 1;
+    }
+    return std::nullopt;
+}
+
+LayoutComponent& alone(StripeLayout& layout, const char* kind) {
+    layout.kind = kind;
+    return layout.components.emplace_back();
+}
+
+/// "4201 @ oss-4-4-stor2 [ID: 42]" or, of a mirror, "2".
+std::string beegfs_target(std::string_view words) {
+    const std::size_t at = words.find(" @ ");
+    if (at == std::string_view::npos) {
+        return "buddy group " + std::string(words);
+    }
+    const std::size_t node = at + 3;
+    return std::string(words.substr(0, at)) + "@" +
+           std::string(trimmed(words.substr(node, words.find(" [", node) - node)));
+}
+
+}  // namespace
+
+StripeLayout parse_ceph_layout(std::string_view value) {
+    StripeLayout layout;
+    LayoutComponent& one = alone(layout, "ceph");
+    for (std::size_t at = 0; at < value.size();) {
+        const std::size_t end = std::min(value.find_first_of(std::string_view(" \0", 2), at), value.size());
+        const std::string_view word = value.substr(at, end - at);
+        const std::size_t sign = std::min(word.find('='), word.size());
+        const std::string_view name = word.substr(0, sign);
+        const std::string_view said = word.substr(std::min(sign + 1, word.size()));
+        if (name == "stripe_unit") {
+            one.stripe = number_in(said).value_or(0);
+        } else if (name == "stripe_count") {
+            one.count = static_cast<std::uint32_t>(number_in(said).value_or(0));
+        } else if (name == "pool") {
+            one.pool = said;
+        }
+        at = end + 1;
+    }
+    if (one.stripe == 0 || one.count == 0 || one.pool.empty()) {
+        no_layout("CephFS", "lacks stripe_unit, stripe_count or pool");
+    }
+    one.targets = {"pool " + one.pool};
+    return layout;
+}
+
+StripeLayout parse_beegfs_layout(std::string_view text) {
+    StripeLayout layout;
+    LayoutComponent& one = alone(layout, "beegfs");
+    const auto chunk = after(text, "+ Chunksize:");
+    one.stripe = chunk ? size_in(*chunk).value_or(0) : 0;
+    if (one.stripe == 0) {
+        no_layout("beegfs-ctl", "has no chunk size");
+    }
+    if (const auto pool = after(text, "+ Storage Pool:")) {
+        one.pool = pool->substr(0, pool->find(' '));
+    }
+    std::size_t at = text.find("+ Storage targets:");
+    at = at == std::string_view::npos ? text.find("+ Storage mirror buddy groups:") : at;
+    at = at == std::string_view::npos ? at : text.find('\n', at);
+    while (at != std::string_view::npos) {
+        const std::size_t end = std::min(text.find('\n', at + 1), text.size());
+        const std::string_view line = trimmed(text.substr(at + 1, end - at - 1));
+        if (!line.starts_with("+ ")) {
+            break;
+        }
+        one.targets.push_back(beegfs_target(trimmed(line.substr(2))));
+        at = end < text.size() ? end : std::string_view::npos;
+    }
+    if (one.targets.empty()) {
+        no_layout("beegfs-ctl", "names no target");
+    }
+    one.count = static_cast<std::uint32_t>(one.targets.size());
+    return layout;
+}
+
+StripeLayout parse_gpfs_layout(std::string_view text) {
+    StripeLayout layout;
+    LayoutComponent& one = alone(layout, "gpfs");
+    const auto pool = after(text, "storage pool name:");
+    if (!pool || pool->empty()) {
+        no_layout("mmlsattr", "names no storage pool");
+    }
+    one.pattern = LayoutComponent::Pattern::whole;
+    one.pool = *pool;
+    one.targets = {"pool " + one.pool};
+    one.count = 1;
+    return layout;
+}
+
+}  // namespace sonde::files

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts that are told in words: the attribute `ceph.file.layout`, `beegfs-ctl --getentryinfo`, `mmlsattr -L` of GPFS.
+// Knows forms only; `layout_source` asks.
+#pragma once
+
+#include "files/stripe_layout.hpp"
+
+#include <string_view>
+
+namespace sonde::files {
+
+/// "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs_data". Which OSD holds an object is decided by a
+/// hash that the attribute does not tell, so the pool stands as the target. Throws std::invalid_argument with one
+/// sentence, as all here do, when it is nothing like that.
+StripeLayout parse_ceph_layout(std::string_view value);
+
+/// Targets are called "4201@oss-4-4-stor2", mirrored ones "buddy group 2".
+StripeLayout parse_beegfs_layout(std::string_view text);
+
+/// GPFS spreads each file over the disks of its storage pool, in an order that it does not tell: the pool stands as the
+/// target.
+StripeLayout parse_gpfs_layout(std::string_view text);
+
+}  // namespace sonde::files

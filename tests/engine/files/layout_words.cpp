@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What BeeGFS, CephFS and GPFS say of a file, as it was recorded where they run, and what is no such text.
+#include "files/layout_words.hpp"
+
+#include "files/layout_source.hpp"
+
+#include <doctest/doctest.h>
+#include <map>
+#include <stdexcept>
+
+using sonde::files::bytes_on_targets;
+using sonde::files::parse_beegfs_layout;
+using sonde::files::parse_ceph_layout;
+using sonde::files::parse_gpfs_layout;
+using sonde::files::StripeLayout;
+using sonde::files::targets_of_byte;
+
+namespace {
+using Held = std::map<std::string, std::uint64_t>;
+using Names = std::vector<std::string>;
+constexpr std::uint64_t kib = 1024;
+}  // namespace
+
+TEST_CASE("BeeGFS tells chunks and targets in their order") {
+    const StripeLayout layout = parse_beegfs_layout(R"(EntryID: 5-5DC49168-19C
+Metadata node: mds4-p1-m2 [ID: 412]
+Stripe pattern details:
++ Type: RAID0
++ Chunksize: 512K
++ Number of storage targets: desired: 4; actual: 4
++ Storage targets:
+  + 4201 @ oss-4-4-stor2 [ID: 42]
+  + 4202 @ oss-4-4-stor2 [ID: 42]
+  + 4203 @ oss-4-4-stor2 [ID: 42]
+  + 1101 @ oss-4-1-stor1 [ID: 11]
+)");
+    CHECK(layout.kind == "beegfs");
+    REQUIRE(layout.components.size() == 1);
+    CHECK(layout.components[0].stripe == 512 * kib);
+    CHECK(layout.components[0].count == 4);
+    CHECK(layout.components[0].targets ==
+          Names{"4201@oss-4-4-stor2", "4202@oss-4-4-stor2", "4203@oss-4-4-stor2", "1101@oss-4-1-stor1"});
+    CHECK(targets_of_byte(layout, 512 * kib - 1) == Names{"4201@oss-4-4-stor2"});
+    CHECK(targets_of_byte(layout, 4 * 512 * kib - 1) == Names{"1101@oss-4-1-stor1"});
+    CHECK(bytes_on_targets(layout, 700 * kib) ==
+          Held{{"4201@oss-4-4-stor2", 512 * kib}, {"4202@oss-4-4-stor2", 188 * kib}});
+}
+
+TEST_CASE("BeeGFS tells fewer targets than were asked for, a pool, and groups of a mirror") {
+    const StripeLayout fewer = parse_beegfs_layout(
+        "Entry type: file\nStripe pattern details:\n+ Type: RAID0\n+ Chunksize: 1M\n"
+        "+ Number of storage targets: desired: 4; actual: 3\n+ Storage Pool: 2 (fast)\n+ Storage targets:\n"
+        "  + 1201 @ devnode2 [ID: 3]\n  + 1001 @ devmaster [ID: 1]\n  + 1101 @ devnode1 [ID: 2]\nChunk path: uF/58");
+    CHECK(fewer.components[0].count == 3);
+    CHECK(fewer.components[0].stripe == 1024 * kib);
+    CHECK(fewer.components[0].pool == "2");
+    CHECK(fewer.components[0].targets == Names{"1201@devnode2", "1001@devmaster", "1101@devnode1"});
+    const StripeLayout mirror =
+        parse_beegfs_layout("+ Type: Buddy Mirror\n+ Chunksize: 512K\n+ Storage mirror buddy groups:\n  + 1\n  + 2");
+    CHECK(mirror.components[0].targets == Names{"buddy group 1", "buddy group 2"});
+    // A directory has a pattern and no targets.
+    CHECK_THROWS_WITH_AS(parse_beegfs_layout("+ Chunksize: 4M\n+ Number of storage targets: desired: 8\n"),
+                         "what beegfs-ctl says of the file's layout names no target", std::invalid_argument);
+    for (const char* wrong : {"", "Error: Path is not on BeeGFS", "+ Chunksize: 4X\n+ Storage targets:\n  + 1 @ n"}) {
+        CHECK_THROWS_WITH_AS(parse_beegfs_layout(wrong), "what beegfs-ctl says of the file's layout has no chunk size",
+                             std::invalid_argument);
+    }
+}
+
+TEST_CASE("CephFS tells stripes and a pool, which stands as the target of all bytes") {
+    const StripeLayout layout =
+        parse_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=4194304 pool=cephfs_data");
+    CHECK(layout.kind == "ceph");
+    CHECK(layout.components[0].stripe == 64 * kib);
+    CHECK(layout.components[0].count == 3);
+    CHECK(layout.components[0].pool == "cephfs_data");
+    CHECK(bytes_on_targets(layout, 1000 * kib) == Held{{"pool cephfs_data", 1000 * kib}});
+    for (const char* wrong : {"", "stripe_unit=65536 stripe_count=3", "stripe_unit=x stripe_count=3 pool=p",
+                              "stripe_unit=65536 stripe_count=0 pool=p"}) {
+        CHECK_THROWS_AS(parse_ceph_layout(wrong), std::invalid_argument);
+    }
+}
+
+TEST_CASE("GPFS tells the pool of a file") {
+    const StripeLayout layout = parse_gpfs_layout(R"(file name:            newfile
+metadata replication: 1 max 2
+data replication:     1 max 2
+immutable:            no
+appendOnly:           no
+flags:
+storage pool name:    system
+fileset name:         root
+snapshot name:
+creation time:        Wed Feb 22 15:16:29 2012
+Misc attributes:      ARCHIVE
+Encrypted:            no
+)");
+    CHECK(layout.kind == "gpfs");
+    CHECK(layout.components[0].pool == "system");
+    CHECK(bytes_on_targets(layout, 5000) == Held{{"pool system", 5000}});
+    CHECK_THROWS_AS(parse_gpfs_layout("mmlsattr: File x is not in a GPFS file system.\n"), std::invalid_argument);
+}
+
+TEST_CASE("file systems whose layouts need a program for each file are asked for few") {
+    CHECK(sonde::files::most_layouts("lustre") == 1024);
+    CHECK(sonde::files::most_layouts("beegfs") == 32);
+    CHECK(sonde::files::most_layouts("gpfs") == 32);
+    for (const char* known : {"lustre", "beegfs", "gpfs", "ceph", "fuse.ceph-fuse", "fuse.glusterfs"}) {
+        CHECK(sonde::files::has_layouts(known));
+    }
+    CHECK_FALSE(sonde::files::has_layouts("ext4"));
+}

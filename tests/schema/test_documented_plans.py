@@ -17,7 +17,6 @@ from sonde.model.experiment import read_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.json").read_text(encoding="utf-8"))
-SHAPES = "shapes.toml"  # what is claimed of published figures (tools/reproduction.py)
 SYSTEM = 'schema = "sonde-system/1"'
 CLUSTER = "\nscheduler = "  # a file of machines, which `sonde submit` reads
 VALIDATOR = Draft202012Validator(FORMAT)
@@ -33,8 +32,10 @@ def pieces() -> Iterator[tuple[str, str]]:
     """(place, TOML text) of every example; a part of a plan is completed to a whole one."""
     for path in sorted((ROOT / "docs").rglob("*.toml")):
         text = path.read_text(encoding="utf-8")
-        if tomllib.loads(text).get("schema", "sonde-plan/1") == "sonde-plan/1" and path.name != SHAPES:
-            yield path.name, text  # experiments are read by the test below, systems by those of systems
+        if path.parent.name == "published":  # what tools/reproduction.py reads
+            continue
+        if tomllib.loads(text).get("schema") != "sonde-experiment/1":  # those are read by the test below
+            yield path.name, text
     for path in sorted((ROOT / "experiments").glob("*.toml")):  # the target comes from --on
         text = path.read_text(encoding="utf-8")
         if tomllib.loads(text)["schema"] != "sonde-plan/1":

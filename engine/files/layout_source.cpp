@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 namespace sonde::files {
@@ -88,6 +89,37 @@ std::optional<StripeLayout> layout_of(const std::string& path) {
         }
     }
     return layout_by_program(path);
+}
+
+patterns::FileStripes stripes_of(const StripeLayout& layout) {
+    patterns::FileStripes stripes;
+    for (const LayoutComponent& component : layout.components) {
+        if (layout.mirrors > 1) {
+            return {};
+        }
+        patterns::StripePart& part = stripes.emplace_back();
+        part.start = component.start;
+        part.end = component.end;
+        part.stripe = component.stripe;
+        using Pattern = LayoutComponent::Pattern;
+        if (component.pattern == Pattern::metadata_server) {
+            part.stripe = 0;
+            part.targets = {"MDT"};
+        } else if (component.pattern == Pattern::raid0 || component.pattern == Pattern::whole) {
+            part.targets = component.targets;
+            part.pending = component.targets.empty();
+        }
+    }
+    return stripes;
+}
+
+patterns::FileStripes stripes_of(const std::string& path) {
+    try {
+        const std::optional<StripeLayout> layout = layout_of(path);
+        return layout ? stripes_of(*layout) : patterns::FileStripes();
+    } catch (const std::invalid_argument&) {
+        return {};  // the line `layout` says so in words
+    }
 }
 
 }  // namespace sonde::files

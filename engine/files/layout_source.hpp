@@ -3,6 +3,7 @@
 #pragma once
 
 #include "files/stripe_layout.hpp"
+#include "patterns/stripes.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -21,5 +22,10 @@ std::uint64_t most_layouts(const std::string& file_system);
 /// sentence when what it tells is not a layout. With SONDE_PRETEND_LAYOUTS=FOLDER, for tests, the attribute is the
 /// content of FOLDER/NAME for a file called NAME, and absent without such a file.
 std::optional<StripeLayout> layout_of(const std::string& path);
+
+/// The same in the form that says of each byte which one target serves it; empty when nobody can tell: no layout, one
+/// that cannot be read, or several copies, of which any may serve.
+patterns::FileStripes stripes_of(const std::string& path);
+patterns::FileStripes stripes_of(const StripeLayout& layout);
 
 }  // namespace sonde::files

@@ -4,6 +4,7 @@
 
 #include "files/manifest.hpp"
 #include "files/task_map.hpp"
+#include "meters/target_board.hpp"
 #include "phases/board.hpp"
 #include "phases/outcome.hpp"
 #include "phases/run_options.hpp"
@@ -33,7 +34,8 @@ struct Storage {
 /// In memory that all processes of the node see.
 struct Shared {
     Board* board = nullptr;
-    workloads::WalkBoard* walk = nullptr;  ///< from the first walk on
+    workloads::WalkBoard* walk = nullptr;    ///< from the first walk on
+    meters::TargetBoard* targets = nullptr;  ///< from the first phase on whose file system tells layouts
 };
 
 /// What the root alone knows and does. Elsewhere it stays as it begins.

@@ -4,6 +4,7 @@
 #include "phases/phase_line.hpp"
 #include "results/node_series_lines.hpp"
 #include "results/tables.hpp"
+#include "results/target_lines.hpp"
 #include "results/tree_report.hpp"
 
 #include <nlohmann/json.hpp>
@@ -48,10 +49,16 @@ void write_lines(const Context& context, std::size_t index, const results::Total
     for (const ordered_json& line : results::node_series_lines(totals)) {
         write("series", line);
     }
+    for (const ordered_json& line : results::target_series_lines(totals)) {
+        write("series", line);
+    }
     for (const ordered_json& line : results::histogram_lines(totals)) {
         write("histogram", line);
     }
     write("nodes", results::node_line(totals, facts));
+    if (const ordered_json targets = results::target_line(totals); !targets.is_null()) {
+        write("targets", targets);
+    }
     for (const ordered_json& line : results::task_lines(totals, facts)) {
         write("tasks", line);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/timed_part.hpp"
 
+#include "files/layout_source.hpp"
 #include "phases/agree.hpp"
 #include "phases/crew.hpp"
 #include "phases/gather.hpp"
@@ -83,9 +84,16 @@ void TimedPart::make_streams(const std::vector<StreamPlace>& places, bool verifi
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }
+    if (attributes() && context_.shared.targets == nullptr) {
+        context_.shared.targets =
+            reinterpret_cast<meters::TargetBoard*>(context_.team.shared(sizeof(meters::TargetBoard)));
+    }
     for (std::size_t i = 0; i < places.size(); ++i) {
         workloads::StreamJob job = job_of(context_, index_, places[i], map_);
         job.stream = static_cast<int>(i);
+        if (attributes()) {
+            job.stripes = [](const std::string& path) { return files::stripes_of(path); };
+        }
         jobs_.push_back(job);
     }
     Board& board = *context_.shared.board;
@@ -189,6 +197,32 @@ void TimedPart::work(std::size_t stream) {
     }
 }
 
+/// Whether operations are given to the targets that served them: the same on all processes.
+bool TimedPart::attributes() const {
+    return !verification_ && !phase_.meta && !plan::on_files(phase_.op) && context_.storage.makes_files &&
+           files::has_layouts(context_.storage.file_system);
+}
+
+/// What the streams of this node have counted of each target, into the totals of its leader.
+void TimedPart::add_targets(results::Totals& totals) {
+    std::uint64_t doublings = 0;
+    for (const auto& stream : streams_) {
+        if (const meters::TargetsServed served = stream->targets(); served.meter != nullptr) {
+            doublings = std::max<std::uint64_t>(doublings, served.meter->doublings());
+        }
+    }
+    doublings = context_.team.maximum(doublings);
+    meters::TargetBoard& board = *context_.shared.targets;
+    for (const auto& stream : streams_) {
+        board.add(stream->targets(), static_cast<std::uint32_t>(doublings));
+    }
+    context_.team.all(true);
+    if (context_.team.place().leader()) {
+        totals.targets = results::Targets::of(board, context_.plan.observe.slice << doublings);
+        board.clear();
+    }
+}
+
 Measured TimedPart::collect() {
     ranks::Team& team = context_.team;
     Board& board = *context_.shared.board;
@@ -214,6 +248,9 @@ Measured TimedPart::collect() {
             own_s += static_cast<double>(row.user_ns + row.system_ns) / 1e9;
         }
         measured.other_cpu_s = std::max(0.0, measured.other_cpu_s - own_s);
+    }
+    if (attributes()) {
+        add_targets(measured.totals);
     }
     for (const auto& stream : streams_) {
         for (const std::string& note : stream->notes()) {

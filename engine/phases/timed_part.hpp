@@ -51,6 +51,8 @@ class TimedPart {
     std::vector<results::NodeClock> gather_clocks();
     void make_streams(const std::vector<StreamPlace>& places, bool verification);
     void make_walk_board();
+    bool attributes() const;
+    void add_targets(results::Totals& totals);
     void work(std::size_t stream);
 
     Context& context_;

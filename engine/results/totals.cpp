@@ -155,6 +155,7 @@ void Totals::join(const Totals& other) {
     }
     slice_ns = std::max(slice_ns, other.slice_ns);
     nodes.join(other.nodes);
+    targets.join(other.targets);
     rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 
@@ -214,6 +215,9 @@ std::string Totals::pack() const {
         out["l"].push_back({sum.bytes, slices});
     }
     out["o"] = nodes.pack();
+    if (targets.files > 0) {
+        out["t"] = targets.pack();
+    }
     out["r"] = json::array();
     for (const TaskRow& r : rows) {
         out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
@@ -273,6 +277,9 @@ Totals Totals::unpack(const std::string& text) {
         }
     }
     totals.nodes = NodesOverTime::unpack(in.at("o"));
+    if (const auto targets = in.find("t"); targets != in.end()) {
+        totals.targets = Targets::unpack(*targets);
+    }
     for (const json& r : in.at("r")) {
         totals.rows.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4), r.at(5), r.at(6), r.at(7), r.at(8), r.at(9),
                                r.at(10), r.at(11), r.at(12), r.at(13), r.at(14), r.at(15), r.at(16), r.at(17)});

@@ -5,6 +5,7 @@
 #include "meters/stream_meter.hpp"
 #include "results/nodes_over_time.hpp"
 #include "results/spread.hpp"
+#include "results/targets.hpp"
 
 #include <array>
 #include <cstdint>
@@ -53,6 +54,7 @@ struct Totals {
     std::int64_t slice_ns = 0;
     std::array<LaneSum, 2> lane;
     NodesOverTime nodes;
+    Targets targets;  ///< empty where no layout is known
     std::vector<TaskRow> rows;
 
     /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.

@@ -5,10 +5,12 @@
 #include "backends/backend.hpp"
 #include "meters/clock.hpp"
 #include "meters/stream_meter.hpp"
+#include "meters/target_meter.hpp"
 #include "patterns/geometry.hpp"
 #include "payload/payload.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
+#include "workloads/target_counting.hpp"
 #include "workloads/tree_job.hpp"
 
 #include <cstdint>
@@ -64,6 +66,11 @@ struct StreamJob {
     /// Where the buffers of this stream lie, one over the other with those of all streams that have the same: for a
     /// backend that moves no bytes. Empty: each has its own.
     std::span<std::byte> memory;
+    /// Asks for the layout of a file; empty where the file system tells none.
+    AskStripes stripes;
+    /// Where operations are counted by target. Empty: each stream has a meter of its own. Streams that share one never
+    /// run at the same time and have one clock.
+    std::shared_ptr<meters::TargetMeter> target_meter;
 };
 
 /// Runs a stream. `prepare` may allocate, open nothing and throw std::runtime_error; `run` is timed and reports errors
@@ -76,6 +83,8 @@ class Stream {
     virtual void run() = 0;
     /// What the backend could not have but did without (Channel::notes).
     virtual std::vector<std::string> notes() const = 0;
+    /// Which targets served its operations. Only of streams that read and write data files.
+    virtual meters::TargetsServed targets() const { return {}; }
 };
 
 }  // namespace sonde::workloads

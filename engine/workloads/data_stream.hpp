@@ -37,6 +37,8 @@ class DataStream final : public TimedStream<Time> {
         }
     }
 
+    meters::TargetsServed targets() const override { return {target_meter_.get(), files_opened_, layouts_known_}; }
+
  private:
     using Base = TimedStream<Time>;
     using Base::bytes_, Base::channel_, Base::control_, Base::done_, Base::fail, Base::failed_, Base::job_,
@@ -67,6 +69,10 @@ class DataStream final : public TimedStream<Time> {
     End count_done(unsigned kind, const std::uint64_t* times, std::size_t count, std::uint64_t event_at) noexcept;
     End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
+    void ask_layout(const FileJob& file);
+    void count_targets(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin,
+                       std::span<const std::uint64_t> ends) noexcept;
+
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
     std::uint64_t idle(plan::Nanoseconds length) noexcept;
     std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
@@ -82,6 +88,10 @@ class DataStream final : public TimedStream<Time> {
     meters::Histogram* histogram_[2] = {};  ///< by kind_read, kind_write; null when there are no such operations
     std::size_t depth_;
     std::uint32_t length_;
+    TargetCounting* counting_ = nullptr;  ///< of the open file; null: its layout is not known
+    std::unique_ptr<TargetCounting> targets_;
+    std::shared_ptr<meters::TargetMeter> target_meter_;
+    std::uint64_t files_opened_ = 0, layouts_asked_ = 0, layouts_known_ = 0, asking_ticks_ = 0;
     std::unique_ptr<Buffers> buffers_;
 };
 

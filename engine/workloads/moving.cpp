@@ -129,6 +129,10 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             const std::uint64_t end = now();
             account(write, last, end);
             const bool passed = place(last, end, length);
+            if (counting_ != nullptr) [[unlikely]] {
+                counting_->add(write ? meters::kind_write : meters::kind_read, operation.offset, last, end,
+                               time_.duration_ns(end - last));
+            }
             if (check && !write) {
                 verify(file, next + k, operation, moved);
             }
@@ -239,6 +243,10 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             account(slot.operation.write, slot.start, ended);
             if (place(slot.start, ended, length_)) {
                 end = End::limit;
+            }
+            if (counting_ != nullptr) [[unlikely]] {
+                counting_->add(slot.operation.write ? meters::kind_write : meters::kind_read, slot.operation.offset,
+                               slot.start, ended, time_.duration_ns(ended - slot.start));
             }
             if (check && !slot.operation.write) {
                 verify(file, slot.index, slot.operation, moved);

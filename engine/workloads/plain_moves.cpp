@@ -101,6 +101,9 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(steps.size() - 1, to - next);
         file.geometry.fill(next, pass, {steps.data() + 1, count});
+        if (counting_ != nullptr) [[unlikely]] {
+            counting_->expect({steps.data() + 1, count});
+        }
         std::uint64_t* const last = steps.data() + 1 + count;
         for (std::uint64_t* step = steps.data() + 1; step != last;) {
             std::uint64_t* const begin = step - 1;
@@ -127,6 +130,10 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
             const std::uint64_t stopped_at = step == last ? 0 : *step;
             const End how = count_done(write ? meters::kind_write : meters::kind_read, begin,
                                        static_cast<std::size_t>(step - begin) - 1, event_at);
+            if (counting_ != nullptr) [[unlikely]] {
+                count_targets(write ? meters::kind_write : meters::kind_read,
+                              counting_->expected() + (begin - steps.data()), *begin, {begin + 1, step});
+            }
             if (moved < length) [[unlikely]] {
                 fail(file.path, write ? "write" : "read", reason(moved, write), stopped_at);
                 return End::stop;

@@ -85,6 +85,7 @@ class TimedStream : public Stream {
     std::int64_t phase_ns(std::uint64_t tick) const noexcept {
         return tick <= origin_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - origin_));
     }
+    std::uint64_t origin() const noexcept { return origin_; }
     bool another_pass() const;
     /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it. With barriers between
     /// open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.

@@ -51,6 +51,18 @@ void Simulation::lay_board() {
     context_.shared.board->max_slices = plan_.observe.max_slices;
 }
 
+/// Which target has which byte of a file: what the machine itself goes by.
+patterns::FileStripes Simulation::stripes_of(const std::string& path) {
+    const Layout layout = machine_.layout(machine_.file(path));
+    const std::vector<TargetSite>& targets = machine_.site().targets;
+    patterns::StripePart part;
+    part.stripe = layout.size;
+    for (std::uint32_t k = 0; k < layout.count; ++k) {
+        part.targets.push_back(targets[(layout.start + k) % targets.size()].id);
+    }
+    return {part};
+}
+
 std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const files::FileMap& map) {
     const plan::Phase& phase = plan_.phases[index];
     std::vector<workloads::StreamJob> jobs;
@@ -64,12 +76,16 @@ std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const f
     if (buffer_.size() < needed) {
         buffer_.resize(needed);
     }
+    // The players take turns, so one meter serves all.
+    const auto served = std::make_shared<meters::TargetMeter>(0, static_cast<std::uint64_t>(plan_.observe.slice));
     const auto processes = static_cast<int>(context_.tasks.node_of_process.size());
     for (int process = 0; process < processes; ++process) {
         for (const phases::StreamPlace& place : phases::streams_of(phase, context_.tasks, process)) {
             workloads::StreamJob job = phases::job_of(context_, index, place, map);
             job.backend = &simulated_backend();
             job.verify = false;
+            job.stripes = [this](const std::string& path) { return stripes_of(path); };
+            job.target_meter = served;
             job.stream = static_cast<int>(jobs.size());
             job.memory = buffer_;
             if (place.task != phases::nobody) {
@@ -133,7 +149,25 @@ phases::Measured Simulation::time(std::size_t index, const files::FileMap& map, 
                                 width, doublings, 0);
         }
     }
+    add_targets(streams, measured.totals);
     return measured;
+}
+
+void Simulation::add_targets(const std::vector<std::unique_ptr<workloads::Stream>>& streams,
+                             results::Totals& totals) const {
+    meters::TargetsServed all;
+    for (const auto& stream : streams) {
+        const meters::TargetsServed served = stream->targets();
+        all.meter = served.meter != nullptr ? served.meter : all.meter;  // one for all
+        all.files += served.files;
+        all.known += served.known;
+    }
+    if (all.meter != nullptr) {
+        const std::uint32_t doublings = all.meter->doublings();
+        const auto board = std::make_unique<meters::TargetBoard>();
+        board->add(all, doublings);
+        totals.targets = results::Targets::of(*board, plan_.observe.slice << doublings);
+    }
 }
 
 void Simulation::settle_errors(const plan::Phase& phase, const phases::Measured& measured) {

@@ -47,6 +47,8 @@ class Simulation {
     std::vector<workloads::StreamJob> jobs_of(std::size_t index, const files::FileMap& map);
     phases::Measured time(std::size_t index, const files::FileMap& map, std::vector<workloads::StreamJob>& jobs,
                           const treatments::Residency& residency);
+    patterns::FileStripes stripes_of(const std::string& path);
+    void add_targets(const std::vector<std::unique_ptr<workloads::Stream>>& streams, results::Totals& totals) const;
     void settle_errors(const plan::Phase& phase, const phases::Measured& measured);
     results::Circumstances circumstances(std::size_t index, const treatments::Residency& residency) const;
     // treating.cpp

@@ -25,6 +25,7 @@ LINE_TYPES: Mapping[str, type[Line]] = {
     "histogram": lines.HistogramLine,
     "nodes": lines.TableLine,
     "tasks": lines.TableLine,
+    "targets": lines.TargetsLine,
     "layout": lines.LayoutLine,
     "finding": lines.Finding,
     "error": lines.ErrorLine,

@@ -308,13 +308,14 @@ class TaskRate:
 
 @dataclass(frozen=True)
 class SeriesLine(Line):
-    """A phase in slices of `slice_s` seconds: of all tasks, of one node, or spread over all of many nodes.
+    """A phase in slices of `slice_s` seconds: of all tasks, of a node, spread over many nodes, or of one target.
 
-    Up to 256 nodes each has a series; of more only the `extreme` ones do.
+    Up to 256 nodes each has a series; of more only the `extreme` ones do. That of a target is of one `kind` of
+    operations; the single ones have all their bytes on it.
     """
 
     phase: str = ""
-    scope: str = "all"  # all, node or nodes
+    scope: str = "all"  # all, node, nodes or target
     node: int | None = None
     extreme: str | None = None  # slowest or fastest
     nodes: int | None = None
@@ -325,6 +326,10 @@ class SeriesLine(Line):
     task_rate: TaskRate = field(default_factory=TaskRate)
     node_rate: TaskRate = field(default_factory=TaskRate)  # bytes per second
     node_ops_rate: TaskRate = field(default_factory=TaskRate)  # operations per second
+    target: str | None = None
+    kind: str = ""  # read or write
+    single_ops: tuple[int, ...] = ()
+    single_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -349,6 +354,19 @@ class TableLine(Line):
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
     first_task: int = 0
+
+
+@dataclass(frozen=True)
+class TargetsLine(Line):
+    """What each storage target served, a row for each target and kind of operation; files as streams opened them."""
+
+    phase: str = ""
+    files: int = 0
+    known_files: int = 0
+    bytes: int = 0
+    known_bytes: int = 0
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from sonde.model.lines import (
     RunLine,
     SeriesLine,
     TableLine,
+    TargetsLine,
     TreatmentLine,
 )
 
@@ -45,6 +46,7 @@ class PhaseRecord:
     nodes: list[TableLine] = field(default_factory=list)
     tasks: list[TableLine] = field(default_factory=list)
     layout: LayoutLine | None = None
+    targets: TargetsLine | None = None
     findings: list[Finding] = field(default_factory=list)
     errors: list[ErrorLine] = field(default_factory=list)
     progress: Progress | None = None  # the latest
@@ -166,13 +168,24 @@ class RecordReader:
                 self.errors.append(line)
                 if line.phase in self.phases:
                     self.phases[line.phase].errors.append(line)
-            case Progress() | PhaseEnd() | SeriesLine() | HistogramLine() | TableLine() | LayoutLine() | Finding():
+            case (
+                Progress()
+                | PhaseEnd()
+                | SeriesLine()
+                | HistogramLine()
+                | TableLine()
+                | TargetsLine()
+                | LayoutLine()
+                | Finding()
+            ):
                 self._keep_of_phase(kind, line)
             case _:
                 pass
 
     def _keep_of_phase(
-        self, kind: str, line: Progress | PhaseEnd | SeriesLine | HistogramLine | TableLine | LayoutLine | Finding
+        self,
+        kind: str,
+        line: Progress | PhaseEnd | SeriesLine | HistogramLine | TableLine | TargetsLine | LayoutLine | Finding,
     ) -> None:
         name = str(line.phase)
         if name not in self.phases:
@@ -192,6 +205,8 @@ class RecordReader:
                 (phase.tasks if kind == "tasks" else phase.nodes).append(line)
             case LayoutLine():
                 phase.layout = line
+            case TargetsLine():
+                phase.targets = line
             case Finding():
                 phase.findings.append(line)
 

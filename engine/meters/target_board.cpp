@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meters/target_board.hpp"
+
+#include <sched.h>
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <new>
+
+namespace sonde::meters {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+void add_to(std::atomic<std::uint64_t>& sum, std::uint64_t value) noexcept {
+    if (value != 0) {
+        sum.fetch_add(value, relaxed);
+    }
+}
+
+void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
+    std::uint64_t seen = most.load(relaxed);
+    while (seen < value && !most.compare_exchange_weak(seen, value, relaxed)) {
+    }
+}
+
+}  // namespace
+
+/// From the place that the name gives on, the first that is free or has that name.
+TargetBoard::Target* TargetBoard::place_of(std::string_view name) noexcept {
+    const std::string_view kept = name.substr(0, longest_name);
+    const std::size_t first = std::hash<std::string_view>()(kept) % targets.size();
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        Target& target = targets[(first + i) % targets.size()];
+        std::uint32_t state = 0;
+        if (target.state.compare_exchange_strong(state, 1, std::memory_order_acquire)) {
+            std::memcpy(target.name.data(), kept.data(), kept.size());
+            target.name[kept.size()] = '\0';
+            target.state.store(2, std::memory_order_release);
+            return &target;
+        }
+        // Whoever names it may have been killed: then the name gets another place, and the sums are joined by name.
+        for (int turns = 0; state == 1 && turns < 100'000; ++turns) {
+            sched_yield();
+            state = target.state.load(std::memory_order_acquire);
+        }
+        if (state == 2 && kept == target.name.data()) {
+            return &target;
+        }
+    }
+    return nullptr;
+}
+
+void TargetBoard::add(const TargetsServed& stream, std::uint32_t doublings) noexcept {
+    files.fetch_add(stream.files, relaxed);
+    known.fetch_add(stream.known, relaxed);
+    if (stream.meter != nullptr) {
+        add(*stream.meter, doublings);
+    }
+}
+
+void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcept {
+    const std::uint32_t fold = doublings - std::min(doublings, meter.doublings());
+    for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
+        Target* const target = place_of(meter.names()[t]);
+        for (unsigned k = 0; target != nullptr && k < 2; ++k) {
+            Kind& kind = target->kind[k];
+            raise_to(kind.longest_ns, meter.longest_ns(k, t));
+            for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
+                add_to(kind.latency[bucket], meter.latencies(k, bucket, t));
+            }
+            for (std::uint32_t row = 0; row < meter.rows(); ++row) {
+                const TargetCell& from = meter.cell(k, row, t);
+                Cell& into = kind.cells[std::min(row >> fold, TargetMeter::most_rows - 1)];
+                add_to(into.bytes, from.bytes);
+                add_to(into.single_ops, from.single_ops);
+                add_to(into.single_ns, from.single_ns);
+                add_to(into.split_ops, from.split_ops);
+            }
+        }
+    }
+}
+
+void TargetBoard::clear() noexcept {
+    files.store(0, relaxed);
+    known.store(0, relaxed);
+    for (Target& target : targets) {
+        if (target.state.load(relaxed) != 0) {
+            std::memset(static_cast<void*>(&target), 0, sizeof target);
+        }
+    }
+}
+
+}  // namespace sonde::meters

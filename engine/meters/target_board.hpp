@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the processes of a node add up what their streams counted of each target. Plain data in zeroed shared memory;
+// of its 19 MiB only the pages of targets that were used are ever touched.
+#pragma once
+
+#include "meters/target_meter.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sonde::meters {
+
+struct TargetBoard {
+    static constexpr std::size_t longest_name = 247;
+
+    struct Cell {
+        std::atomic<std::uint64_t> bytes, single_ops, single_ns, split_ops;
+    };
+    struct Kind {
+        std::atomic<std::uint64_t> longest_ns;
+        std::array<std::atomic<std::uint64_t>, TargetLatency::buckets> latency;
+        std::array<Cell, TargetMeter::most_rows> cells;
+    };
+    struct Target {
+        std::atomic<std::uint32_t> state;  ///< 0 free, 1 being named, 2 named
+        std::array<char, longest_name + 1> name;
+        std::array<Kind, 2> kind;  ///< read, write
+    };
+
+    std::atomic<std::uint64_t> files;  ///< whose layout was asked for, once for each stream that opened them
+    std::atomic<std::uint64_t> known;  ///< of these: that have one
+    std::array<Target, TargetMeter::most_targets> targets;
+
+    /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.
+    /// What lies on a target that finds no place any more is left out.
+    void add(const TargetsServed& stream, std::uint32_t doublings) noexcept;
+    /// Empties it. Only while nobody else works with it.
+    void clear() noexcept;
+
+ private:
+    void add(const TargetMeter& meter, std::uint32_t doublings) noexcept;
+    Target* place_of(std::string_view name) noexcept;
+};
+
+}  // namespace sonde::meters

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meters/target_meter.hpp"
+
+#include "plan/wide.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace sonde::meters {
+namespace {
+
+/// Slices of a meter of so many targets: 64 KiB of them in each direction, and never fewer than 16.
+std::uint32_t rows_for(std::uint32_t targets) {
+    return std::clamp(std::bit_floor(2048 / std::max(targets, 1U)), 16U, TargetMeter::most_rows);
+}
+
+}  // namespace
+
+TargetMeter::TargetMeter(std::uint64_t start, std::uint64_t width) noexcept
+    : row_start_(start),
+      row_end_(start + std::max<std::uint64_t>(width, 1)),
+      start_(start),
+      width_(std::max<std::uint64_t>(width, 1)) {
+}
+
+std::uint32_t TargetMeter::number_of(std::string_view name) {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) {
+        if (names_.size() == most_targets) {
+            return none;
+        }
+        names_.emplace_back(name);
+        return static_cast<std::uint32_t>(names_.size() - 1);
+    }
+    return static_cast<std::uint32_t>(found - names_.begin());
+}
+
+template <class T>
+TargetMeter::Zeroed<T> TargetMeter::zeroed(std::size_t count) {
+    void* const memory = std::calloc(count, sizeof(T));
+    if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    return Zeroed<T>(static_cast<T*>(memory));
+}
+
+void TargetMeter::make_room() {
+    if (names_.size() <= stride_) {
+        return;
+    }
+    // By half as many again, so that files that each bring a target do not copy everything each time.
+    const auto stride = static_cast<std::uint32_t>(std::max<std::size_t>(names_.size(), stride_ + stride_ / 2));
+    while (capacity_ > rows_for(stride)) {
+        halve();
+        capacity_ /= 2;
+    }
+    for (Counts& counts : counts_) {
+        Counts wider{zeroed<std::uint64_t>(TargetLatency::buckets * stride), zeroed<std::uint64_t>(stride),
+                     zeroed<TargetCell>(static_cast<std::size_t>(capacity_) * stride)};
+        for (std::size_t t = 0; t < stride_; ++t) {
+            for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
+                if (const std::uint64_t value = counts.latency[bucket * stride_ + t]; value != 0) {
+                    wider.latency[bucket * stride + t] = value;
+                }
+            }
+            wider.longest[t] = counts.longest[t];
+            for (std::size_t row = 0; row < capacity_; ++row) {
+                if (const TargetCell& cell = counts.cells[row * stride_ + t]; cell.used()) {
+                    wider.cells[row * stride + t] = cell;
+                }
+            }
+        }
+        counts = std::move(wider);
+    }
+    stride_ = stride;
+}
+
+/// Slices twice as wide: neighbors become one.
+void TargetMeter::halve() noexcept {
+    for (Counts& counts : counts_) {
+        for (std::size_t row = 0; stride_ > 0 && row < capacity_; ++row) {
+            for (std::size_t t = 0; t < stride_; ++t) {
+                const TargetCell from = counts.cells[row * stride_ + t];
+                if (from.used()) {
+                    counts.cells[row * stride_ + t] = TargetCell{};
+                    counts.cells[row / 2 * stride_ + t].add(from);
+                }
+            }
+        }
+    }
+    width_ *= 2;
+    ++doublings_;
+    row_ /= 2;
+    row_start_ = start_ + row_ * width_;
+    row_end_ = row_start_ + width_;
+}
+
+void TargetMeter::move_to(std::uint64_t tick) noexcept {
+    std::uint64_t row = tick <= start_ ? 0 : (tick - start_) / width_;
+    while (row >= capacity_) {
+        halve();
+        row /= 2;
+    }
+    row_ = static_cast<std::uint32_t>(row);
+    row_start_ = start_ + row * width_;
+    row_end_ = row_start_ + width_;
+}
+
+/// Leaves the current slice at that of the end, where the operation is counted.
+void TargetMeter::spread(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
+                         std::uint64_t bytes) noexcept {
+    from = std::max(from, start_);
+    to = std::max(to, from);
+    // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
+    move_to(to > from ? to - 1 : to);
+    const std::uint64_t duration = to - from;
+    std::uint64_t left = bytes;
+    for (std::uint64_t row = (from - start_) / width_; row < row_ && duration > 0; ++row) {
+        const std::uint64_t begin = start_ + row * width_;
+        const std::uint64_t inside = begin + width_ - std::max(from, begin);
+        const auto share = std::min(left, static_cast<std::uint64_t>(static_cast<uint128>(bytes) * inside / duration));
+        counts_[kind].cells[row * stride_ + target].bytes += share;
+        left -= share;
+    }
+    counts_[kind].cells[row_ * stride_ + target].bytes += left;
+}
+
+}  // namespace sonde::meters

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one stream moved to and from each storage target: bytes and operations in slices of time, and latencies. Memory
+// is bounded by the targets that its files lie on; it is taken when a file is opened, never while operations run.
+//
+// An operation whose bytes all lie on one target is *single*: its latency is that target's. One over several is
+// *split*: each target gets its own bytes of it, exactly, and counts it as an operation; its latency is counted
+// nowhere, because it is that of the slowest of them, and would blame the others.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::meters {
+
+/// Buckets of latencies, eight to an octave: the middle of a bucket is within 6 % of any value in it.
+struct TargetLatency {
+    static constexpr unsigned sub_bits = 3;
+    static constexpr unsigned top_bit = 42;  ///< what is longer counts in the last bucket
+    static constexpr std::size_t buckets = ((top_bit - sub_bits) << sub_bits) + (1U << sub_bits);
+
+    static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 15U)) ^ 63U) - sub_bits;
+        const std::size_t bucket = (static_cast<std::size_t>(octave) << sub_bits) + (ns >> octave);
+        return bucket < buckets ? bucket : buckets - 1;
+    }
+    /// First value of a bucket; one past its last is low(b + 1).
+    static constexpr std::uint64_t low(std::size_t bucket) noexcept {
+        if (bucket < (2U << sub_bits)) {
+            return bucket;
+        }
+        const std::size_t octave = (bucket >> sub_bits) - 1;
+        return ((bucket & ((1U << sub_bits) - 1)) + (1U << sub_bits)) << octave;
+    }
+};
+
+/// One target in one slice of time. An operation is counted where it ends, its bytes are spread over its duration.
+struct TargetCell {
+    std::uint64_t bytes = 0;
+    std::uint64_t single_ops = 0, single_ns = 0;  ///< with all their bytes here, and how long they took together
+    std::uint64_t split_ops = 0;                  ///< with some of their bytes here
+
+    bool used() const noexcept { return (bytes | single_ops | single_ns | split_ops) != 0; }
+    void add(const TargetCell& other) noexcept {
+        bytes += other.bytes;
+        single_ops += other.single_ops;
+        single_ns += other.single_ns;
+        split_ops += other.split_ops;
+    }
+};
+
+class TargetMeter {
+ public:
+    static constexpr std::uint32_t most_rows = 64;
+    static constexpr std::size_t most_targets = 2048;
+    static constexpr std::uint32_t none = ~0U;
+
+    /// Time zero and the width of the first slices, in ticks of the stream's clock.
+    TargetMeter(std::uint64_t start, std::uint64_t width) noexcept;
+
+    /// The number of a target in this meter, which may be a new one; none when it has most_targets already.
+    std::uint32_t number_of(std::string_view name);
+    /// Takes the memory for all targets that have got a number, before they are counted.
+    void make_room();
+    const std::vector<std::string>& names() const noexcept { return names_; }
+
+    /// A single operation of `kind` (read, write) from tick `from` to tick `to`, `ns` long. Hot.
+    void add_single(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t ns,
+                    std::uint64_t bytes) noexcept {
+        Counts& counts = counts_[kind];
+        ++counts.latency[TargetLatency::bucket_of(ns) * stride_ + target];
+        counts.longest[target] = ns > counts.longest[target] ? ns : counts.longest[target];
+        if (from < row_start_ || to > row_end_) [[unlikely]] {
+            spread(kind, target, from, to, bytes);
+            bytes = 0;
+        }
+        TargetCell& cell = counts.cells[row_ * stride_ + target];
+        cell.bytes += bytes;
+        ++cell.single_ops;
+        cell.single_ns += ns;
+    }
+    /// The `bytes` on one target of an operation over several; `first`: not yet counted as an operation there.
+    void add_part(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
+                  bool first) noexcept {
+        if (from < row_start_ || to > row_end_) [[unlikely]] {
+            spread(kind, target, from, to, bytes);
+            bytes = 0;
+        }
+        TargetCell& cell = counts_[kind].cells[row_ * stride_ + target];
+        cell.bytes += bytes;
+        cell.split_ops += first ? 1U : 0U;
+    }
+
+    /// A slice is 2^doublings() first widths wide.
+    std::uint32_t doublings() const noexcept { return doublings_; }
+    std::uint32_t rows() const noexcept { return capacity_; }
+    const TargetCell& cell(unsigned kind, std::uint32_t row, std::uint32_t target) const noexcept {
+        return counts_[kind].cells[row * stride_ + target];
+    }
+    std::uint64_t latencies(unsigned kind, std::size_t bucket, std::uint32_t target) const noexcept {
+        return counts_[kind].latency[bucket * stride_ + target];
+    }
+    std::uint64_t longest_ns(unsigned kind, std::uint32_t target) const noexcept {
+        return counts_[kind].longest[target];
+    }
+
+ private:
+    struct Free {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    template <class T>
+    using Zeroed = std::unique_ptr<T[], Free>;
+    /// By target within a bucket and a row, so that only the pages of buckets and rows in use are ever touched.
+    struct Counts {
+        Zeroed<std::uint64_t> latency;  ///< TargetLatency::buckets × stride_
+        Zeroed<std::uint64_t> longest;  ///< stride_
+        Zeroed<TargetCell> cells;       ///< capacity_ × stride_
+    };
+    template <class T>
+    static Zeroed<T> zeroed(std::size_t count);
+    void spread(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
+                std::uint64_t bytes) noexcept;
+    void move_to(std::uint64_t tick) noexcept;
+    void halve() noexcept;
+
+    Counts counts_[2];
+    std::vector<std::string> names_;
+    std::uint64_t row_start_ = 0, row_end_ = 0;
+    std::uint64_t start_, width_;
+    std::uint32_t row_ = 0, stride_ = 0;
+    std::uint32_t capacity_ = most_rows, doublings_ = 0;
+};
+
+/// What a stream counted of each target.
+struct TargetsServed {
+    const TargetMeter* meter = nullptr;  ///< null: no file of the stream has a layout that is known
+    std::uint64_t files = 0;             ///< that it opened
+    std::uint64_t known = 0;             ///< of these: whose layout is known
+};
+
+}  // namespace sonde::meters

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which storage target holds a byte of a file, as arithmetic: the layout of one file, flat, without names. Made when a
+// file is opened; asked for operations, so without a division.
+#pragma once
+
+#include "plan/wide.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace sonde::patterns {
+
+/// The bytes [start, end) of a file, `stripe` of them in turn on each of `targets`. The turn is counted from the
+/// beginning of the file.
+struct StripePart {
+    std::uint64_t start = 0;
+    std::uint64_t end = ~0ULL;         ///< one past the last byte
+    std::uint64_t stripe = 0;          ///< bytes; 0 = all of it lies on the one target
+    std::vector<std::string> targets;  ///< by stripe, a name as often as it holds stripes; empty: not known
+    bool pending = false;              ///< its targets are chosen when somebody writes there
+};
+/// Of one file, in any order, none over another. Empty: not known.
+using FileStripes = std::vector<StripePart>;
+
+/// Division by a number that stays the same: a multiplication and at most one correction, exact for all 64 bits.
+class Reciprocal {
+ public:
+    explicit Reciprocal(std::uint64_t divisor = 1) noexcept : divisor_(divisor), factor_(~0ULL / divisor) {}
+    std::uint64_t quotient(std::uint64_t value) const noexcept {
+        const auto low = static_cast<std::uint64_t>((static_cast<uint128>(value) * factor_) >> 64U);
+        return low + (value - low * divisor_ >= divisor_ ? 1 : 0);
+    }
+    std::uint64_t divisor() const noexcept { return divisor_; }
+
+ private:
+    std::uint64_t divisor_, factor_;
+};
+
+class StripeMap {
+ public:
+    static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
+
+    /// Bytes [from, to) of the file lie on `target`, a number that the maker of the map gave; `nobody`: not known.
+    struct Extent {
+        std::uint64_t from = 0, to = 0;
+        std::uint32_t target = nobody;
+        bool pending = false;  ///< not known yet: a target is chosen when somebody writes there
+    };
+
+    StripeMap() = default;
+    /// `number_of(name)` gives the number of a target.
+    template <class Number>
+    StripeMap(const FileStripes& stripes, Number number_of) {
+        for (const StripePart& part : stripes) {
+            Flat flat;
+            flat.start = part.start;
+            flat.end = part.end;
+            flat.first = static_cast<std::uint32_t>(targets_.size());
+            flat.pending = part.pending;
+            // Several whole copies: nobody can tell which one served.
+            const bool told = !part.targets.empty() && (part.stripe > 0 || part.targets.size() == 1);
+            for (std::size_t i = 0; told && i < part.targets.size(); ++i) {
+                targets_.push_back(number_of(part.targets[i]));
+            }
+            flat.stripes = static_cast<std::uint32_t>(told ? part.targets.size() : 0);
+            flat.whole = told && std::all_of(targets_.begin() + flat.first, targets_.end(),
+                                             [&](std::uint32_t target) { return target == targets_[flat.first]; });
+            flat.by_stripe = Reciprocal(std::max<std::uint64_t>(part.stripe, 1));
+            flat.by_count = Reciprocal(flat.stripes == 0 ? 1 : flat.stripes);
+            parts_.push_back(flat);
+        }
+    }
+
+    /// The stretch around the byte at `offset` that lies on one target.
+    Extent find(std::uint64_t offset) const noexcept {
+        for (const Flat& part : parts_) {
+            if (offset >= part.start && offset < part.end) {
+                return inside(part, offset);
+            }
+        }
+        return gap(offset);
+    }
+    bool known() const noexcept { return !targets_.empty(); }
+    bool pending() const noexcept {
+        for (const Flat& part : parts_) {
+            if (part.pending) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+ private:
+    struct Flat {
+        std::uint64_t start = 0, end = 0;
+        Reciprocal by_stripe, by_count;
+        std::uint32_t first = 0, stripes = 0;  ///< in targets_
+        bool whole = false, pending = false;
+    };
+    Extent inside(const Flat& part, std::uint64_t offset) const noexcept {
+        if (part.stripes == 0) {
+            return {part.start, part.end, nobody, part.pending};
+        }
+        if (part.whole) {
+            return {part.start, part.end, targets_[part.first], false};
+        }
+        const std::uint64_t number = part.by_stripe.quotient(offset);
+        const std::uint64_t turn = number - part.by_count.quotient(number) * part.stripes;
+        const std::uint64_t from = number * part.by_stripe.divisor();
+        const std::uint64_t to = from + part.by_stripe.divisor();
+        return {from < part.start ? part.start : from, to > part.end || to < from ? part.end : to,
+                targets_[part.first + turn], false};
+    }
+    /// Between parts, or behind the last: up to the next one.
+    Extent gap(std::uint64_t offset) const noexcept {
+        Extent extent{offset, ~0ULL, nobody, false};
+        for (const Flat& part : parts_) {
+            if (part.start > offset && part.start < extent.to) {
+                extent.to = part.start;
+            }
+        }
+        return extent;
+    }
+
+    std::vector<Flat> parts_;
+    std::vector<std::uint32_t> targets_;
+};
+
+}  // namespace sonde::patterns

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/target_lines.hpp"
+
+#include "records/text.hpp"
+
+#include <algorithm>
+
+namespace sonde::results {
+namespace {
+
+using meters::TargetCell;
+using nlohmann::ordered_json;
+
+// A megabyte or two of text, whatever the number of targets.
+constexpr std::size_t most_slices = 65'536;
+
+/// 2^`fold` neighboring slices as one.
+std::vector<TargetCell> joined(const std::vector<TargetCell>& slices, unsigned fold) {
+    std::vector<TargetCell> out((slices.size() + (std::size_t{1} << fold) - 1) >> fold);
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        out[i >> fold].add(slices[i]);
+    }
+    return out;
+}
+
+unsigned fold_for(const Targets& targets) {
+    std::size_t longest = 0;
+    std::size_t lines = 0;
+    for (const auto& [name, both] : targets.served) {
+        for (const TargetCounts& counts : both) {
+            longest = std::max(longest, counts.slices.size());
+            lines += counts.used() ? 1 : 0;
+        }
+    }
+    unsigned fold = 0;
+    while (longest > 1 && lines * ((longest + (std::size_t{1} << fold) - 1) >> fold) > most_slices) {
+        ++fold;
+    }
+    return fold;
+}
+
+ordered_json row_of(const std::string& name, unsigned kind, const TargetCounts& counts) {
+    const TargetCell sum = counts.sum();
+    ordered_json row{records::json_text(name),       meters::kind_names[kind], sum.bytes,
+                     sum.single_ops + sum.split_ops, sum.single_ops,           sum.single_ns};
+    for (const double q : {0.5, 0.9, 0.99}) {
+        row.push_back(sum.single_ops > 0 ? ordered_json(counts.quantile(q)) : ordered_json(nullptr));
+    }
+    row.push_back(sum.single_ops > 0 ? ordered_json(counts.longest_ns) : ordered_json(nullptr));
+    return row;
+}
+
+ordered_json series_of(const std::string& name, unsigned kind, double slice_s, const std::vector<TargetCell>& slices) {
+    ordered_json line{{"scope", "target"},
+                      {"target", records::json_text(name)},
+                      {"kind", meters::kind_names[kind]},
+                      {"slice_s", slice_s}};
+    for (const char* member : {"bytes", "ops", "single_ops", "single_ns"}) {
+        line[member] = ordered_json::array();
+    }
+    for (const TargetCell& slice : slices) {
+        line["bytes"].push_back(slice.bytes);
+        line["ops"].push_back(slice.single_ops + slice.split_ops);
+        line["single_ops"].push_back(slice.single_ops);
+        line["single_ns"].push_back(slice.single_ns);
+    }
+    return line;
+}
+
+}  // namespace
+
+ordered_json target_line(const Totals& totals) {
+    const Targets& targets = totals.targets;
+    if (targets.served.empty()) {
+        return nullptr;
+    }
+    ordered_json line{
+        {"files", targets.files},
+        {"known_files", targets.known},
+        {"bytes", totals.bytes[0] + totals.bytes[1]},
+        {"known_bytes", targets.bytes(0) + targets.bytes(1)},
+        {"columns",
+         {"target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"}},
+        {"rows", ordered_json::array()}};
+    for (const auto& [name, both] : targets.served) {
+        for (unsigned kind = 0; kind < 2; ++kind) {
+            if (both[kind].used()) {
+                line["rows"].push_back(row_of(name, kind, both[kind]));
+            }
+        }
+    }
+    return line;
+}
+
+std::vector<ordered_json> target_series_lines(const Totals& totals) {
+    const unsigned fold = fold_for(totals.targets);
+    std::vector<ordered_json> lines;
+    for (const auto& [name, both] : totals.targets.served) {
+        for (unsigned kind = 0; kind < 2; ++kind) {
+            if (both[kind].used()) {
+                lines.push_back(
+                    series_of(name, kind, seconds(totals.targets.slice_ns << fold), joined(both[kind].slices, fold)));
+            }
+        }
+    }
+    return lines;
+}
+
+}  // namespace sonde::results

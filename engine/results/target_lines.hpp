@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of the record that say what each storage target served.
+#pragma once
+
+#include "results/totals.hpp"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace sonde::results {
+
+/// Line `targets` as in schema/record, without `phase`, `index` and `op`: a row for each target and kind of operation.
+/// Null when no target is known.
+nlohmann::ordered_json target_line(const Totals& totals);
+/// Lines `series` of scope `target`, one for each target and kind; neighboring slices joined until all of them together
+/// have at most 65,536.
+std::vector<nlohmann::ordered_json> target_series_lines(const Totals& totals);
+
+}  // namespace sonde::results

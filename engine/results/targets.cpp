@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/targets.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sonde::results {
+
+using meters::TargetBoard;
+using meters::TargetCell;
+using meters::TargetLatency;
+using nlohmann::json;
+
+namespace {
+
+TargetCounts counts_of(const TargetBoard::Kind& kind) {
+    TargetCounts counts;
+    counts.longest_ns = kind.longest_ns.load();
+    for (std::uint32_t bucket = 0; bucket < kind.latency.size(); ++bucket) {
+        if (const std::uint64_t count = kind.latency[bucket].load(); count > 0) {
+            counts.latency[bucket] = count;
+        }
+    }
+    for (std::size_t row = 0; row < kind.cells.size(); ++row) {
+        const TargetBoard::Cell& from = kind.cells[row];
+        const TargetCell cell{from.bytes.load(), from.single_ops.load(), from.single_ns.load(), from.split_ops.load()};
+        if (cell.used()) {
+            counts.slices.resize(row + 1);
+            counts.slices[row] = cell;
+        }
+    }
+    return counts;
+}
+
+void join_counts(TargetCounts& into, const TargetCounts& from) {
+    into.longest_ns = std::max(into.longest_ns, from.longest_ns);
+    for (const auto& [bucket, count] : from.latency) {
+        into.latency[bucket] += count;
+    }
+    into.slices.resize(std::max(into.slices.size(), from.slices.size()));
+    for (std::size_t i = 0; i < from.slices.size(); ++i) {
+        into.slices[i].add(from.slices[i]);
+    }
+}
+
+}  // namespace
+
+TargetCell TargetCounts::sum() const {
+    TargetCell all;
+    for (const TargetCell& slice : slices) {
+        all.add(slice);
+    }
+    return all;
+}
+
+std::uint64_t TargetCounts::quantile(double q) const {
+    std::uint64_t all = 0;
+    for (const auto& [bucket, count] : latency) {
+        all += count;
+    }
+    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(all))));
+    std::uint64_t seen = 0;
+    for (const auto& [bucket, count] : latency) {
+        seen += count;
+        if (seen >= wanted) {
+            const std::uint64_t low = TargetLatency::low(bucket);
+            return std::min(longest_ns, low + (TargetLatency::low(bucket + 1) - 1 - low) / 2);
+        }
+    }
+    return 0;
+}
+
+Targets Targets::of(const TargetBoard& board, std::int64_t slice_ns) {
+    Targets targets;
+    targets.slice_ns = slice_ns;
+    targets.files = board.files.load();
+    targets.known = board.known.load();
+    for (const TargetBoard::Target& target : board.targets) {
+        if (target.state.load(std::memory_order_acquire) == 2) {
+            auto& into = targets.served[target.name.data()];
+            for (unsigned kind = 0; kind < 2; ++kind) {
+                join_counts(into[kind], counts_of(target.kind[kind]));
+            }
+        }
+    }
+    return targets;
+}
+
+void Targets::join(const Targets& other) {
+    slice_ns = std::max(slice_ns, other.slice_ns);
+    files += other.files;
+    known += other.known;
+    for (const auto& [name, counts] : other.served) {
+        auto& into = served[name];
+        for (unsigned kind = 0; kind < 2; ++kind) {
+            join_counts(into[kind], counts[kind]);
+        }
+    }
+}
+
+std::uint64_t Targets::bytes(unsigned kind) const {
+    std::uint64_t all = 0;
+    for (const auto& [name, counts] : served) {
+        all += counts[kind].sum().bytes;
+    }
+    return all;
+}
+
+json Targets::pack() const {
+    json out{{"w", slice_ns}, {"f", {files, known}}, {"t", json::array()}};
+    for (const auto& [name, both] : served) {
+        json target = json::array({name});
+        for (const TargetCounts& counts : both) {
+            json latency = json::array();
+            for (const auto& [bucket, count] : counts.latency) {
+                latency.insert(latency.end(), {bucket, count});
+            }
+            json slices = json::array();
+            for (const TargetCell& cell : counts.slices) {
+                slices.insert(slices.end(), {cell.bytes, cell.single_ops, cell.single_ns, cell.split_ops});
+            }
+            target.push_back({counts.longest_ns, std::move(latency), std::move(slices)});
+        }
+        out["t"].push_back(std::move(target));
+    }
+    return out;
+}
+
+Targets Targets::unpack(const json& packed) {
+    Targets targets;
+    targets.slice_ns = packed.at("w");
+    targets.files = packed.at("f").at(0);
+    targets.known = packed.at("f").at(1);
+    for (const json& target : packed.at("t")) {
+        auto& into = targets.served[target.at(0).get<std::string>()];
+        for (unsigned kind = 0; kind < 2; ++kind) {
+            const json& from = target.at(kind + 1);
+            into[kind].longest_ns = from.at(0);
+            for (std::size_t i = 0; i + 1 < from.at(1).size(); i += 2) {
+                into[kind].latency[from.at(1).at(i)] = from.at(1).at(i + 1);
+            }
+            for (std::size_t i = 0; i + 3 < from.at(2).size(); i += 4) {
+                into[kind].slices.push_back(
+                    {from.at(2).at(i), from.at(2).at(i + 1), from.at(2).at(i + 2), from.at(2).at(i + 3)});
+            }
+        }
+    }
+    return targets;
+}
+
+}  // namespace sonde::results

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each storage target served in a phase: of a node, joined over nodes. Pure arithmetic.
+#pragma once
+
+#include "meters/target_board.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sonde::results {
+
+/// One target, reads or writes.
+struct TargetCounts {
+    std::uint64_t longest_ns = 0;
+    std::map<std::uint32_t, std::uint64_t> latency;  ///< of single operations: bucket -> how many
+    std::vector<meters::TargetCell> slices;
+
+    bool used() const { return !slices.empty(); }
+    meters::TargetCell sum() const;
+    /// Smallest latency such that a share `q` (0..1) of the single operations took no longer: the middle of its bucket,
+    /// at most the longest. 0 without any.
+    std::uint64_t quantile(double q) const;
+};
+
+/// All targets of a phase by name. Joining is associative.
+struct Targets {
+    std::int64_t slice_ns = 0;
+    std::uint64_t files = 0, known = 0;  ///< files that streams opened, and those whose layout is known
+    std::map<std::string, std::array<TargetCounts, 2>> served;  ///< read, write
+
+    /// `slice_ns` is the width of the board's slices.
+    static Targets of(const meters::TargetBoard& board, std::int64_t slice_ns);
+    void join(const Targets& other);
+    /// Bytes, read or write, of which the target is known.
+    std::uint64_t bytes(unsigned kind) const;
+
+    nlohmann::json pack() const;
+    static Targets unpack(const nlohmann::json& packed);
+};
+
+}  // namespace sonde::results

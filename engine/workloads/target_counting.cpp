@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/target_counting.hpp"
+
+#include <exception>
+
+namespace sonde::workloads {
+
+using meters::TargetMeter;
+using patterns::StripeMap;
+static_assert(TargetMeter::none == StripeMap::nobody);
+
+void TargetCounting::take(const std::string& path, const patterns::FileStripes& stripes) {
+    path_ = path;
+    asked_again_.clear();
+    lay(stripes);
+}
+
+void TargetCounting::lay(const patterns::FileStripes& stripes) {
+    map_ = StripeMap(stripes, [this](const std::string& name) { return meter_.number_of(name); });
+    meter_.make_room();
+    seen_.resize(meter_.names().size(), 0);
+    begin_ = ~0ULL;
+    room_ = 0;
+}
+
+/// A part of a composite layout gets its targets when the first byte is written there: asked for once more then.
+StripeMap::Extent TargetCounting::find(std::uint64_t offset) noexcept {
+    StripeMap::Extent extent = map_.find(offset);
+    const auto asked = [&] {
+        return std::find(asked_again_.begin(), asked_again_.end(), extent.from) != asked_again_.end();
+    };
+    if (extent.pending && !asked()) [[unlikely]] {
+        try {
+            asked_again_.push_back(extent.from);
+            lay(ask_(path_));
+            extent = map_.find(offset);
+        } catch (const std::exception&) {
+            // Without its targets the part is one that nobody knows.
+        }
+    }
+    return extent;
+}
+
+/// Makes the stretch around `offset` the current one. False when an operation there does not lie in it whole.
+bool TargetCounting::enter(std::uint64_t offset) noexcept {
+    const StripeMap::Extent extent = find(offset);
+    if (extent.to - offset < length_) {
+        return false;
+    }
+    begin_ = extent.from;
+    room_ = extent.to - extent.from - length_;
+    target_ = extent.target;
+    return true;
+}
+
+void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t from, std::uint64_t to,
+                           std::uint64_t ns) noexcept {
+    const std::uint64_t end = offset + length_;
+    const std::uint32_t first = find(offset).target;
+    bool alone = true;
+    for (std::uint64_t at = offset; at < end && alone;) {
+        const StripeMap::Extent extent = find(at);
+        alone = extent.target == first;
+        at = extent.to;
+    }
+    if (alone) {  // stripes of one target, or of none that is known
+        if (first != TargetMeter::none) {
+            meter_.add_single(kind, first, from, to, ns, length_);
+        }
+        return;
+    }
+    ++splits_;
+    for (std::uint64_t at = offset; at < end;) {
+        const StripeMap::Extent extent = find(at);
+        const std::uint64_t next = std::min(end, extent.to);
+        if (extent.target != TargetMeter::none) {
+            meter_.add_part(kind, extent.target, from, to, next - at, seen_[extent.target] != splits_);
+            seen_[extent.target] = splits_;
+        }
+        at = next;
+    }
+}
+
+}  // namespace sonde::workloads

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says of each operation of a stream which target served it, from the layout of the file that is open. Works on
+// operations that are over, outside their latencies; allocates only when a file is opened or a layout was completed.
+#pragma once
+
+#include "meters/target_meter.hpp"
+#include "patterns/stripes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sonde::workloads {
+
+/// The layout of a file, from the file system; empty when it does not tell.
+using AskStripes = std::function<patterns::FileStripes(const std::string& path)>;
+
+class TargetCounting {
+ public:
+    static constexpr std::size_t most_at_once = 256;
+
+    /// Operations of `length` bytes are counted in `meter`.
+    TargetCounting(const AskStripes& ask, std::shared_ptr<meters::TargetMeter> meter, std::uint32_t length)
+        : ask_(ask), kept_(std::move(meter)), meter_(*kept_), length_(length) {}
+
+    /// The file at `path` has been opened and has this layout, which is not empty.
+    void take(const std::string& path, const patterns::FileStripes& stripes);
+
+    /// The operations to come, at most most_at_once: for loops that keep no offsets.
+    void expect(std::span<const std::uint64_t> offsets) noexcept {
+        std::copy(offsets.begin(), offsets.end(), expected_.begin());
+    }
+    const std::uint64_t* expected() const noexcept { return expected_.data(); }
+
+    /// An operation of `kind` at `offset` is over: from tick `from` to tick `to`, `ns` long.
+    void add(unsigned kind, std::uint64_t offset, std::uint64_t from, std::uint64_t to, std::uint64_t ns) noexcept {
+        if (offset - begin_ > room_) [[unlikely]] {
+            if (!enter(offset)) {
+                split(kind, offset, from, to, ns);
+                return;
+            }
+        }
+        if (target_ != meters::TargetMeter::none) [[likely]] {
+            meter_.add_single(kind, target_, from, to, ns, length_);
+        }
+    }
+
+ private:
+    bool enter(std::uint64_t offset) noexcept;
+    void split(unsigned kind, std::uint64_t offset, std::uint64_t from, std::uint64_t to, std::uint64_t ns) noexcept;
+    patterns::StripeMap::Extent find(std::uint64_t offset) noexcept;
+    void lay(const patterns::FileStripes& stripes);
+
+    const AskStripes& ask_;
+    std::shared_ptr<meters::TargetMeter> kept_;
+    meters::TargetMeter& meter_;
+    patterns::StripeMap map_;
+    std::string path_;
+    std::vector<std::uint64_t> asked_again_;  ///< beginnings of parts whose targets were pending
+    std::vector<std::uint64_t> seen_;         ///< by target: the last split operation that touched it
+    std::uint64_t splits_ = 0;
+    // Operations that begin in [begin_, begin_ + room_] lie whole on target_.
+    std::uint64_t begin_ = ~0ULL, room_ = 0;
+    std::uint32_t target_ = meters::TargetMeter::none;
+    std::uint32_t length_;
+    std::array<std::uint64_t, most_at_once> expected_;
+};
+
+}  // namespace sonde::workloads

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations given to targets by offset: drawn layouts and operations against a calculation byte by byte.
+#include "patterns/stripes.hpp"
+#include "workloads/target_counting.hpp"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+using sonde::meters::TargetCell;
+using sonde::meters::TargetMeter;
+using sonde::patterns::FileStripes;
+using sonde::patterns::Reciprocal;
+using sonde::patterns::StripePart;
+using sonde::workloads::AskStripes;
+using sonde::workloads::TargetCounting;
+
+namespace {
+
+/// The target of one byte, as slowly and plainly as it can be said; empty when nobody knows.
+std::string target_of(const FileStripes& stripes, std::uint64_t byte) {
+    for (const StripePart& part : stripes) {
+        if (byte >= part.start && byte < part.end && !part.targets.empty()) {
+            return part.stripe == 0 ? (part.targets.size() == 1 ? part.targets[0] : "")
+                                    : part.targets[byte / part.stripe % part.targets.size()];
+        }
+    }
+    return "";
+}
+
+struct Sum {
+    std::uint64_t bytes = 0, single = 0, split = 0;
+    bool operator==(const Sum&) const = default;
+};
+
+/// What an operation adds to each target, byte by byte.
+void add_slowly(std::map<std::string, Sum>& sums, const FileStripes& stripes, std::uint64_t offset,
+                std::uint32_t length) {
+    std::map<std::string, std::uint64_t> bytes;
+    for (std::uint64_t byte = offset; byte < offset + length; ++byte) {
+        ++bytes[target_of(stripes, byte)];
+    }
+    for (const auto& [name, count] : bytes) {
+        if (!name.empty()) {
+            sums[name].bytes += count;
+            ++(bytes.size() == 1 ? sums[name].single : sums[name].split);
+        }
+    }
+}
+
+std::map<std::string, Sum> sums_of(const TargetMeter& meter) {
+    std::map<std::string, Sum> sums;
+    for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
+        TargetCell all;
+        for (std::uint32_t row = 0; row < meter.rows(); ++row) {
+            all.add(meter.cell(0, row, t));
+        }
+        if (all.used()) {
+            sums[meter.names()[t]] = {all.bytes, all.single_ops, all.split_ops};
+        }
+    }
+    return sums;
+}
+
+/// Components one behind the other, some without targets, gaps between some; stripes of all lengths.
+FileStripes drawn(std::mt19937& random) {
+    const auto below = [&random](std::uint64_t limit) { return random() % limit; };
+    FileStripes stripes;
+    std::uint64_t start = below(3) == 0 ? below(100) : 0;
+    for (std::uint64_t parts = 1 + below(3); parts > 0; --parts) {
+        StripePart part;
+        part.start = start;
+        part.end = parts == 1 && below(2) == 0 ? ~0ULL : start + 1 + below(700);
+        part.stripe = below(6) == 0 ? 0 : below(2) == 0 ? std::uint64_t{1} << below(8) : 1 + below(90);
+        for (std::uint64_t count = part.stripe == 0 ? 1 : below(6); count > 0; --count) {
+            part.targets.push_back("OST" + std::to_string(below(5)));
+        }
+        start = part.end + (below(3) == 0 ? below(50) : 0);
+        stripes.push_back(part);
+    }
+    std::shuffle(stripes.begin(), stripes.end(), random);
+    return stripes;
+}
+
+std::shared_ptr<TargetMeter> fresh() {
+    return std::make_shared<TargetMeter>(0, 1000);
+}
+
+const AskStripes nobody_answers = [](const std::string&) { return FileStripes(); };
+
+}  // namespace
+
+TEST_CASE("a reciprocal divides as division does, also at the ends of 64 bits") {
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t divisor = std::max<std::uint64_t>(1, random() >> (random() % 64));
+        const std::uint64_t value = random() >> (random() % 64);
+        for (const std::uint64_t one :
+             {value, value / divisor * divisor, value / divisor * divisor - 1, ~std::uint64_t{0}}) {
+            REQUIRE(Reciprocal(divisor).quotient(one) == one / divisor);
+        }
+    }
+}
+
+TEST_CASE("drawn operations on drawn layouts go to the targets that a calculation byte by byte names") {
+    std::mt19937 random(20261122);
+    for (int round = 0; round < 400; ++round) {
+        const auto length = static_cast<std::uint32_t>(1 + random() % 200);
+        const auto meter = fresh();
+        TargetCounting counting(nobody_answers, meter, length);
+        std::map<std::string, Sum> expected;
+        for (int file = 0; file < 3; ++file) {
+            const FileStripes stripes = drawn(random);
+            counting.take("file", stripes);
+            std::uint64_t offset = random() % 2000;
+            for (int i = 0; i < 40; ++i) {
+                counting.add(0, offset, 10, 20, 10);
+                add_slowly(expected, stripes, offset, length);
+                offset = i % 3 == 0 ? random() % 2000 : offset + length;  // in turn, and anywhere
+            }
+        }
+        REQUIRE(sums_of(*meter) == expected);
+    }
+}
+
+TEST_CASE("a component gets its targets when the file system has chosen them, and is asked for once") {
+    StripePart first{.start = 0, .end = 100, .stripe = 10, .targets = {"OST0"}, .pending = false};
+    StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .targets = {}, .pending = true};
+    int asked = 0;
+    const AskStripes ask = [&](const std::string& path) {
+        CHECK(path == "file");
+        ++asked;
+        second.targets = {"OST1", "OST2"};
+        second.pending = false;
+        return FileStripes{first, second};
+    };
+    const auto meter = fresh();
+    TargetCounting counting(ask, meter, 10);
+    counting.take("file", {first, second});
+    for (std::uint64_t offset = 0; offset < 140; offset += 10) {
+        counting.add(0, offset, 0, 1, 1);
+    }
+    CHECK(asked == 1);
+    CHECK(sums_of(*meter) ==
+          std::map<std::string, Sum>{{"OST0", {100, 10, 0}}, {"OST1", {20, 2, 0}}, {"OST2", {20, 2, 0}}});
+
+    const auto never = fresh();
+    int in_vain = 0;
+    const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .targets = {}, .pending = true};
+    const AskStripes no_answer = [&](const std::string&) {
+        ++in_vain;
+        return FileStripes{first, pending};
+    };
+    TargetCounting unanswered(no_answer, never, 10);
+    unanswered.take("file", {pending});
+    for (std::uint64_t offset = 200; offset < 300; offset += 10) {
+        unanswered.add(0, offset, 0, 1, 1);
+    }
+    CHECK(in_vain == 1);
+    CHECK(sums_of(*never).empty());
+}
+
+TEST_CASE("several whole copies are nobody's, because any of them may have served") {
+    const auto meter = fresh();
+    TargetCounting counting(nobody_answers, meter, 10);
+    counting.take("file", {{.start = 0, .end = ~0ULL, .stripe = 0, .targets = {"a", "b"}, .pending = false}});
+    counting.add(0, 0, 0, 1, 1);
+    CHECK(sums_of(*meter).empty());
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which target served an operation: by offset, exactly, whatever the pattern; layouts are given as Lustre has them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import ROOT, Engine, write_plan
+from jsonschema import Draft202012Validator
+
+KIB64 = 65536
+NO_END = (1 << 64) - 1
+Parts = list[tuple[int, int, bytes]]
+
+
+def lov(stripe: int, *osts: int, count: int | None = None) -> bytes:
+    """struct lov_user_md_v1 of lustre_user.h with its objects; without them when only a `count` was asked for."""
+    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts) if count is None else count, 0)
+    return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
+
+
+def composite(parts: Parts) -> bytes:
+    """struct lov_comp_md_v1: components (start, end, layout)."""
+    place = 32 + 48 * len(parts)
+    entries, blobs = b"", b""
+    for number, (start, end, blob) in enumerate(parts, 1):
+        entries += struct.pack("<IIQQII", number, 0x10, start, end, place + len(blobs), len(blob)) + bytes(16)
+        blobs += blob
+    head = struct.pack("<IIIHHH", 0x0BD60BD0, place + len(blobs), 1, 0, len(parts), 0)
+    return head.ljust(32, b"\0") + entries + blobs
+
+
+@pytest.fixture
+def pretended(tmp_path: Path) -> Path:
+    folder = tmp_path / "layouts"
+    folder.mkdir()
+    return folder
+
+
+def tables(result: Any) -> dict[str, list[dict[str, Any]]]:
+    return {
+        line["phase"]: [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
+        for line in result.of("targets")
+    }
+
+
+def served(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+    return {row["target"]: (row["bytes"], row["ops"], row["single_ops"]) for row in rows}
+
+
+def test_each_target_gets_the_bytes_and_operations_of_its_offsets(
+    engine: Engine, target: Path, pretended: Path
+) -> None:
+    """Two tasks, each 1 MiB in 64 KiB transfers into one file: stripes of 128 KiB over three targets, in turn."""
+    (pretended / "data").write_bytes(lov(2 * KIB64, 3, 1, 2))
+    data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "64KiB", "block": "1MiB"}}
+    plan = write_plan(
+        target, tasks={"processes": 2}, data=data, phases=[{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]
+    )
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert result.code == 0, result.err
+    # 16 stripes: 6 on the first target, 5 on each other
+    expected = {"OST0003": 6, "OST0001": 5, "OST0002": 5}
+    for phase, kind in (("write", "write"), ("read", "read")):
+        rows = tables(result)[phase]
+        assert {row["kind"] for row in rows} == {kind}
+        assert served(rows) == {name: (n * 2 * KIB64, 2 * n, 2 * n) for name, n in expected.items()}
+        assert all(0 < row["p50_ns"] <= row["p99_ns"] <= row["max_ns"] <= row["single_ns"] for row in rows)
+    for line in result.of("targets"):
+        assert (line["files"], line["known_files"]) == (2, 2)
+        assert line["known_bytes"] == line["bytes"] == 2 << 20
+    schema = json.loads((ROOT / "schema/record/record.schema.json").read_text(encoding="utf-8"))
+    series = [line for line in result.of("series") if line["scope"] == "target"]
+    for line in [*result.of("targets"), *series]:
+        assert [error.message for error in Draft202012Validator(schema).iter_errors(line)] == []
+    for line in series:
+        row = next(row for row in tables(result)[line["phase"]] if row["target"] == line["target"])
+        sums = {member: sum(line[member]) for member in ("bytes", "ops", "single_ops", "single_ns")}
+        assert sums == {member: row[member] for member in sums}
+    assert len(series) == 6
+
+
+def test_an_operation_over_several_targets_is_divided_and_blames_none(
+    engine: Engine, target: Path, pretended: Path
+) -> None:
+    """96 KiB from 0, 96, 192 … over stripes of 64 KiB: each lies on two targets of three, 64 and 32 KiB."""
+    (pretended / "data").write_bytes(lov(KIB64, 0, 1, 2))
+    data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "96KiB", "block": "576KiB"}}
+    result = engine.run(write_plan(target, data=data), env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    rows = tables(result)["write"]
+    # 9 stripes, 3 on each; operations lie on stripes 0 and 1, 1 and 2, 3 and 4, 4 and 5, …
+    assert served(rows) == {f"OST000{i}": (3 * KIB64, 6 if i == 1 else 3, 0) for i in range(3)}
+    assert all(row["p50_ns"] is None and row["max_ns"] is None and row["single_ns"] == 0 for row in rows)
+
+
+def test_stripes_that_lie_on_one_target_are_one_place(engine: Engine, target: Path, pretended: Path) -> None:
+    (pretended / "data").write_bytes(lov(KIB64, 5))
+    data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "256KiB", "block": "1MiB"}}
+    result = engine.run(write_plan(target, data=data), env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert served(tables(result)["write"]) == {"OST0005": (1 << 20, 4, 4)}
+
+
+def test_composite_layouts_change_at_their_boundaries_and_gaps_are_nobodys(
+    engine: Engine, target: Path, pretended: Path
+) -> None:
+    """128 KiB on the metadata server, then one target to 512 KiB, then two; behind 1 MiB nothing is told."""
+    mdt = struct.pack("<IIQQIHH", 0x0BD10BD0, 0x100, 17, 0, 2 * KIB64, 0, 0)
+    parts = [
+        (0, 2 * KIB64, mdt),
+        (2 * KIB64, 8 * KIB64, lov(KIB64, 4)),
+        (8 * KIB64, 16 * KIB64, lov(KIB64, 6, 7)),
+    ]
+    (pretended / "data").write_bytes(composite(parts))
+    data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "64KiB", "block": "1280KiB"}}
+    result = engine.run(write_plan(target, data=data), env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert result.code == 0, result.err
+    expected = {"MDT": 2, "OST0004": 6, "OST0006": 4, "OST0007": 4}
+    assert served(tables(result)["write"]) == {name: (n * KIB64, n, n) for name, n in expected.items()}
+    (line,) = result.of("targets")
+    assert (line["bytes"], line["known_bytes"]) == (20 * KIB64, 16 * KIB64)
+
+
+def test_queues_random_order_and_mixed_operations_are_attributed_too(
+    engine: Engine, target: Path, pretended: Path
+) -> None:
+    (pretended / "data").write_bytes(lov(KIB64, 0, 1))
+    data = {
+        "files": {"mapping": "shared", "name": "data"},
+        "access": {"transfer": "16KiB", "block": "1MiB", "order": "random_permute"},
+    }
+    phases = [
+        {"id": "write", "op": "write"},
+        {"id": "mixed", "op": "mixed", "access": {"read_ratio": 0.5}},
+        {"id": "queued", "op": "read", "backend": "io_uring", "io": {"queue_depth": 4}},
+    ]
+    result = engine.run(write_plan(target, data=data, phases=phases), env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    if result.code != 0 and "io_uring" in result.err:
+        pytest.skip("io_uring is not allowed here")
+    assert result.code == 0, result.err
+    found = tables(result)
+    for phase in ("write", "queued"):
+        assert served(found[phase]) == {f"OST000{i}": (1 << 19, 32, 32) for i in range(2)}
+    (mixed,) = [line for line in result.of("phase_end") if line["phase"] == "mixed"]
+    for kind, moved in (("read", mixed["bytes"]["read"]), ("write", mixed["bytes"]["written"])):
+        assert sum(row["bytes"] for row in found["mixed"] if row["kind"] == kind) == moved
+    assert sum(row["single_ops"] for row in found["mixed"]) == 64
+
+
+def test_files_whose_layout_nobody_tells_are_counted(engine: Engine, target: Path, pretended: Path) -> None:
+    for task in range(3):
+        (pretended / f"data.t{task:08d}").write_bytes(lov(KIB64, task))
+    plan = write_plan(target, tasks={"threads": 4}, data={"files": {"mapping": "per_task", "name": "data"}})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    (line,) = result.of("targets")
+    assert (line["files"], line["known_files"]) == (4, 3)
+    assert (line["bytes"], line["known_bytes"]) == (64 * KIB64, 48 * KIB64)
+
+
+def test_a_component_that_is_chosen_while_it_is_written_is_asked_for_again(
+    engine: Engine, target: Path, pretended: Path
+) -> None:
+    """The second component has no targets yet, and stays so: its bytes are nobody's, and the engine asks once."""
+    parts = [(0, 4 * KIB64, lov(KIB64, 0)), (4 * KIB64, NO_END, lov(KIB64, count=2))]
+    (pretended / "data").write_bytes(composite(parts))
+    data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "64KiB", "block": "512KiB"}}
+    result = engine.run(write_plan(target, data=data), env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    assert served(tables(result)["write"]) == {"OST0000": (4 * KIB64, 4, 4)}
+
+
+def test_a_file_system_without_layouts_has_no_such_lines(engine: Engine, target: Path, pretended: Path) -> None:
+    for environment in ({}, {"SONDE_PRETEND_LAYOUTS": str(pretended)}):
+        result = engine.run(write_plan(target), env=environment)
+        assert result.code == 0
+        assert result.of("targets") == []
+        assert [line for line in result.of("series") if line["scope"] == "target"] == []

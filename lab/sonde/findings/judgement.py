@@ -14,6 +14,7 @@ from sonde.findings.members import lagging, tasks_of
 from sonde.findings.movement import Movement
 from sonde.findings.node_stretches import stretch_words
 from sonde.findings.profile import Profile, profile_of
+from sonde.findings.served import answer_words
 from sonde.findings.standing import Standing, many_files, standing_of
 from sonde.findings.targets import target_words
 from sonde.model import quantities
@@ -108,7 +109,7 @@ def judged(run: Run, phase: PhaseRecord, profile: Profile | None, interval: str 
         slow,
         taken if interval == "total" else "",
         stretch_words(run, phase, operations),
-        target_words(phase, operations),
+        answer_words(phase) or target_words(phase, operations),
     )
 
 

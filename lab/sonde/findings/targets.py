@@ -20,7 +20,7 @@ from sonde.model.visible import one_line
 from sonde.stats.ratio import CONFIDENCE, LEAST, ratio
 
 # Less is no finding, however sure it is: targets of one file system differ by so much when nothing is wrong.
-_LEAST_FACTOR = 1.3
+LEAST_FACTOR = 1.3
 _MOST_NAMED = 3
 
 
@@ -87,7 +87,7 @@ def slow_targets(found: Sequence[TargetRates]) -> list[SlowTarget]:
             continue
         # Each target is a chance to be wrong.
         seen = ratio(one.rates, others, 1 - (1 - CONFIDENCE) / len(judged))
-        if seen.low is not None and seen.high is not None and seen.low > 1 and seen.value >= _LEAST_FACTOR:
+        if seen.low is not None and seen.high is not None and seen.low > 1 and seen.value >= LEAST_FACTOR:
             slow.append(SlowTarget(one.name, len(one.rates), seen.value, seen.low, seen.high))
     return sorted(slow, key=lambda one: -one.factor)
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each storage target served in a phase, operation by operation, and which of them answered slowly.
+
+A target is judged by the operations that lie on it alone, because one over several targets waits for the slowest. Time
+is cut into blocks; in each the rate at which a target answered is held against the middle target of the same block, so
+that what hits all of them at once blames none. The median of these shares is what targets are compared by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.findings.targets import LEAST_FACTOR, SlowTarget, TargetRates
+from sonde.model import quantities
+from sonde.model.lines import SeriesLine, TargetsLine
+from sonde.model.record import PhaseRecord
+from sonde.model.visible import one_line
+from sonde.stats.bins import rebin
+from sonde.stats.ratio import LEAST
+from sonde.stats.spread import student_quantile
+
+# Blocks are long, so that they depend little on one another and hold enough operations to be a number.
+_MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
+_MOST_NAMED = 3
+# By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
+LEVEL = 0.995
+_LEAST_OTHERS = 3
+
+
+@dataclass(frozen=True)
+class Served:
+    """Reads or writes of one target; latencies in ns are those of operations that lie on it alone, else None."""
+
+    target: str
+    kind: str
+    bytes: int
+    ops: int
+    single_ops: int
+    single_ns: int
+    p50_ns: float | None
+    p99_ns: float | None
+    max_ns: float | None
+
+
+def served(line: TargetsLine) -> list[Served]:
+    """Every row that can be read, in the order of the record."""
+    found = []
+    for row in line.rows:
+        one = dict(zip(line.columns, row, strict=False))
+        counts = [one.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
+        if not all(isinstance(count, int) for count in counts):
+            continue
+        times = [_number(one.get(name)) for name in ("p50_ns", "p99_ns", "max_ns")]
+        found.append(Served(str(one.get("target", "?")), str(one.get("kind", "")), *_ints(counts), *times))
+    return found
+
+
+def busiest_kind(phase: PhaseRecord) -> str:
+    """Read or write, whichever moved more bytes on known targets; empty when none is known."""
+    moved: dict[str, int] = {}
+    for one in served(phase.targets) if phase.targets else ():
+        moved[one.kind] = moved.get(one.kind, 0) + one.bytes
+    return max(moved, key=lambda kind: moved[kind], default="")
+
+
+def target_series(phase: PhaseRecord) -> list[SeriesLine]:
+    """One for each target, of the busiest kind of operations."""
+    kind = busiest_kind(phase)
+    return [one for one in phase.series if one.scope == "target" and one.kind == kind and one.slice_s > 0]
+
+
+def answer_rates(phase: PhaseRecord) -> list[TargetRates]:
+    """By target the rate at which it answered in each block, as a share of the middle target's in that block.
+
+    Empty when too few operations lie on one target alone.
+    """
+    series = target_series(phase)
+    length = max((len(one.single_ops) for one in series), default=0)
+    if len(series) < 2 or not length:
+        return []
+    counts = [sum(one.single_ops) for one in series]
+    blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
+    if blocks < LEAST:
+        return []
+    ops = _blocks([one.single_ops for one in series], length, blocks)
+    seconds = _blocks([one.single_ns for one in series], length, blocks) / 1e9
+    enough = (ops >= _OPERATIONS_A_BLOCK / 2) & (seconds > 0)
+    rates = np.where(enough, ops / np.where(enough, seconds, 1.0), np.nan)
+    told = [at for at in range(blocks) if np.count_nonzero(enough[:, at]) >= 2]
+    if not told:
+        return []
+    shares = rates[:, told] / np.nanmedian(rates[:, told], axis=0)
+    return [
+        TargetRates(str(one.target), tuple(float(share) for share in row if np.isfinite(share)))
+        for one, row in zip(series, shares, strict=True)
+    ]
+
+
+def slow_answers(phase: PhaseRecord) -> list[SlowTarget]:
+    """Targets whose operations took longer than those on the others, worst first.
+
+    What a target did in one block is like what it did in the next, so blocks are no repetitions: a target is one value,
+    the median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room
+    for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
+    targets can be told apart only by a large factor, and four are the fewest.
+    """
+    judged = [(one.name, np.log(np.median(one.rates)), len(one.rates)) for one in answer_rates(phase)]
+    judged = [one for one in judged if one[2] >= LEAST]
+    slow = []
+    for at, (name, level, blocks) in enumerate(judged):
+        others = np.array([other for place, (_, other, _) in enumerate(judged) if place != at])
+        if others.size < _LEAST_OTHERS:
+            continue
+        quantile = student_quantile(1 - (1 - LEVEL) / 2 / len(judged), others.size - 1)
+        room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
+        behind = float(np.median(others)) - float(level)
+        if behind > room and behind >= math.log(LEAST_FACTOR):
+            factor, low, high = (math.exp(behind + side) for side in (0.0, -room, room))
+            slow.append(SlowTarget(name, blocks, factor, low, high))
+    return sorted(slow, key=lambda one: -one.factor)
+
+
+def answer_words(phase: PhaseRecord) -> str:
+    """The slow ones as sentences; empty when none is, or nothing is known."""
+    slow = slow_answers(phase)
+    kind = {"read": "Reads from", "write": "Writes to"}.get(busiest_kind(phase), "Operations on")
+    words = [
+        f"{kind} target {one_line(one.name, 60)} took {one.factor:.1f} times as long as those on the others"
+        f" ({100 * LEVEL:g} % interval over all targets: {one.low:.1f} to {one.high:.1f})."
+        for one in slow[:_MOST_NAMED]
+    ]
+    if len(slow) > _MOST_NAMED:
+        words.append(f"So did those of {quantities.plural(len(slow) - _MOST_NAMED, 'other target')}.")
+    return " ".join(words)
+
+
+def unknown_words(line: TargetsLine) -> str:
+    """How much of the phase is given to no target, and why; empty when all of it is."""
+    if line.known_bytes >= line.bytes:
+        return ""
+    share = f"{100 * (1 - line.known_bytes / line.bytes):.3g} % of the bytes belong to no known target"
+    unknown = line.files - line.known_files
+    return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
+
+
+def _blocks(rows: list[tuple[int, ...]], length: int, blocks: int) -> NDArray[np.float64]:
+    return np.array([rebin([*map(float, row), *[0.0] * (length - len(row))], blocks) for row in rows])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _ints(values: list[Any]) -> Iterator[int]:
+    yield from (int(value) for value in values)

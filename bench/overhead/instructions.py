@@ -11,10 +11,11 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 
-from overhead.cells import KIB, Cell
+from overhead.cells import KIB, Cell, given_file
 from overhead.contestants import Engine, Raw, RunError, call, engine_plan
 from overhead.rounds import make_given_file
 
@@ -25,11 +26,11 @@ PROMISED = {False: 70, True: 120}
 LOOPS = {"raw": "*bench*pass<*", "engine": "*TimedStream<*MachineTime>::run()"}
 
 
-def count(command: list[str], folder: Path, loop: str) -> int:
+def count(command: list[str], folder: Path, loop: str, env: dict[str, str] | None = None) -> int:
     """Instructions of one run, inside the functions that `loop` names."""
     out = folder / "callgrind.out"
     tool = ["--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={loop}"]
-    call(["valgrind", *tool, *command], folder)
+    call(["valgrind", *tool, *command], folder, env)
     found = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
         raise RunError("callgrind wrote no total")
@@ -59,6 +60,33 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
         for who, (few, many) in totals.items():
             found[who] = (many - few) / (MANY - FEW)
     return found
+
+
+def of_targets(engine: Engine, base: Path, random: bool, stripes: int) -> float:
+    """Further instructions of a 4 KiB read when the file lies on `stripes` targets, 1 MiB on each in turn, and each
+    operation is given to one of them."""
+    cell = Cell("callgrind", True, False, 4 * KIB, MANY * 4 * KIB, random=random)
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
+        folder, layouts = Path(name) / "one", Path(name) / "layouts"
+        for made in (folder, layouts):
+            made.mkdir()
+        make_given_file(cell, Path(name))
+        # struct lov_user_md_v1 of lustre_user.h, which the engine takes for the attribute of the file.
+        head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 1, 0, 1 << 20, stripes, 0)
+        objects = b"".join(struct.pack("<QQII", 1, 0, 0, index) for index in range(stripes))
+        (layouts / given_file(folder).name).write_bytes(head + objects)
+        totals: dict[bool, list[int]] = {False: [], True: []}
+        for operations in (FEW, MANY):
+            plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
+            plan["observe"] = {"slice": "1s", "progress": 0}
+            for known, counts in totals.items():
+                command, record = engine.command(plan, folder)
+                env = {"SONDE_PRETEND_LAYOUTS": str(layouts)} if known else None
+                counts.append(count(command, folder, LOOPS["engine"], env))
+                if known != ('"type":"targets"' in record.read_text(encoding="utf-8")):
+                    raise RunError("the engine did not take the layout that was given to it")
+        with_layout, without = ((many - few) / (MANY - FEW) for few, many in (totals[True], totals[False]))
+        return with_layout - without
 
 
 def available() -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which target served what on a simulated machine: the record holds what the machine was told, and names a slow target."""
+"""Which target served what on a simulated machine: the record holds what the machine did, and names a slow target."""
 
 from __future__ import annotations
 

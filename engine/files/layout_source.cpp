@@ -68,7 +68,10 @@ std::uint64_t most_layouts(const std::string& file_system) {
     return by_program(file_system) ? 32 : 1024;
 }
 
-std::optional<StripeLayout> layout_of(const std::string& path) {
+namespace {
+
+/// From an attribute of the file: cheap enough, and harmless, while operations are timed.
+std::optional<StripeLayout> layout_by_attribute(const std::string& path) {
     if (const char* folder = pretended()) {
         std::ifstream file(std::string(folder) + path.substr(path.rfind('/')), std::ios::binary);
         if (!file) {
@@ -88,7 +91,14 @@ std::optional<StripeLayout> layout_of(const std::string& path) {
             return parse(*value);
         }
     }
-    return layout_by_program(path);
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<StripeLayout> layout_of(const std::string& path) {
+    std::optional<StripeLayout> layout = layout_by_attribute(path);
+    return layout || pretended() != nullptr ? layout : layout_by_program(path);
 }
 
 patterns::FileStripes stripes_of(const StripeLayout& layout) {
@@ -115,7 +125,7 @@ patterns::FileStripes stripes_of(const StripeLayout& layout) {
 
 patterns::FileStripes stripes_of(const std::string& path) {
     try {
-        const std::optional<StripeLayout> layout = layout_of(path);
+        const std::optional<StripeLayout> layout = layout_by_attribute(path);
         return layout ? stripes_of(*layout) : patterns::FileStripes();
     } catch (const std::invalid_argument&) {
         return {};  // the line `layout` says so in words

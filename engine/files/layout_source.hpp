@@ -24,7 +24,8 @@ std::uint64_t most_layouts(const std::string& file_system);
 std::optional<StripeLayout> layout_of(const std::string& path);
 
 /// The same in the form that says of each byte which one target serves it; empty when nobody can tell: no layout, one
-/// that cannot be read, or several copies, of which any may serve.
+/// that cannot be read, or several copies, of which any may serve. By path it asks for attributes only and never starts
+/// a program, because operations are being timed: on BeeGFS and GPFS it is empty.
 patterns::FileStripes stripes_of(const std::string& path);
 patterns::FileStripes stripes_of(const StripeLayout& layout);
 

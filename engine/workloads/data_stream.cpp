@@ -2,6 +2,8 @@
 // A stream's way through its files: open, move, make durable, close.
 #include "workloads/data_stream.hpp"
 
+#include <algorithm>
+
 namespace sonde::workloads {
 
 /// One pass over all files of the stream. False when the stream is to end.
@@ -92,7 +94,8 @@ void DataStream<Time>::ask_layout(const FileJob& file) {
         }
         targets_->take(file.path, stripes);
         counting_ = targets_.get();
-        ++layouts_known_;
+        layouts_known_ += std::any_of(stripes.begin(), stripes.end(),
+                                      [](const patterns::StripePart& part) { return !part.targets.empty(); });
     }
     asking_ticks_ += now() - from;
 }

@@ -17,7 +17,7 @@ constexpr std::uint32_t magic_v1 = 0x0BD10BD0, magic_v3 = 0x0BD30BD0, magic_comp
                         magic_foreign = 0x0BD70BD0;
 constexpr std::uint32_t pattern_mdt = 0x100, pattern_released = 0x80000000;
 constexpr std::uint32_t entry_stale = 0x1;
-constexpr std::size_t head_v1 = 32, head_v3 = 48, object_bytes = 24, pool_bytes = 16;
+constexpr std::size_t head_v1 = 32, head_v3 = 48, object_bytes = 24;
 constexpr std::size_t head_composite = 32, entry_bytes = 48;
 constexpr std::uint32_t any_target = 0xffffffff;
 
@@ -75,7 +75,7 @@ LayoutComponent plain_component(const Bytes& bytes) {
     component.count = bytes.at<std::uint16_t>(28);
     const std::size_t head = magic == magic_v3 ? head_v3 : head_v1;
     if (magic == magic_v3) {
-        component.pool = bytes.word(head_v1, pool_bytes);
+        component.pool = bytes.word(head_v1, lov_pool_bytes);
     }
     // A component that nobody has written into yet has a count and no objects.
     const bool chosen = component.pattern == Pattern::raid0 && bytes.size() > head;

@@ -13,6 +13,9 @@
 
 namespace sonde::files {
 
+/// Bytes of a pool's name in `lustre.lov`, with the NUL behind it (LOV_MAXPOOLNAME + 1).
+constexpr std::size_t lov_pool_bytes = 16;
+
 /// The bytes [start, end) of a file, spread over `targets` in turn, `stripe` bytes on each. As in Lustre the turn is
 /// counted from the beginning of the file, not of the component.
 struct LayoutComponent {

@@ -3,7 +3,9 @@
 // with stripe hints of beegfs_ioctl.h and `beegfs-ctl --setpattern`, the layout attributes of CephFS.
 #include "files/striping.hpp"
 
+#include "files/descriptor.hpp"
 #include "files/program_output.hpp"
+#include "files/stripe_layout.hpp"
 #include "plan/units.hpp"
 
 #include <fcntl.h>
@@ -23,7 +25,7 @@ enum class Kind { none, lustre, beegfs, ceph };
 
 constexpr std::uint32_t lov_v1 = 0x0BD10BD0, lov_v3 = 0x0BD30BD0, raid0 = 1;
 constexpr std::uint16_t lov_all = 0xffff, lov_anywhere = 0xffff;
-constexpr std::size_t longest_lustre_pool = 15, pool_bytes = 16;
+constexpr std::size_t longest_lustre_pool = lov_pool_bytes - 1;
 // Harmless for a new file elsewhere: both flags mean something for devices only.
 constexpr int lov_delay_create = O_NOCTTY | O_ASYNC;
 const unsigned long lov_setstripe = _IOW('f', 154, long);  // NOLINT(google-runtime-int): part of the number
@@ -81,22 +83,6 @@ void check_ceph(const plan::Striping& wanted) {
     }
 }
 
-class Descriptor {
- public:
-    Descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-    ~Descriptor() {
-        if (number_ >= 0) {
-            ::close(number_);
-        }
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int number() const { return number_; }
-
- private:
-    int number_;
-};
-
 std::string shown(const plan::Striping& wanted) {
     std::string words;
     const auto add = [&words](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
@@ -146,15 +132,16 @@ int set_ceph(int descriptor, const plan::Striping& wanted, const char* attribute
 
 int make_beegfs_file(const plan::Striping& wanted, const std::string& path) {
     const std::size_t slash = path.rfind('/');
-    const Descriptor parent(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY);
-    if (parent.number() < 0) {
+    const std::string above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const Descriptor parent(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (*parent < 0) {
         return errno;
     }
     const mode_t mask = ::umask(0);
     ::umask(mask);
     BeegfsHints hints{path.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0666U & ~mask,
                       static_cast<unsigned>(wanted.count.value_or(0)), static_cast<unsigned>(wanted.size.value_or(0))};
-    return ::ioctl(parent.number(), beegfs_make_file, &hints) == 0 ? 0 : errno;
+    return ::ioctl(*parent, beegfs_make_file, &hints) == 0 ? 0 : errno;
 }
 
 void put_number(std::string& into, std::uint64_t value, unsigned bytes) {
@@ -177,7 +164,7 @@ std::string lustre_form(const plan::Striping& wanted) {
     put_number(form, wanted.start.value_or(lov_anywhere), 2);
     if (!wanted.pool.empty()) {
         std::string name = wanted.pool;
-        name.resize(pool_bytes, '\0');
+        name.resize(lov_pool_bytes, '\0');
         form += name;
     }
     return form;
@@ -243,10 +230,10 @@ void stripe_directory(const plan::Striping& wanted, const std::string& file_syst
         }
         return;
     }
-    const Descriptor directory(path, O_RDONLY | O_DIRECTORY);
-    const int error = directory.number() < 0                 ? errno
-                      : kind_of(file_system) == Kind::lustre ? set_lustre(directory.number(), wanted)
-                                                             : set_ceph(directory.number(), wanted, "ceph.dir.layout");
+    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int error = *directory < 0                         ? errno
+                      : kind_of(file_system) == Kind::lustre ? set_lustre(*directory, wanted)
+                                                             : set_ceph(*directory, wanted, "ceph.dir.layout");
     if (error != 0) {
         not_granted(wanted, path, error);
     }
@@ -258,11 +245,10 @@ void make_striped_file(const plan::Striping& wanted, const std::string& file_sys
         error = make_beegfs_file(wanted, path);
     } else {
         const bool lustre = kind_of(file_system) == Kind::lustre;
-        const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | (lustre ? lov_delay_create : 0));
-        error = file.number() < 0 ? errno
-                : lustre          ? set_lustre(file.number(), wanted)
-                                  : set_ceph(file.number(), wanted, "ceph.file.layout");
-        if (file.number() >= 0 && error != 0) {
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (lustre ? lov_delay_create : 0);
+        const Descriptor file(::open(path.c_str(), flags, 0666));
+        error = *file < 0 ? errno : lustre ? set_lustre(*file, wanted) : set_ceph(*file, wanted, "ceph.file.layout");
+        if (*file >= 0 && error != 0) {
             ::unlink(path.c_str());
         }
     }

@@ -103,7 +103,7 @@ Treated treat(Context& context, std::size_t index, const files::FileMap& map) {
         const json lines = gather(context.team, mine);
         treated.forgot_names =
             treated.forgot_names || (!lines.empty() && std::all_of(lines.begin(), lines.end(), [](const json& line) {
-                return line.value("forgot_names", false);
+                return line.contains("forgot_names") && line.at("forgot_names") == true;
             }));
         for (const json& line : lines) {
             context.at_root.record->line("treatment", ordered_json(line));

@@ -40,12 +40,13 @@ void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
     std::size_t k = 0;
     if (mask_ <= ~std::uint32_t{0}) {
         const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+        const auto four_times = [narrow](std::uint64_t value) { return Four{} + narrow(value); };
         std::array<Four, std::tuple_size_v<decltype(rounds_)>> factors, addends;
         for (std::size_t i = 0; i < factors.size(); ++i) {
-            factors[i] = Four{} + narrow(rounds_[i].factor);
-            addends[i] = Four{} + narrow(rounds_[i].addend);
+            factors[i] = four_times(rounds_[i].factor);
+            addends[i] = four_times(rounds_[i].addend);
         }
-        const Four mask = Four{} + narrow(mask_);
+        const Four mask = four_times(mask_);
         const auto shift = static_cast<int>(shift_);
         for (; k + 4 <= values.size(); k += 4) {
             std::uint64_t* const at = values.data() + k;

@@ -144,7 +144,8 @@ def fitted_table(system: str) -> list[str]:
 
 def index() -> str:
     counted = Counter(outcome(one).strip("*") for one in shapes())
-    total = ", ".join(f"{count} {word}" for word, count in counted.most_common())
+    several = {"holds": "hold", "fails": "fail"}
+    total = ", ".join(f"{count} {several.get(word, word)}" for word, count in counted.most_common())
     lines = [INTRODUCTION, f"Of {len(shapes())} shapes: {total}.", "", READING]
     for letter, folder, system, title in DOCUMENTS:
         if not any(one["id"].startswith(f"{letter}-") for one in shapes()):

@@ -34,9 +34,27 @@ std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer) 
     return settings.period > 0 ? settings.period : transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
 }
 
-Base::Base(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period), bytes_(period) {
-    if (settings.kind != plan::PayloadKind::zero) {
-        fill(bytes_.data(), period, mix64(settings.seed), settings.compressible);
+void Base::make(std::byte* memory) const {
+    if (settings_.kind == plan::PayloadKind::zero) {
+        std::memset(memory, 0, period_);
+    } else {
+        fill(memory, period_, mix64(settings_.seed), settings_.compressible);
+    }
+}
+
+const std::byte* Base::data() const {
+    std::call_once(made_, [this] {
+        bytes_.resize(period_);
+        make(bytes_.data());
+    });
+    return bytes_.data();
+}
+
+void Base::put(std::byte* memory) const {
+    if (!asked_.exchange(true)) {
+        make(memory);
+    } else {
+        std::memcpy(memory, data(), period_);
     }
 }
 
@@ -55,9 +73,10 @@ std::vector<std::byte> Base::stamped(std::uint64_t offset, std::uint64_t length,
     const std::uint64_t first = offset & ~(granule - 1);
     const std::uint64_t last = (offset + length + granule - 1) & ~(granule - 1);
     std::vector<std::byte> bytes(last - first);
+    const std::byte* const base = data();
     for (std::uint64_t at = first; at < last; at += granule) {
         std::byte* where = bytes.data() + (at - first);
-        std::memcpy(where, bytes_.data() + ((at + rotation(origin)) & (period_ - 1)), granule);
+        std::memcpy(where, base + ((at + rotation(origin)) & (period_ - 1)), granule);
         const std::uint64_t stamp[4] = {magic ^ settings_.seed, origin.file, at, origin.generation};
         std::memcpy(where + stamp_place(at, origin), stamp, sizeof stamp);
     }
@@ -86,8 +105,14 @@ Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length, Hold
       size_(memory_for(base.period(), max_length, holds)) {
     const plan::Payload& settings = base.settings();
     plain_ = settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0 && holds == Holds::period;
-    for (std::uint64_t at = 0; at < size_; at += base.period()) {
-        std::memcpy(memory + at, base.data(), std::min(base.period(), size_ - at));
+    if (holds == Holds::transfer) {
+        shared_ = base.data();
+        std::memset(memory, 0, size_);  // taken now, not in the timed loop
+        return;
+    }
+    base.put(memory);
+    for (std::uint64_t at = base.period(); at < size_; at += base.period()) {
+        std::memcpy(memory + at, memory, std::min(base.period(), size_ - at));
     }
 }
 
@@ -109,7 +134,7 @@ std::byte* Image::copy(std::uint64_t place, std::uint64_t bytes) noexcept {
     for (std::uint64_t done = 0; done < bytes;) {
         const std::uint64_t from = (place + done) & mask_;
         const std::uint64_t part = std::min(bytes - done, period - from);
-        std::memcpy(memory_ + done, base_->data() + from, part);
+        std::memcpy(memory_ + done, shared_ + from, part);
         done += part;
     }
     return memory_;

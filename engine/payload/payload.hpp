@@ -16,9 +16,11 @@
 
 #include "plan/plan.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -48,11 +50,14 @@ struct Origin {
 /// Period of the base for a plan whose largest transfer is `transfer` bytes; what the plan says itself counts.
 std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer);
 
-/// Shared by all tasks of a process: the base content. Read only after construction.
+/// Shared by all tasks of a process: the base content, which takes memory from when somebody needs it on.
 class Base {
  public:
-    Base(const plan::Payload& settings, std::uint64_t period);
-    const std::byte* data() const noexcept { return bytes_.data(); }
+    Base(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period) {}
+    const std::byte* data() const;
+    /// The content into a task's own memory, `period` bytes of it. The first task's is made there, so that a process
+    /// with one task has no copy; whoever comes next copies what data() has made once for all.
+    void put(std::byte* memory) const;
     std::uint64_t period() const noexcept { return period_; }
     const plan::Payload& settings() const noexcept { return settings_; }
     std::uint64_t rotation(const Origin& origin) const noexcept;
@@ -60,11 +65,17 @@ class Base {
     std::uint64_t stamp_place(std::uint64_t offset, const Origin& origin) const noexcept;
     /// The content of `stamped` files, made afresh: for looking at what is wrong, not for writing.
     std::vector<std::byte> stamped(std::uint64_t offset, std::uint64_t length, const Origin& origin) const;
+    /// Bytes that it takes now: one period, or none.
+    std::uint64_t memory() const noexcept { return bytes_.size(); }
 
  private:
+    void make(std::byte* memory) const;
+
     plan::Payload settings_;
     std::uint64_t period_;
-    std::vector<std::byte> bytes_;
+    mutable std::once_flag made_;
+    mutable std::atomic<bool> asked_ = false;
+    mutable std::vector<std::byte> bytes_;
 };
 
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
@@ -153,6 +164,7 @@ class Image {
     std::byte* copy(std::uint64_t place, std::uint64_t bytes) noexcept;
 
     const Base* base_;
+    const std::byte* shared_ = nullptr;  ///< the base, where transfers are copied from it
     std::byte* memory_;
     Holds holds_;
     Origin origin_;

@@ -316,3 +316,22 @@ TEST_CASE("content of granules that were marked beforehand is the content of sta
         }
     }
 }
+
+TEST_CASE("one task of a process has no second copy of the base, and who reads unchecked has none") {
+    using sonde::payload::Image;
+    constexpr std::uint64_t period = 256U << 10U;
+    const Payload settings{PayloadKind::stamped, 9, 0.0, 0.0};
+    const sonde::payload::Base base(settings, period), other(settings, period);
+    CHECK(base.memory() == 0);
+    std::vector<std::byte> first(Image::memory_for(period, granule)), second(first.size());
+    std::vector<std::byte> small(Image::memory_for(period, granule, Image::Holds::transfer));
+    Image(base, first.data(), granule);
+    CHECK(base.memory() == 0);
+    Image(base, second.data(), granule);
+    CHECK(base.memory() == period);
+    CHECK(first == second);
+    CHECK(std::equal(first.begin(), first.begin() + period, base.data()));
+    CHECK(std::equal(first.begin() + period, first.end(), first.begin()));  // the next period begins
+    Image(other, small.data(), granule, Image::Holds::transfer);
+    CHECK(other.memory() == period);  // transfers are copied from it
+}

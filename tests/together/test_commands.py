@@ -239,7 +239,7 @@ def shell(tmp_path: Path, engine: Path) -> Callable[[str], subprocess.CompletedP
     )
     (programs / "sonde").chmod(0o755)
     folder = tmp_path / "folder"
-    for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1"):
+    for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1", "mnt/ost2", "mnt/ost3"):
         (folder / name).mkdir(parents=True)
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("SONDE_", "IOBUF", "LD_PRELOAD"))}
     kept |= {"PYTHONPATH": str(ROOT / "lab")}

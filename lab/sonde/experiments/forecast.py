@@ -121,6 +121,8 @@ class Forecaster:
         free = {one: (self._facts(one).get("file_system") or {}).get("available_bytes") for one in places}
         if None in free.values():
             return None
+        if len(places) == 1:
+            return free[places[0]]
         devices = [os.stat(one).st_dev for one in places]
         shares = [devices.count(device) / len(places) for device in devices]
         return min(int(int(free[one] or 0) / share) for one, share in zip(places, shares, strict=True))

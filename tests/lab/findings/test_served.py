@@ -12,7 +12,7 @@ from sonde.findings.served import answer_rates, answer_words, busiest_kind, serv
 from sonde.model.lines import PhaseBegin, SeriesLine, TargetsLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
-from sonde.report.sections.target_heat import target_heat
+from sonde.report.sections.target_heat import _shown, target_heat
 
 COLUMNS = ("target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
 
@@ -137,3 +137,13 @@ def test_the_heat_map_has_a_row_for_each_target_and_marks_the_slow_one() -> None
     assert all(f"OST000{at}" in drawing for at in range(6))
     assert drawing.count('class="slow"') == 1
     assert target_heat(phase_of(np.full((1, 32), 20), ns[:1])) is None
+
+
+def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_still_is_slow() -> None:
+    ops = np.full((4, 20), 10)
+    ops[1, 10:] = 0  # over before the others
+    ops[2, 8:12] = 0  # stands still between
+    (early, still) = (_shown(one, 20, 20) for one in phase_of(ops, ops * 1_000_000).series[1:3])
+    assert np.isnan(early[10:]).all()
+    assert not np.isnan(early[:10]).any()
+    assert still[8:12] == [0.0] * 4

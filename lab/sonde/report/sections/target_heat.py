@@ -14,7 +14,7 @@ from sonde.charts.plot import table
 from sonde.findings.served import served, slow_answers, target_series, unknown_words
 from sonde.findings.verdicts import Judged
 from sonde.model import quantities
-from sonde.model.lines import TargetsLine
+from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.visible import one_line
@@ -23,7 +23,7 @@ from sonde.stats.bins import rebin
 
 _MOST_COLUMNS = 64
 # Of more targets those with the longest 99th percentile are in the table; the record has them all.
-_MOST_LISTED = 40
+_MOST_LISTED = 16
 
 
 def target_heat(phase: PhaseRecord) -> Markup | None:
@@ -33,8 +33,7 @@ def target_heat(phase: PhaseRecord) -> Markup | None:
     if len(series) < 2 or not length:
         return None
     columns = min(length, _MOST_COLUMNS)
-    moved = [rebin([*map(float, one.bytes), *[0.0] * (length - len(one.bytes))], columns) for one in series]
-    values = np.array(moved)
+    values = np.array([_shown(one, length, columns) for one in series])
     working = values[values > 0]
     if not working.size:
         return None
@@ -43,9 +42,21 @@ def target_heat(phase: PhaseRecord) -> Markup | None:
     slow = {one.name for one in slow_answers(phase)}
     marked = [at for at, one in enumerate(series) if one.target in slow]
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
-    words = f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all."
+    words = (
+        f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all. A"
+        " target takes part from the first to the last slice in which an operation ended there."
+    )
     names = [str(one.target) for one in series]
     return heat_map(HeatMap("Targets over time", words, names, values / float(np.median(working)), ticks, marked))
+
+
+def _shown(one: SeriesLine, length: int, columns: int) -> list[float]:
+    """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
+    moved = rebin([*map(float, one.bytes), *[0.0] * (length - len(one.bytes))], columns)
+    at_work = [at for at, value in enumerate(moved) if value > 0]
+    if not at_work:
+        return [float("nan")] * len(moved)
+    return [value if at_work[0] <= at <= at_work[-1] else float("nan") for at, value in enumerate(moved)]
 
 
 def _table(line: TargetsLine) -> Markup:
@@ -70,14 +81,14 @@ def _table(line: TargetsLine) -> Markup:
         words.append("latencies are those of operations that lie on one target alone")
     if unknown := unknown_words(line):
         words.append(unknown)
-    return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(words))
+    return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(words), 2)
 
 
 def _draw(_run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
     if heat := target_heat(judged.phase):
         yield "wide", heat
     if judged.phase.targets is not None:
-        yield "narrow", _table(judged.phase.targets)
+        yield "wide", _table(judged.phase.targets)
 
 
 SECTION = Section(41, _draw)

@@ -2,7 +2,7 @@
 #include "files/layout_source.hpp"
 
 #include "files/layout_words.hpp"
-#include "files/program_output.hpp"
+#include "records/program_output.hpp"
 
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -46,12 +46,12 @@ std::optional<StripeLayout> layout_by_program(const std::string& path) {
     }
     const auto number = static_cast<std::uint32_t>(told.f_type);
     if (number == beegfs) {
-        const ProgramOutput said = output_of({"beegfs-ctl", "--getentryinfo", path});
+        const records::ProgramOutput said = records::output_of({"beegfs-ctl", "--getentryinfo", path});
         return said.ok() ? std::optional(parse_beegfs_layout(said.text)) : std::nullopt;
     }
     if (number == gpfs) {
-        ProgramOutput said = output_of({"mmlsattr", "-L", path});
-        said = said.ok() ? said : output_of({"/usr/lpp/mmfs/bin/mmlsattr", "-L", path});  // seldom in PATH
+        records::ProgramOutput said = records::output_of({"mmlsattr", "-L", path});
+        said = said.ok() ? said : records::output_of({"/usr/lpp/mmfs/bin/mmlsattr", "-L", path});  // seldom in PATH
         return said.ok() ? std::optional(parse_gpfs_layout(said.text)) : std::nullopt;
     }
     return std::nullopt;

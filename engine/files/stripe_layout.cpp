@@ -13,8 +13,7 @@ namespace {
 
 using Pattern = LayoutComponent::Pattern;
 
-constexpr std::uint32_t magic_v1 = 0x0BD10BD0, magic_v3 = 0x0BD30BD0, magic_composite = 0x0BD60BD0,
-                        magic_foreign = 0x0BD70BD0;
+constexpr std::uint32_t magic_composite = 0x0BD60BD0, magic_foreign = 0x0BD70BD0;
 constexpr std::uint32_t pattern_mdt = 0x100, pattern_released = 0x80000000;
 constexpr std::uint32_t entry_stale = 0x1;
 constexpr std::size_t head_v1 = 32, head_v3 = 48, object_bytes = 24;
@@ -61,7 +60,7 @@ class Bytes {
 /// lov_user_md_v1 or _v3.
 LayoutComponent plain_component(const Bytes& bytes) {
     const auto magic = bytes.at<std::uint32_t>(0);
-    if (magic != magic_v1 && magic != magic_v3) {
+    if (magic != lov_magic_v1 && magic != lov_magic_v3) {
         std::array<char, 16> shown{};
         std::snprintf(shown.data(), shown.size(), "0x%08x", magic);
         refuse(std::string("begins with the unknown number ") + shown.data());
@@ -73,8 +72,8 @@ LayoutComponent plain_component(const Bytes& bytes) {
                                                           : Pattern::raid0;
     component.stripe = bytes.at<std::uint32_t>(24);
     component.count = bytes.at<std::uint16_t>(28);
-    const std::size_t head = magic == magic_v3 ? head_v3 : head_v1;
-    if (magic == magic_v3) {
+    const std::size_t head = magic == lov_magic_v3 ? head_v3 : head_v1;
+    if (magic == lov_magic_v3) {
         component.pool = bytes.word(head_v1, lov_pool_bytes);
     }
     // A component that nobody has written into yet has a count and no objects.

@@ -13,6 +13,8 @@
 
 namespace sonde::files {
 
+/// What begins `lustre.lov`: a plain layout, and one with a pool (LOV_USER_MAGIC_V1, _V3).
+constexpr std::uint32_t lov_magic_v1 = 0x0BD10BD0, lov_magic_v3 = 0x0BD30BD0;
 /// Bytes of a pool's name in `lustre.lov`, with the NUL behind it (LOV_MAXPOOLNAME + 1).
 constexpr std::size_t lov_pool_bytes = 16;
 

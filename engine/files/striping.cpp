@@ -4,9 +4,9 @@
 #include "files/striping.hpp"
 
 #include "files/descriptor.hpp"
-#include "files/program_output.hpp"
 #include "files/stripe_layout.hpp"
 #include "plan/units.hpp"
+#include "records/program_output.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -23,7 +23,7 @@ namespace {
 
 enum class Kind { none, lustre, beegfs, ceph };
 
-constexpr std::uint32_t lov_v1 = 0x0BD10BD0, lov_v3 = 0x0BD30BD0, raid0 = 1;
+constexpr std::uint32_t raid0 = 1;
 constexpr std::uint16_t lov_all = 0xffff, lov_anywhere = 0xffff;
 constexpr std::size_t longest_lustre_pool = lov_pool_bytes - 1;
 // Harmless for a new file elsewhere: both flags mean something for devices only.
@@ -154,7 +154,7 @@ void put_number(std::string& into, std::uint64_t value, unsigned bytes) {
 
 std::string lustre_form(const plan::Striping& wanted) {
     std::string form;
-    put_number(form, wanted.pool.empty() ? lov_v1 : lov_v3, 4);
+    put_number(form, wanted.pool.empty() ? lov_magic_v1 : lov_magic_v3, 4);
     put_number(form, raid0, 4);
     put_number(form, 0, 8);
     put_number(form, 0, 8);
@@ -223,7 +223,7 @@ void check_striping(const plan::Striping& wanted, const std::string& file_system
 
 void stripe_directory(const plan::Striping& wanted, const std::string& file_system, const std::string& path) {
     if (kind_of(file_system) == Kind::beegfs) {
-        const ProgramOutput said = output_of(beegfs_command(wanted, path));
+        const records::ProgramOutput said = records::output_of(beegfs_command(wanted, path));
         if (!said.ok()) {
             refuse_stripes("target.striping (" + shown(wanted) + ") was not granted at " + path +
                            ": beegfs-ctl --setpattern says: " + said.first_line());

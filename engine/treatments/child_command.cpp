@@ -2,6 +2,8 @@
 // Knows posix_spawn, process groups and pipes.
 #include "treatments/child_command.hpp"
 
+#include "records/program_output.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -25,20 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int poll_ms = 50;
 constexpr std::chrono::seconds grace{2};  ///< between SIGTERM and SIGKILL
-
-/// The engine may block or ignore signals; its children start with the defaults.
-void reset_signals(posix_spawnattr_t& attributes) {
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
 
 /// The environment, with `variable` in the place of another one of its name.
 std::vector<char*> environment_with(const std::string& variable) {
@@ -75,7 +63,9 @@ int spawn(const std::vector<std::string>& arguments, const std::string& variable
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
-    reset_signals(attributes);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes,
+                             static_cast<short>(POSIX_SPAWN_SETPGROUP | records::default_signals(attributes)));
     std::vector<char*> variables = environment_with(variable);
     const int failed = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), variables.data());
     posix_spawn_file_actions_destroy(&files);

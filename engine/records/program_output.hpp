@@ -2,11 +2,12 @@
 // What a site's own program (`beegfs-ctl`, `mmlsattr`) says about a file.
 #pragma once
 
+#include <spawn.h>
 #include <cstddef>
 #include <string>
 #include <vector>
 
-namespace sonde::files {
+namespace sonde::records {
 
 struct ProgramOutput {
     int code = -1;     ///< exit code; -1 when it could not be started or was ended by a signal
@@ -15,7 +16,11 @@ struct ProgramOutput {
     std::string first_line() const;
 };
 
+/// A program starts with the signals that it expects: none blocked, all with their default, though the engine may block
+/// or ignore some. The flags that posix_spawnattr_setflags() needs for it.
+short default_signals(posix_spawnattr_t& attributes);
+
 /// Runs a program that is looked for in PATH, without a shell and with standard input at /dev/null, and waits for it.
 ProgramOutput output_of(const std::vector<std::string>& arguments);
 
-}  // namespace sonde::files
+}  // namespace sonde::records

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "files/program_output.hpp"
+#include "records/program_output.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -12,7 +12,7 @@
 
 extern char** environ;
 
-namespace sonde::files {
+namespace sonde::records {
 namespace {
 
 constexpr std::size_t most_output = 262144;
@@ -31,15 +31,7 @@ pid_t start(const std::vector<std::string>& arguments, int output, int& failed) 
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, default_signals(attributes));
     pid_t child = -1;
     failed = posix_spawnp(&child, words[0], &actions, &attributes, words.data(), environ);
     posix_spawnattr_destroy(&attributes);
@@ -64,6 +56,18 @@ void take_all(int input, std::string& text) {
 }
 
 }  // namespace
+
+short default_signals(posix_spawnattr_t& attributes) {
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    return POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+}
 
 std::string ProgramOutput::first_line() const {
     return text.substr(0, text.find('\n'));
@@ -93,4 +97,4 @@ ProgramOutput output_of(const std::vector<std::string>& arguments) {
     return result;
 }
 
-}  // namespace sonde::files
+}  // namespace sonde::records

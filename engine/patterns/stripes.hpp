@@ -83,15 +83,6 @@ class StripeMap {
         }
         return gap(offset);
     }
-    bool known() const noexcept { return !targets_.empty(); }
-    bool pending() const noexcept {
-        for (const Flat& part : parts_) {
-            if (part.pending) {
-                return true;
-            }
-        }
-        return false;
-    }
 
  private:
     struct Flat {

@@ -94,7 +94,9 @@ struct Layouts {
         kind = layout->kind;
         if (const std::string differs = *asked ? files::difference(**asked, *layout) : std::string();
             !differs.empty()) {
-            first_difference = otherwise++ == 0 ? differs : first_difference;
+            if (otherwise++ == 0) {
+                first_difference = differs;
+            }
         }
         ordered_json shape = describe(*layout);
         const auto same = std::find(shapes.begin(), shapes.end(), shape);
@@ -115,10 +117,10 @@ struct Layouts {
     }
 };
 
-ordered_json line_of(const Layouts& found, const std::optional<plan::Striping>& asked) {
+ordered_json line_of(const Layouts& found) {
     ordered_json line{{"kind", found.kind}, {"files", found.files}, {"told", found.told}, {"shapes", found.shapes}};
-    if (asked) {
-        line["asked"] = words_of(*asked);
+    if (*found.asked) {
+        line["asked"] = words_of(**found.asked);
     }
     line["columns"] = {"file", "task", "bytes", "shape", "targets"};
     line["rows"] = found.rows;
@@ -149,9 +151,13 @@ ordered_json not_as_asked(const Layouts& found) {
 
 }  // namespace
 
+bool may_have_layouts(const Context& context, const plan::Phase& phase) {
+    return !phase.meta && context.storage.makes_files && files::has_layouts(context.storage.file_system);
+}
+
 void write_layouts(const Context& context, std::size_t index, const files::FileMap& map) {
     const plan::Phase& phase = context.plan.phases[index];
-    if (phase.meta || !context.storage.makes_files || !files::has_layouts(context.storage.file_system)) {
+    if (!may_have_layouts(context, phase)) {
         return;
     }
     const std::optional<plan::Striping>& asked = context.plan.target.striping;
@@ -178,7 +184,7 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
         return;
     }
     if (found.told > 0) {
-        context.at_root.record->line("layout", of_phase(phase, index, line_of(found, asked)));
+        context.at_root.record->line("layout", of_phase(phase, index, line_of(found)));
     }
     if (asked && phase.op == plan::Op::write && (found.told == 0 || found.otherwise > 0)) {
         context.at_root.record->line("finding", of_phase(phase, index, not_as_asked(found)));

@@ -9,6 +9,9 @@
 
 namespace sonde::phases {
 
+/// Whether files of the phase may have a layout that can be read: the same on all processes.
+bool may_have_layouts(const Context& context, const plan::Phase& phase);
+
 /// Writes the line `layout` of a phase that worked on data files. At the root, when the phase is over; nothing where
 /// the file system tells no layouts.
 void write_layouts(const Context& context, std::size_t index, const files::FileMap& map);

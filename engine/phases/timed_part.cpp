@@ -5,6 +5,7 @@
 #include "phases/agree.hpp"
 #include "phases/crew.hpp"
 #include "phases/gather.hpp"
+#include "phases/layouts.hpp"
 #include "plan/parse.hpp"
 
 #include <pthread.h>
@@ -199,8 +200,7 @@ void TimedPart::work(std::size_t stream) {
 
 /// Whether operations are given to the targets that served them: the same on all processes.
 bool TimedPart::attributes() const {
-    return !verification_ && !phase_.meta && !plan::on_files(phase_.op) && context_.storage.makes_files &&
-           files::has_layouts(context_.storage.file_system);
+    return !verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_);
 }
 
 /// What the streams of this node have counted of each target, into the totals of its leader.

@@ -22,10 +22,10 @@ struct NodeClock {
     std::int64_t moved_error_ns = 0;
 };
 
-/// How the runner names things for the record.
-/// Its host, or "node 3" where that is not known; `hosts` by node.
+/// A node's host, or "node 3" where that is not known; `hosts` by node.
 std::string name_of_node(const std::vector<std::string>& hosts, int node);
 
+/// How the runner names things for the record.
 struct PhaseFacts {
     std::string stopped_by;
     std::int64_t stonewall_ns = 0;   ///< 0 = none

@@ -93,7 +93,7 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
                                                             std::uint64_t pass) {
     // Where each operation goes, until it is done; then when it ended. One array, so that one register is enough. The
     // first place is for when the first one began.
-    std::array<std::uint64_t, 257> steps;
+    std::array<std::uint64_t, TargetCounting::most_at_once + 1> steps;
     const Road way = road;  // in registers, or near
     const Content data = content;
     const std::uint64_t glance = time_.ticks_of(glance_ns);

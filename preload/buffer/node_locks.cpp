@@ -18,7 +18,7 @@ namespace sonde::buffer {
 
 namespace {
 
-system::Lock opening;
+constinit system::Lock opening;
 int lock_file = -1;
 bool tried = false;
 

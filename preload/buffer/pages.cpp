@@ -20,7 +20,7 @@ struct Spare {
     std::size_t bytes;
 };
 constexpr std::size_t most_spare_bytes = 32U << 20U;
-system::Lock spare_lock;
+constinit system::Lock spare_lock;
 Spare spares[64];
 std::size_t spare_count = 0;
 std::size_t spare_bytes = 0;
@@ -156,6 +156,7 @@ bool make_buckets(File& file) noexcept {
     while (buckets < file.held.limit && buckets < (1U << 20U)) {
         buckets *= 2;
     }
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     file.held.buckets = static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
     file.held.bucket_mask = buckets - 1;
     return file.held.buckets != nullptr;
@@ -163,6 +164,7 @@ bool make_buckets(File& file) noexcept {
 
 void free_buckets(File& file) noexcept {
     if (file.held.buckets != nullptr) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         system::unmap_bytes(file.held.buckets, (file.held.bucket_mask + 1ULL) * sizeof(Page*));
         file.held.buckets = nullptr;
     }

@@ -18,7 +18,7 @@ struct Wanted {
     const char* reason;
     bool found;
 };
-constinit Wanted wanted;  // under the lock of all files
+constinit Wanted wanted{};  // under the lock of all files
 
 }  // namespace
 

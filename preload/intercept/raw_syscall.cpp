@@ -160,13 +160,12 @@ bool named(long call, long a, long b, int& at, const char*& path) noexcept {
             at = number(a);
             path = pointer<char>(b);
             return true;
-        case SYS_truncate:
-            return true;
 #if defined(__x86_64__)
         case SYS_stat:
         case SYS_lstat:
-            return true;
 #endif
+        case SYS_truncate:
+            return true;
         default:
             return false;
     }
@@ -233,9 +232,6 @@ void ends_or_splits(long call, long a) noexcept {
 #if defined(__x86_64__)
         case SYS_fork:
         case SYS_vfork:
-            stretch::forbid_trap("the program makes processes where it cannot be seen");
-            buffer::before_child(buffer::Child::Copy);
-            break;
 #endif
         case SYS_clone3:
             stretch::forbid_trap("the program makes processes where it cannot be seen");

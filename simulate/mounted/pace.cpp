@@ -87,7 +87,7 @@ void Pace::finish(Call& call) {
 }
 
 void Pace::done(const Done& what) {
-    // The tag is the address that was put there. NOLINTNEXTLINE(performance-no-int-to-ptr)
+    // The tag is the address that was put there.
     Call& call = *reinterpret_cast<Call*>(static_cast<std::uintptr_t>(what.tag));
     call.done_ = true;
     if (call.place_ != Call::absent) {

@@ -27,7 +27,7 @@ struct MountOptions {
 /// What a number stands for that the kernel keeps for us: its handles and inodes are addresses of ours.
 template <typename Ours>
 Ours* kept(std::uint64_t number) {
-    return reinterpret_cast<Ours*>(number);  // NOLINT(performance-no-int-to-ptr)
+    return reinterpret_cast<Ours*>(number);
 }
 
 class Service {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of a target: slices that widen and keep sums, latencies, and the same sums after joining.
+// What is counted of a target: slices that widen and keep sums, latencies, and the sums of streams on a board.
 #include "meters/target_board.hpp"
-#include "results/target_lines.hpp"
-#include "results/targets.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -15,8 +13,6 @@ using sonde::meters::TargetBoard;
 using sonde::meters::TargetCell;
 using sonde::meters::TargetLatency;
 using sonde::meters::TargetMeter;
-using sonde::results::TargetCounts;
-using sonde::results::Targets;
 
 namespace {
 
@@ -30,12 +26,14 @@ std::uint32_t add_target(TargetMeter& meter, const std::string& name) {
     return number;
 }
 
-std::unique_ptr<TargetBoard> board_of(const std::vector<const TargetMeter*>& meters, std::uint32_t doublings) {
-    auto board = std::make_unique<TargetBoard>();
-    for (const TargetMeter* meter : meters) {
-        board->add({meter, 2, 1}, doublings);
+/// The place of a name on a board; null when it has none.
+const TargetBoard::Target* place_of(const TargetBoard& board, const std::string& name) {
+    for (const TargetBoard::Target& target : board.targets) {
+        if (target.state.load() == 2 && name == target.name.data()) {
+            return &target;
+        }
     }
-    return board;
+    return nullptr;
 }
 
 }  // namespace
@@ -99,67 +97,93 @@ TEST_CASE("latency buckets hold what lies between their ends") {
     CHECK(TargetLatency::bucket_of(~0ULL) == TargetLatency::buckets - 1);
 }
 
-TEST_CASE("a quantile is within 6 % of the value of its rank") {
-    TargetMeter meter(0, 1'000'000);
-    const std::uint32_t target = add_target(meter, "OST0");
-    for (std::uint64_t i = 1; i <= 10'000; ++i) {
-        meter.add_single(0, target, 0, 1, i * 1000, 1);
-    }
-    const Targets targets = Targets::of(*board_of({&meter}, 0), 1);
-    const TargetCounts& counts = targets.served.at("OST0")[0];
-    for (const double q : {0.5, 0.9, 0.99}) {
-        CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
-    }
-    CHECK(counts.longest_ns == 10'000'000);
-    CHECK(counts.quantile(1.0) <= 10'000'000);
-}
-
-TEST_CASE("streams and nodes join to the same sums, whatever the width of their slices") {
+TEST_CASE("a board adds what streams counted, by the name of the target, in slices as wide as those of the widest") {
     TargetMeter narrow(0, 100);
     TargetMeter wide(0, 100);
     const std::uint32_t a = add_target(narrow, "A");
     const std::uint32_t b = add_target(wide, "B");
     const std::uint32_t also_a = add_target(wide, "A");
     narrow.add_single(0, a, 110, 150, 40, 7);
-    wide.add_single(0, also_a, 500, 90'000, 5, 1000);  // 64 slices of 100 are over: they have doubled
+    narrow.add_single(1, a, 420, 450, 30, 5);
+    wide.add_single(0, also_a, 12'700, 12'800, 90, 11);  // slice 127 of 64: slices double once
     wide.add_part(1, b, 500, 600, 3, true);
-    REQUIRE(wide.doublings() > 0);
-    const std::int64_t width = std::int64_t{100} << wide.doublings();
-    const auto together = board_of({&narrow, &wide}, wide.doublings());
-    const Targets one = Targets::of(*together, width);
-    Targets joined = Targets::of(*board_of({&narrow}, wide.doublings()), width);
-    joined.join(Targets::unpack(Targets::of(*board_of({&wide}, wide.doublings()), width).pack()));
-    CHECK(one.pack() == joined.pack());
-    CHECK(one.files == 4);
-    CHECK(one.known == 2);
-    CHECK(one.bytes(0) == 1007);
-    CHECK(one.bytes(1) == 3);
-    CHECK(one.served.at("A")[0].sum().single_ops == 2);
-    CHECK(one.served.at("A")[0].longest_ns == 40);
-    CHECK(one.served.at("B")[1].sum().split_ops == 1);
-    CHECK_FALSE(one.served.at("B")[0].used());
+    REQUIRE(wide.doublings() == 1);
+    const auto board = std::make_unique<TargetBoard>();
+    board->add({&narrow, 2, 1}, 1);
+    board->add({&wide, 3, 2}, 1);
+    board->add({nullptr, 4, 0}, 1);
+    CHECK(board->files == 9);
+    CHECK(board->known == 3);
+    const TargetBoard::Target* const on_a = place_of(*board, "A");
+    REQUIRE(on_a != nullptr);
+    CHECK(on_a->kind[0].cells[0].bytes == 7);
+    CHECK(on_a->kind[0].cells[63].bytes == 11);
+    CHECK(on_a->kind[0].cells[63].single_ops == 1);
+    CHECK(on_a->kind[0].cells[63].single_ns == 90);
+    CHECK(on_a->kind[0].longest_ns == 90);
+    CHECK(on_a->kind[0].latency[TargetLatency::bucket_of(40)] == 1);
+    CHECK(on_a->kind[0].latency[TargetLatency::bucket_of(90)] == 1);
+    CHECK(on_a->kind[1].cells[2].bytes == 5);
+    CHECK(on_a->kind[1].longest_ns == 30);
+    const TargetBoard::Target* const on_b = place_of(*board, "B");
+    REQUIRE(on_b != nullptr);
+    CHECK(on_b->kind[1].cells[2].bytes == 3);
+    CHECK(on_b->kind[1].cells[2].split_ops == 1);
+    CHECK(on_b->kind[1].cells[2].single_ops == 0);
 
-    together->clear();
-    CHECK(Targets::of(*together, width).served.empty());
+    board->clear();
+    CHECK(board->files == 0);
+    CHECK(board->known == 0);
+    CHECK(place_of(*board, "A") == nullptr);
+    board->add({&narrow, 0, 0}, 0);
+    REQUIRE(place_of(*board, "A") != nullptr);
+    CHECK(place_of(*board, "A")->kind[0].cells[1].bytes == 7);  // nothing of before
+    CHECK(place_of(*board, "A")->kind[0].cells[63].bytes == 0);
+    CHECK(place_of(*board, "A")->kind[0].longest_ns == 40);
 }
 
-TEST_CASE("the series of many targets together have at most 65,536 slices and keep their sums") {
-    sonde::results::Totals totals;
-    totals.targets.slice_ns = 1000;
-    for (int i = 0; i < 2048; ++i) {
-        TargetCounts& counts = totals.targets.served["OST" + std::to_string(i)][0];
-        counts.slices.resize(64, {3, 1, 2, 0});
+TEST_CASE("slices become as wide as is asked for, by the doublings that the stream has not made itself") {
+    TargetMeter meter(0, 100);
+    const std::uint32_t target = add_target(meter, "A");
+    meter.add_single(0, target, 6300, 6400, 1, 9);
+    const auto board = std::make_unique<TargetBoard>();
+    board->add({&meter, 1, 1}, 0);
+    CHECK(place_of(*board, "A")->kind[0].cells[63].bytes == 9);
+    board->add({&meter, 1, 1}, 3);
+    CHECK(place_of(*board, "A")->kind[0].cells[7].bytes == 9);
+}
+
+TEST_CASE("a board has places for as many targets as a meter, and leaves out what comes after them") {
+    TargetMeter first(0, 100);
+    for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
+        first.number_of("OST" + std::to_string(i));
     }
-    const auto lines = sonde::results::target_series_lines(totals);
-    REQUIRE(lines.size() == 2048);
-    for (const auto& line : lines) {
-        CHECK(line["bytes"].size() == 32);
-        CHECK(line["bytes"][0] == 6);
-        CHECK(line["slice_s"] == 2e-6);
-        CHECK(line["single_ns"][0] == 4);
+    first.make_room();
+    for (std::uint32_t i = 0; i < TargetMeter::most_targets; ++i) {
+        first.add_part(0, i, 0, 1, i + 1, true);
     }
-    const auto table = sonde::results::target_line(totals);
-    CHECK(table["rows"].size() == 2048);
-    CHECK(table["rows"][0][2] == 192);
-    CHECK(sonde::results::target_line(sonde::results::Totals()).is_null());
+    TargetMeter late(0, 100);
+    late.add_part(0, add_target(late, "one more"), 0, 1, 5, true);
+    const auto board = std::make_unique<TargetBoard>();
+    board->add({&first, 1, 1}, 0);
+    board->add({&late, 1, 1}, 0);
+    board->add({&first, 1, 1}, 0);
+    CHECK(place_of(*board, "one more") == nullptr);
+    std::uint64_t sum = 0;
+    for (const TargetBoard::Target& target : board->targets) {
+        REQUIRE(target.state == 2);
+        sum += target.kind[0].cells[0].bytes;
+    }
+    CHECK(sum == 2048ULL * 2049);
+}
+
+TEST_CASE("a name is kept to its first 247 signs") {
+    TargetMeter meter(0, 100);
+    const std::string longest(247, 'x');
+    meter.add_part(0, add_target(meter, longest), 0, 1, 1, true);
+    meter.add_part(0, add_target(meter, longest + "y"), 0, 1, 2, true);
+    const auto board = std::make_unique<TargetBoard>();
+    board->add({&meter, 1, 1}, 0);
+    REQUIRE(place_of(*board, longest) != nullptr);
+    CHECK(place_of(*board, longest)->kind[0].cells[0].bytes == 3);
 }

@@ -37,6 +37,9 @@ TEST_CASE("without both directions alone there is no efficiency, and where nothi
     ordered_json line = lanes(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 500, .read = 0});
     CHECK_FALSE(line.at("duplex").contains("efficiency"));
+    line = lanes(300, 100);
+    results::add_duplex(line, write_beside_read(), {.write = 0, .read = 300});
+    CHECK_FALSE(line.at("duplex").contains("efficiency"));
     ordered_json still = lanes(0, 0);
     results::add_duplex(still, write_beside_read(), {.write = 500, .read = 300});
     CHECK_FALSE(still.contains("duplex"));

@@ -110,6 +110,95 @@ TEST_CASE("a stream that did nothing does not lengthen the time of its node") {
     CHECK(all.nodes.series()[0].end_ns == 1000 * ms);
 }
 
+TEST_CASE("where no bytes are moved the slowest node is that of the fewest operations, and of equal ones the first") {
+    NodesOverTime all;
+    const std::vector<std::uint64_t> none(2, 0);
+    for (int node = 0; node < 20; ++node) {
+        const std::vector<std::uint64_t> calls(2, static_cast<std::uint64_t>(100 - node / 2));
+        all.add({node, 0, 200 * ms, 100 * ms, 512, none.data(), calls.data(), 2});
+    }
+    CHECK(all.slowest() == std::vector<int>{18, 19, 16, 17, 14, 15, 12, 13});
+    CHECK(all.fastest() == std::vector<int>{1, 0, 3, 2, 5, 4, 7, 6});
+}
+
+TEST_CASE("a rate is what a node moved by its own time, not by that of the phase") {
+    NodesOverTime all;
+    const std::vector<std::uint64_t> bytes(4, million);
+    all.add({0, 0, 400 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
+    all.add({1, 200 * ms, 400 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
+    all.add({2, 0, 300 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
+    CHECK(all.slowest() == std::vector<int>{0, 2, 1});
+    CHECK(all.fastest().empty());  // all of them are among the slowest
+    CHECK(all.series()[1].seconds() == doctest::Approx(0.2));
+}
+
+TEST_CASE("a node counts in the spread of the slices through which it was at work, and in no other") {
+    NodesOverTime all;
+    const std::vector<std::uint64_t> bytes(3, million);
+    const std::vector<std::uint64_t> calls(3, 7);
+    for (int node = 0; node < 300; ++node) {
+        const std::int64_t start = node < 100 ? 0 : node < 200 ? 1 : 100 * ms;
+        const std::int64_t end = node % 2 == 0 ? 300 * ms : 300 * ms - 1;
+        all.add({node, start, end, 100 * ms, 512, bytes.data(), calls.data(), 3});
+    }
+    all.bound();
+    const auto counted = [](const sonde::results::Spread& spread) {
+        std::uint32_t sum = 0;
+        for (const auto& [bucket, count] : spread) {
+            sum += count;
+        }
+        return sum;
+    };
+    REQUIRE(all.byte_spread().size() == 3);
+    CHECK(counted(all.byte_spread()[0]) == 100);
+    CHECK(counted(all.byte_spread()[1]) == 300);
+    CHECK(counted(all.byte_spread()[2]) == 150);
+    CHECK(all.operation_spread()[1] == sonde::results::Spread{{7, 300}});
+    CHECK(all.sum()[0].active == 200);
+    CHECK(all.sum()[1].active == 300);
+    CHECK(all.sum()[2].operations == 2100);
+}
+
+TEST_CASE("streams with more than 512 slices give them in pairs, and an odd one at the end is kept") {
+    const std::vector<std::uint64_t> bytes(513, 2);
+    const std::vector<std::uint64_t> calls(513, 1);
+    NodesOverTime all;
+    all.add({0, 100 * ms, 513 * 100 * ms, 100 * ms, 513, bytes.data(), calls.data(), 513});
+    CHECK(all.slice_ns() == 200 * ms);
+    const auto& slices = all.series()[0].slices;
+    REQUIRE(slices.size() == 256);  // as many as the plan allows: what is beyond falls into the last
+    CHECK(slices[0].bytes == 4);
+    CHECK(slices[0].operations == 2);
+    CHECK(slices[0].active == 1);
+    CHECK(slices[255].bytes == 6);
+    NodesOverTime exact;
+    exact.add({0, 0, 100 * ms, 100 * ms, 512, bytes.data(), calls.data(), 1});
+    CHECK(exact.slice_ns() == 100 * ms);
+    CHECK(exact.series()[0].bytes == 2);
+}
+
+TEST_CASE("series of 128 nodes are told slice by slice, of 129 in pairs, each as active as the busier one") {
+    Totals totals;
+    totals.nodes = nodes_between(0, 128, 512);
+    CHECK(node_series_lines(totals)[0].at("bytes").size() == 512);
+    CHECK(node_series_lines(totals)[0].at("slice_s") == doctest::Approx(0.1));
+    const std::vector<std::uint64_t> bytes(512, million);
+    const std::vector<std::uint64_t> calls(512, 3);
+    totals.nodes = nodes_between(0, 128, 512);
+    for (const std::int64_t start : {100 * ms, 300 * ms}) {  // two streams of one node, the second begins later
+        totals.nodes.add({128, start, 51'200 * ms, 100 * ms, 512, bytes.data(), calls.data(), 512});
+    }
+    const auto lines = node_series_lines(totals);
+    REQUIRE(lines.size() == 129);
+    CHECK(lines[128].at("slice_s") == doctest::Approx(0.2));
+    CHECK(lines[128].at("bytes").size() == 256);
+    CHECK(lines[128].at("bytes")[0] == 4 * million);
+    CHECK(lines[128].at("ops")[0] == 12);
+    CHECK(lines[128].at("active")[0] == 1);
+    CHECK(lines[128].at("active")[1] == 2);
+    CHECK_FALSE(lines[128].contains("extreme"));
+}
+
 TEST_CASE("256 nodes are kept one by one, of 257 the spread and the extremes") {
     const NodesOverTime few = nodes_between(0, 256);
     CHECK_FALSE(few.banded());

@@ -155,3 +155,162 @@ TEST_CASE("lanes of a duplex phase are rated where both run") {
     CHECK(line.at("lanes").at(1).at("overlap_bytes") == 60 * mb);
     CHECK(line.at("lanes").at(1).at("bytes_per_s") == doctest::Approx(20e6));
 }
+
+TEST_CASE("the phase_end line states all that was counted, and what it is divided by") {
+    Totals totals;
+    totals.bytes = {300, 700};
+    totals.operations = {3, 7};
+    totals.file_operations = 10;
+    totals.short_operations = 2;
+    totals.failed = 1;
+    totals.entries = 5;
+    totals.planned_bytes = 2000;
+    totals.planned_operations = 40;
+    totals.checked_bytes = 600;
+    totals.mismatches = 4;
+    totals.verify_ns = 250'000'000;
+    totals.part[sonde::meters::part_transfer].add(500'000'000, 2'500'000'000);
+    totals.part[sonde::meters::part_fsync].add(2'500'000'000, 3'500'000'000);
+    totals.rows.resize(2);
+    for (auto& row : totals.rows) {
+        row.user_ns = 500'000'000;
+        row.system_ns = 250'000'000;
+    }
+    auto& writes = totals.histogram[sonde::meters::kind_write];
+    for (std::uint64_t ns = 1; ns <= 100; ++ns) {
+        writes.add(ns);
+    }
+    PhaseFacts facts;
+    facts.stopped_by = "volume";
+    facts.resident = 0;
+    const auto line = sonde::results::phase_end_line(totals, facts);
+    using nlohmann::ordered_json;
+    CHECK(line.at("stopped_by") == "volume");
+    CHECK(line.at("bytes") == ordered_json{{"moved", 1000}, {"read", 300}, {"written", 700}, {"planned", 2000}});
+    CHECK(line.at("ops") ==
+          ordered_json{{"done", 20}, {"read", 3}, {"written", 7}, {"short", 2}, {"failed", 1}, {"planned", 40}});
+    CHECK(line.at("entries") == 5);
+    CHECK(line.at("verify") == ordered_json{{"checked_bytes", 600}, {"mismatches", 4}});
+    CHECK(line.at("seconds") == ordered_json{{"elapsed", 3.0}, {"transfer", 2.0}, {"fsync", 1.0}, {"verify", 0.25}});
+    CHECK(line.at("task_seconds") == ordered_json{{"transfer", 2.0}, {"fsync", 1.0}});
+    CHECK(line.at("rates").at("total").at("bytes_per_s") == doctest::Approx(1000.0 / 3));
+    CHECK(line.at("rates").at("total").at("ops_per_s") == doctest::Approx(20.0 / 3));
+    CHECK(line.at("rates").at("transfer").at("ops") == 20);
+    CHECK(line.at("latency") == ordered_json{{"write",
+                                              {{"count", 100},
+                                               {"min_ns", 1},
+                                               {"mean_ns", 50.5},
+                                               {"p50_ns", 50},
+                                               {"p90_ns", 90},
+                                               {"p95_ns", 95},
+                                               {"p99_ns", 99},
+                                               {"p999_ns", 100},
+                                               {"max_ns", 100}}}});
+    CHECK(
+        line.at("cpu") ==
+        ordered_json{{"user_s", 1.0}, {"system_s", 0.5}, {"bytes_per_system_s", 2000.0}, {"bytes_per_user_s", 1000.0}});
+    CHECK(line.at("resident") == 0);
+    CHECK_FALSE(line.contains("wearout_ratio"));
+    const auto nothing = sonde::results::phase_end_line(Totals{}, {});
+    CHECK(nothing.at("cpu") == ordered_json{{"user_s", 0.0}, {"system_s", 0.0}});
+    CHECK(nothing.at("seconds") == ordered_json{{"elapsed", 0.0}});
+    CHECK(nothing.at("latency") == ordered_json::object());
+    CHECK(nothing.at("rates") == ordered_json::object());
+    for (const char* absent : {"entries", "resident", "verify", "lanes"}) {
+        CHECK_FALSE(nothing.contains(absent));
+    }
+}
+
+TEST_CASE("the five slowest tasks are named with their host, the slowest first") {
+    Totals totals;
+    for (int task = 0; task < 7; ++task) {
+        sonde::results::TaskRow row;
+        row.task = task;
+        row.node = task % 2;
+        row.bytes = static_cast<std::uint64_t>(70 - 10 * task);
+        row.start_ns = 1'000'000'000;
+        row.end_ns = task == 3 ? row.start_ns : 3'000'000'000;
+        totals.rows.push_back(row);
+    }
+    totals.part[sonde::meters::part_transfer].add(1'000'000'000, 3'000'000'000);
+    PhaseFacts facts;
+    facts.hosts = {"alpha"};
+    const auto imbalance = sonde::results::phase_end_line(totals, facts).at("imbalance");
+    const auto& slowest = imbalance.at("slowest");
+    REQUIRE(slowest.size() == 5);
+    using nlohmann::ordered_json;
+    // Task 3 took no time: it has no rate.
+    CHECK(slowest.at(0) ==
+          ordered_json{{"task", 3}, {"node", 1}, {"host", ""}, {"bytes_per_s", 0.0}, {"seconds", 0.0}});
+    CHECK(slowest.at(1) ==
+          ordered_json{{"task", 6}, {"node", 0}, {"host", "alpha"}, {"bytes_per_s", 5.0}, {"seconds", 2.0}});
+    CHECK(slowest.at(4).at("task") == 2);
+    CHECK(imbalance.at("max_over_mean") == doctest::Approx(7.0 / 6));
+    CHECK(imbalance.at("tail_share") == 0.0);
+}
+
+TEST_CASE("the tail is what follows the end of the first half of the tasks") {
+    const auto tail = [](std::initializer_list<std::int64_t> ends_s) {
+        Totals totals;
+        for (const std::int64_t end : ends_s) {
+            totals.rows.emplace_back().end_ns = end * 1'000'000'000;
+            totals.part[sonde::meters::part_transfer].add(0, end * 1'000'000'000);
+        }
+        return sonde::results::phase_end_line(totals, {}).at("imbalance").at("tail_share").get<double>();
+    };
+    CHECK(tail({8, 2, 4}) == doctest::Approx(0.5));
+    CHECK(tail({8, 2, 4, 6}) == doctest::Approx(0.5));
+    CHECK(tail({10}) == 0);
+}
+
+TEST_CASE("lanes that never ran at the same time have bytes and no rate") {
+    Stream writer(0, 0);
+    writer.write(0, 1000, 10, mb);
+    Stream reader(0, 1);
+    reader.write(1000, 2000, 10, mb);
+    const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
+    REQUIRE(line.at("lanes").size() == 2);
+    CHECK(line.at("lanes").at(1) == nlohmann::ordered_json{{"bytes", 10 * mb}});
+}
+
+TEST_CASE("a lane of two streams is rated from the later start to the earlier end of them") {
+    Stream first(0, 0);
+    first.write(0, 4000, 40, mb);
+    Stream second(1, 0);
+    second.write(500, 5000, 45, mb);
+    Stream reader(0, 1);
+    reader.write(0, 6000, 60, mb);
+    const auto line = sonde::results::phase_end_line(totals_of({&first, &second, &reader}), {});
+    CHECK(line.at("lanes").at(0).at("overlap_s") == doctest::Approx(3.5));
+    CHECK(line.at("lanes").at(0).at("overlap_bytes") == 70 * mb);
+    CHECK(line.at("lanes").at(1).at("overlap_bytes") == 35 * mb);
+}
+
+TEST_CASE("a wearout ratio compares the whole with what was done until the stonewall, if that was anything") {
+    Stream only(0);
+    only.write(0, 4000, 4, mb).at_wall(0, 0, true);
+    PhaseFacts facts;
+    facts.stonewall_ns = 2'000'000'000;
+    CHECK_FALSE(sonde::results::phase_end_line(totals_of({&only}), facts).contains("wearout_ratio"));
+    only.at_wall(3 * mb, 3, true);
+    CHECK(sonde::results::phase_end_line(totals_of({&only}), facts).at("wearout_ratio") == doctest::Approx(1.0 / 1.5));
+}
+
+TEST_CASE("a node has the name of its host, or its number where that is not known") {
+    PhaseFacts facts;
+    facts.hosts = {"alpha", ""};
+    CHECK(facts.name_of(0) == "alpha");
+    CHECK(facts.name_of(1) == "node 1");
+    CHECK(facts.name_of(2) == "node 2");
+}
+
+TEST_CASE("exactly three whole slices are a steady rate") {
+    Stream early(0);
+    early.write(0, 1000, 100, mb);
+    Stream late(1);
+    late.write(700, 2000, 130, mb);
+    const auto rates = rates_of(totals_of({&early, &late}), {});
+    REQUIRE(rates.contains("steady"));
+    CHECK(rates.at("steady").seconds == doctest::Approx(0.3));
+    CHECK(rates.at("steady").bytes == 60 * mb);
+}

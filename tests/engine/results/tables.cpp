@@ -99,6 +99,38 @@ TEST_CASE("what was found of the clock of a node stands in its row, and null whe
     CHECK(line["rows"][1][12] == 40);
 }
 
+TEST_CASE("a histogram states its values, its sums and what did not fit, and one without values is left out") {
+    Totals totals;
+    sonde::meters::Histogram& writes = totals.histogram[sonde::meters::kind_write];
+    writes.add(5);
+    writes.add(5);
+    writes.add(100);
+    writes.add(1ULL << 50U);
+    const auto lines = histogram_lines(totals);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0] == ordered_json{{"kind", "write"},
+                                   {"count", 4},
+                                   {"min_ns", 5},
+                                   {"max_ns", 1ULL << 50U},
+                                   {"sum_ns", (1ULL << 50U) + 110},
+                                   {"overflow", 1},
+                                   {"buckets", {{5, 6, 2}, {100, 101, 1}}}});
+    CHECK(histogram_lines(Totals{}).empty());
+}
+
+TEST_CASE("the share of nobody is null, and that of one is the middle of its bucket, a second") {
+    // Below 128 each value has a bucket; 200 and 201 share theirs.
+    const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(200));
+    const std::vector<sonde::results::Spread> slices{
+        {}, {{100, 1}}, {{10, 1}, {20, 1}, {30, 1}, {40, 1}, {50, 1}}, {{bucket_of_200, 3}}};
+    const ordered_json out = sonde::results::spread_json(slices, s / 2);
+    CHECK(out["min"] == ordered_json{nullptr, 200.0, 20.0, 401.0});
+    CHECK(out["p25"] == ordered_json{nullptr, 200.0, 40.0, 401.0});
+    CHECK(out["p50"] == ordered_json{nullptr, 200.0, 60.0, 401.0});
+    CHECK(out["p75"] == ordered_json{nullptr, 200.0, 80.0, 401.0});
+    CHECK(out["max"] == ordered_json{nullptr, 200.0, 100.0, 401.0});
+}
+
 TEST_CASE("what streams and nodes count of names is added up, and the longest verification is the longest") {
     Totals one;
     one.file_operations = 1;

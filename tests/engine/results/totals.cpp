@@ -127,6 +127,92 @@ TEST_CASE("intervals over nodes are first start to last end, and times spent add
     CHECK(all.part[sonde::meters::part_close].first_start_ns == -1);
 }
 
+TEST_CASE("the row of a task is in the time of the root, and knows what was spent in each part") {
+    Stream one(3, 1);
+    one.open(100, 150).write(200, 500, 3, megabytes).close(500, 560).at_wall(7, 8, true);
+    auto& meter = one.meter();
+    meter.bytes[kind_read] = 5;
+    meter.operations[kind_read] = 2;
+    meter.file_operations = 4;
+    meter.user_ns = 11;
+    meter.system_ns = 12;
+    meter.next_operation = 13;
+    meter.part[sonde::meters::part_fsync].add(520 * sonde::tests::ms, 530 * sonde::tests::ms);
+    const auto added = [&](std::int64_t offset_ms) {
+        Totals totals;
+        totals.add(meter, 6, sonde::tests::max_slices, 100 * sonde::tests::ms, 0, offset_ms * sonde::tests::ms);
+        return totals;
+    };
+    const Totals totals = added(1000);
+    REQUIRE(totals.rows.size() == 1);
+    const sonde::results::TaskRow& row = totals.rows[0];
+    CHECK(row.task == 3);
+    CHECK(row.lane == 1);
+    CHECK(row.node == 6);
+    CHECK(row.bytes == 3 * megabytes + 5);
+    CHECK(row.operations == 9);
+    CHECK(row.start_ns == 1100 * sonde::tests::ms);
+    CHECK(row.end_ns == 1560 * sonde::tests::ms);
+    CHECK(row.open_ns == 50 * sonde::tests::ms);
+    CHECK(row.transfer_ns == 300 * sonde::tests::ms);
+    CHECK(row.fsync_ns == 10 * sonde::tests::ms);
+    CHECK(row.close_ns == 60 * sonde::tests::ms);
+    CHECK(row.transfer_start_ns == 1200 * sonde::tests::ms);
+    CHECK(row.transfer_end_ns == 1500 * sonde::tests::ms);
+    CHECK(row.user_ns == 11);
+    CHECK(row.system_ns == 12);
+    CHECK(row.next_operation == 13);
+    CHECK(row.stonewall_bytes == 7);
+    CHECK(row.stonewall_operations == 8);
+    CHECK(totals.walls == 1);
+    CHECK(totals.lane[1].bytes == row.bytes);
+    CHECK(totals.lane[0].slices.empty());
+    // A clock so far off that the task would have begun before the phase: no time is negative.
+    const Totals early = added(-300);
+    CHECK(early.rows[0].start_ns == 0);
+    CHECK(early.rows[0].end_ns == 260 * sonde::tests::ms);
+    CHECK(early.rows[0].transfer_start_ns == 0);
+    CHECK(early.rows[0].transfer_end_ns == 200 * sonde::tests::ms);
+    CHECK(added(-9000).rows[0].end_ns == 0);
+    CHECK(added(-9000).rows[0].transfer_end_ns == 0);
+}
+
+TEST_CASE("a stream is active in each slice that its transfer touches, and its rate counts in those that it fills") {
+    Stream exact(0);
+    exact.write(100, 300, 2, megabytes);
+    Stream inside(1);
+    inside.write(150, 350, 2, megabytes);
+    const Totals totals = totals_of({&exact, &inside});
+    const auto& slices = totals.lane[0].slices;
+    REQUIRE(slices.size() == 4);
+    const std::vector<int> active{0, 2, 2, 1};
+    const std::vector<std::size_t> full{0, 1, 2, 0};
+    for (std::size_t i = 0; i < 4; ++i) {
+        CAPTURE(i);
+        CHECK(slices[i].active == active[i]);
+        std::uint32_t counted = 0;
+        for (const auto& [bucket, count] : slices[i].rates) {
+            counted += count;
+        }
+        CHECK(counted == full[i]);
+    }
+}
+
+TEST_CASE("both lanes together are slice by slice the sum of each") {
+    Stream writer(0, 0);
+    writer.write(0, 300, 3, megabytes);
+    Stream reader(0, 1);
+    reader.write(0, 200, 4, megabytes);
+    const auto all = sonde::results::all_slices(totals_of({&writer, &reader}));
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].bytes == 3 * megabytes);
+    CHECK(all[0].operations == 3);
+    CHECK(all[0].active == 2);
+    CHECK(all[0].rates.size() == 2);
+    CHECK(all[2].bytes == megabytes);
+    CHECK(all[2].active == 1);
+}
+
 TEST_CASE("streams whose slices doubled differently are brought to one width") {
     Stream quick(0);
     quick.write(0, 1000, 10, megabytes);

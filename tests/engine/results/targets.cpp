@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of storage targets: the same sums however they are joined, and the lines of the record.
+#include "results/targets.hpp"
+#include "results/target_lines.hpp"
+
+#include <doctest/doctest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+using nlohmann::ordered_json;
+using sonde::meters::TargetBoard;
+using sonde::meters::TargetLatency;
+using sonde::meters::TargetMeter;
+using sonde::results::target_line;
+using sonde::results::target_series_lines;
+using sonde::results::TargetCounts;
+using sonde::results::Targets;
+using sonde::results::Totals;
+
+namespace {
+
+std::uint32_t add_target(TargetMeter& meter, const std::string& name) {
+    const std::uint32_t number = meter.number_of(name);
+    meter.make_room();
+    return number;
+}
+
+std::unique_ptr<TargetBoard> board_of(const std::vector<const TargetMeter*>& meters, std::uint32_t doublings) {
+    auto board = std::make_unique<TargetBoard>();
+    for (const TargetMeter* meter : meters) {
+        board->add({meter, 2, 1}, doublings);
+    }
+    return board;
+}
+
+/// `targets` targets that were read in `slices` slices of 1 us, each of 3 bytes.
+Totals many(int targets, std::size_t slices) {
+    Totals totals;
+    totals.targets.slice_ns = 1000;
+    for (int i = 0; i < targets; ++i) {
+        totals.targets.served["OST" + std::to_string(i)][0].slices.resize(slices, {3, 1, 2, 0});
+    }
+    return totals;
+}
+
+}  // namespace
+
+TEST_CASE("a quantile is within 6 % of the value of its rank") {
+    TargetMeter meter(0, 1'000'000);
+    const std::uint32_t target = add_target(meter, "OST0");
+    for (std::uint64_t i = 1; i <= 10'000; ++i) {
+        meter.add_single(0, target, 0, 1, i * 1000, 1);
+    }
+    const Targets targets = Targets::of(*board_of({&meter}, 0), 1);
+    const TargetCounts& counts = targets.served.at("OST0")[0];
+    for (const double q : {0.5, 0.9, 0.99}) {
+        CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
+    }
+    CHECK(counts.longest_ns == 10'000'000);
+    CHECK(counts.quantile(1.0) <= 10'000'000);
+}
+
+TEST_CASE("streams and nodes join to the same sums, whatever the width of their slices") {
+    TargetMeter narrow(0, 100);
+    TargetMeter wide(0, 100);
+    const std::uint32_t a = add_target(narrow, "A");
+    const std::uint32_t b = add_target(wide, "B");
+    const std::uint32_t also_a = add_target(wide, "A");
+    narrow.add_single(0, a, 110, 150, 40, 7);
+    wide.add_single(0, also_a, 500, 90'000, 5, 1000);  // 64 slices of 100 are over: they have doubled
+    wide.add_part(1, b, 500, 600, 3, true);
+    REQUIRE(wide.doublings() > 0);
+    const std::int64_t width = std::int64_t{100} << wide.doublings();
+    const auto together = board_of({&narrow, &wide}, wide.doublings());
+    const Targets one = Targets::of(*together, width);
+    Targets joined = Targets::of(*board_of({&narrow}, wide.doublings()), width);
+    joined.join(Targets::unpack(Targets::of(*board_of({&wide}, wide.doublings()), width).pack()));
+    CHECK(one.pack() == joined.pack());
+    CHECK(one.files == 4);
+    CHECK(one.known == 2);
+    CHECK(one.bytes(0) == 1007);
+    CHECK(one.bytes(1) == 3);
+    CHECK(one.served.at("A")[0].sum().single_ops == 2);
+    CHECK(one.served.at("A")[0].longest_ns == 40);
+    CHECK(one.served.at("B")[1].sum().split_ops == 1);
+    CHECK_FALSE(one.served.at("B")[0].used());
+
+    together->clear();
+    CHECK(Targets::of(*together, width).served.empty());
+}
+
+TEST_CASE("the rank of a quantile is the next whole one, and no latency is longer than the longest") {
+    TargetCounts counts;
+    CHECK(counts.quantile(0.5) == 0);
+    counts.latency = {{5, 2}, {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
+    counts.longest_ns = 9;
+    CHECK(counts.quantile(0.0) == 5);
+    CHECK(counts.quantile(0.5) == 5);
+    CHECK(counts.quantile(0.51) == 9);
+    CHECK(counts.quantile(1.0) == 9);
+    const std::size_t wide = TargetLatency::bucket_of(1000);
+    REQUIRE(TargetLatency::low(wide) == 960);
+    REQUIRE(TargetLatency::low(wide + 1) == 1024);
+    counts.latency = {{static_cast<std::uint32_t>(wide), 1}};
+    counts.longest_ns = 1020;
+    CHECK(counts.quantile(0.5) == 991);  // the middle of 960 to 1,023
+    counts.longest_ns = 970;
+    CHECK(counts.quantile(0.5) == 970);
+}
+
+TEST_CASE(
+    "the table of targets has a row for each that was read and each that was written, and says how much is known") {
+    Totals totals;
+    totals.bytes = {1000, 500};
+    totals.targets.files = 4;
+    totals.targets.known = 3;
+    TargetCounts& read = totals.targets.served["A"][0];
+    read.latency = {{5, 9}, {9, 1}};
+    read.longest_ns = 9;
+    read.slices = {{100, 4, 20, 0}, {}, {50, 6, 34, 2}};
+    totals.targets.served["B"][1].slices = {{7, 0, 0, 3}};  // nothing but operations over several targets
+    const ordered_json line = target_line(totals);
+    CHECK(line["files"] == 4);
+    CHECK(line["known_files"] == 3);
+    CHECK(line["bytes"] == 1500);
+    CHECK(line["known_bytes"] == 157);
+    CHECK(line["columns"].size() == 10);
+    REQUIRE(line["rows"].size() == 2);
+    CHECK(line["rows"][0] == ordered_json{"A", "read", 150, 12, 10, 54, 5, 5, 9, 9});
+    CHECK(line["rows"][1] == ordered_json{"B", "write", 7, 3, 0, 0, nullptr, nullptr, nullptr, nullptr});
+    CHECK(target_line(Totals()).is_null());
+}
+
+TEST_CASE("the series of a target states what it did in each slice") {
+    Totals totals;
+    totals.targets.slice_ns = 250'000'000;
+    totals.targets.served["A"][1].slices = {{100, 4, 20, 1}, {}, {50, 6, 34, 2}};
+    const auto lines = target_series_lines(totals);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0] == ordered_json{{"scope", "target"},
+                                   {"target", "A"},
+                                   {"kind", "write"},
+                                   {"slice_s", 0.25},
+                                   {"bytes", {100, 0, 50}},
+                                   {"ops", {5, 0, 8}},
+                                   {"single_ops", {4, 0, 6}},
+                                   {"single_ns", {20, 0, 34}}});
+    CHECK(target_series_lines(Totals()).empty());
+}
+
+TEST_CASE("the series of many targets together have at most 65,536 slices and keep their sums") {
+    const auto exactly = target_series_lines(many(1024, 64));
+    REQUIRE(exactly.size() == 1024);
+    CHECK(exactly[0]["bytes"].size() == 64);
+    CHECK(exactly[0]["slice_s"] == 1e-6);
+    const auto lines = target_series_lines(many(1025, 64));
+    REQUIRE(lines.size() == 1025);
+    for (const auto& line : lines) {
+        CHECK(line["bytes"].size() == 32);
+        CHECK(line["bytes"][0] == 6);
+        CHECK(line["slice_s"] == 2e-6);
+        CHECK(line["single_ns"][31] == 4);
+    }
+    const auto odd = target_series_lines(many(2048, 33));  // two neighbors are one, the last stays alone
+    CHECK(odd[0]["bytes"].size() == 17);
+    CHECK(odd[0]["bytes"][15] == 6);
+    CHECK(odd[0]["bytes"][16] == 3);
+    const auto table = target_line(many(2048, 64));
+    CHECK(table["rows"].size() == 2048);
+    CHECK(table["rows"][0][2] == 192);
+}
+
+TEST_CASE("what was counted of targets survives the journey, and joining slices of other numbers keeps all of them") {
+    Targets one;
+    one.slice_ns = 50;
+    one.files = 3;
+    one.known = 2;
+    one.served["A"][0].slices = {{1, 2, 3, 4}};
+    one.served["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
+    one.served["A"][1].latency = {{4, 40}, {7, 70}};
+    one.served["A"][1].longest_ns = 7;
+    const Targets back = Targets::unpack(one.pack());
+    CHECK(back.pack() == one.pack());
+    CHECK(back.slice_ns == 50);
+    CHECK(back.files == 3);
+    CHECK(back.known == 2);
+    CHECK(back.served.at("A")[1].latency.at(7) == 70);
+    CHECK(back.served.at("A")[1].slices.at(1).single_ns == 11);
+    Targets other = one;
+    other.slice_ns = 40;
+    other.served["A"][0].slices.resize(3, {100, 0, 0, 0});
+    other.served["A"][1].longest_ns = 6;
+    other.join(back);
+    CHECK(other.slice_ns == 50);
+    CHECK(other.files == 6);
+    CHECK(other.known == 4);
+    CHECK(other.bytes(0) == 202);
+    CHECK(other.bytes(1) == 28);
+    CHECK(other.served.at("A")[0].slices.size() == 3);
+    CHECK(other.served.at("A")[1].latency.at(7) == 140);
+    CHECK(other.served.at("A")[1].longest_ns == 7);
+    CHECK(other.served.at("A")[1].sum().split_ops == 40);
+}

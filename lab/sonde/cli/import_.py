@@ -102,8 +102,7 @@ def command(
         _take(path, archive, column_map, about, dry_run, result)
     for folder in result.added if not dry_run else ():
         change_tags(folder, tags)
-    empty = [path for path in paths if path.is_dir() and not _folders(path)]
-    return _tell(result, archive, empty, dry_run, as_json)
+    return _tell(result, archive, paths, dry_run, as_json)
 
 
 def _zone(name: str) -> tzinfo:
@@ -194,7 +193,7 @@ def _rate(phase: ImportedPhase) -> str:
     return format_ops(phase.ops_per_s) if phase.ops_per_s else "no rate"
 
 
-def _tell(result: _Result, archive: Archive, empty: Sequence[Path], dry_run: bool, as_json: bool) -> int:
+def _tell(result: _Result, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool) -> int:
     for complaint in result.complaints[:_SAID]:
         messages().print(f"sonde: {complaint}", soft_wrap=True)
     if len(result.complaints) > _SAID:
@@ -208,6 +207,7 @@ def _tell(result: _Result, archive: Archive, empty: Sequence[Path], dry_run: boo
         known = f"; {result.known:,} were there already" if result.known else ""
         results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known}.", soft_wrap=True)
     if not added and not result.known:
+        empty = [path for path in paths if path.is_dir() and not _folders(path)]
         where = ", ".join(map(str, empty))
         why = f": {where} holds no run of Sonde's; of other tools name the files of results" if empty else ""
         raise UserError(f"Nothing was imported{why}.")

@@ -74,7 +74,7 @@ def write_grid(
         title="IOzone: file size × record size",
         lead=lead,
         facts=[*facts, ("Command", title)],
-        alarms=_alarms(numbers),
+        alarms=_alarms([number.judgement for number in numbers.values()]),
         sections=[_classic(grid, numbers), *surfaces],
     )
     return write_study(study, out)
@@ -82,14 +82,7 @@ def write_grid(
 
 def cautions(runs: Mapping[Cell, Run]) -> list[str]:
     """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
-    return _alarms(
-        {
-            (cell, phase.id): Number(0.0, judgement_of(run, phase))
-            for cell, run in runs.items()
-            for phase in run.phases
-            if phase.begin.measured
-        }
-    )
+    return _alarms([judgement_of(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured])
 
 
 def _numbers(grid: Grid, runs: Mapping[Cell, Run]) -> Iterator[tuple[tuple[Cell, str], Number]]:
@@ -102,20 +95,22 @@ def _numbers(grid: Grid, runs: Mapping[Cell, Run]) -> Iterator[tuple[tuple[Cell,
                     yield (cell, name), Number(rates[phase], judgement_of(runs[cell], phases[phase]))
 
 
-def _alarms(numbers: Numbers) -> list[str]:
-    """What must be known before any of the numbers is looked at."""
+def _alarms(judgements: Sequence[Judgement]) -> list[str]:
+    """What must be known before any of the numbers is looked at, from the judgement of each."""
     found = []
-    standings = Counter(one.judgement.standing for one in numbers.values() if not one.stored)
+    standings = Counter(one.standing for one in judgements if one.standing not in OF_STORAGE)
     if standings:
         of = sum(standings.values())
         parts = [f"{count:,} {_ABOUT[standing]}" for standing, count in standings.most_common()]
         begin = (
-            "None of these numbers is" if of == len(numbers) else f"{of:,} of {counted(len(numbers), 'number')} are not"
+            "None of these numbers is"
+            if of == len(judgements)
+            else f"{of:,} of {counted(len(judgements), 'number')} are not"
         )
         found.append(f"{begin} of storage: {', '.join(parts)}.")
-    doubts = {doubt.id: doubt for one in numbers.values() for doubt in one.judgement.doubts}
+    doubts = {doubt.id: doubt for one in judgements for doubt in one.doubts}
     for name, doubt in doubts.items():
-        count = sum(any(one.id == name for one in number.judgement.doubts) for number in numbers.values())
+        count = sum(any(one.id == name for one in judgement.doubts) for judgement in judgements)
         found.append(f"{sentence(doubt_words(doubt))} ({counted(count, 'number')}.)")
     return found
 

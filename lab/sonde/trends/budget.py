@@ -10,9 +10,10 @@ that watches the site; of the settings that stay within the budget the most sens
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +69,11 @@ class Calibration:
     runs: int
     own: bool
     kept: bool = True
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Calibration:
+        """What `dataclasses.asdict` made of one."""
+        return cls(**{**document, "settings": Settings(**document["settings"])})
 
 
 def residuals(rates: ArrayLike, parts: Sequence[Segment] | None = None) -> Floats:

@@ -30,7 +30,6 @@ from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.doubted import Doubted
 from sonde.trends.known import Known
-from sonde.trends.lanes import Settings
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series
 from sonde.trends.survey import FRESH, Standing, Survey
@@ -192,9 +191,7 @@ def _survey(document: Mapping[str, Any], series: Sequence[Series] | None) -> Sur
         standings=tuple(_standing(one, changes, known) for one in document["standings"]),
         joint=tuple(JointChange(tuple(_part(part, changes) for part in joint)) for joint in document["joint"]),
         budget=Budget(**document["budget"]),
-        calibration=Calibration(
-            **{**document["calibration"], "settings": Settings(**document["calibration"]["settings"])}
-        ),
+        calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
     )
 

@@ -196,7 +196,7 @@ def _calibrated(
     return known.answer(
         f"settings {digest(repr(budget), repr(settings), *(one.values for one in learned))}",
         lambda: calibrate([one.residuals for one in learned], budget, settings, step=tried),
-        lambda kept: Calibration(**{**kept, "settings": Settings(**kept["settings"])}),
+        Calibration.from_json,
         asdict,
     )
 

@@ -12,12 +12,19 @@ import click
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
-from sonde.model.units import counted
 from sonde.stats.spread import Variation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
-from sonde.trends.comparison_words import change_words, common_members, number_name, percent, value_text, verdict_text
+from sonde.trends.comparison_words import (
+    change_words,
+    common_members,
+    number_name,
+    on_both_sides,
+    percent,
+    value_text,
+    verdict_text,
+)
 from sonde.trends.doubted import doubt_sentences
 from sonde.trends.environment import Difference, differences
 from sonde.trends.sides import find_side
@@ -131,9 +138,8 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
             verdict_text(number, bool(comparison.doubts_of(number))),
         )
     console.print(table)
-    if comparison.on_both_sides:
-        on_both = f"! {counted(comparison.on_both_sides, 'run')} on both sides: a run does not differ from itself."
-        console.print(on_both, style="yellow", soft_wrap=True)
+    if on_both := on_both_sides(comparison):
+        console.print(f"! {on_both}", style="yellow", soft_wrap=True)
     told: dict[tuple[str, str, str], list[str]] = {}
     for number in comparison.numbers:
         for difference in number.differs_in:

@@ -20,7 +20,7 @@ from sonde.findings.nodes import node_rates, slow_words
 from sonde.model.units import counted
 from sonde.stats.imbalance import blame_words
 from sonde.trends.comparison import Compared, Comparison, median
-from sonde.trends.comparison_words import change_words, percent, value_text
+from sonde.trends.comparison_words import change_words, on_both_sides, percent, value_text
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
 from sonde.trends.environment import Difference
 from sonde.trends.sides import Side
@@ -82,8 +82,7 @@ def _lead(comparison: Comparison) -> str:
         words = "No number has enough runs on both sides for a verdict."
     else:
         words = "No number changed by more than chance."
-    if comparison.on_both_sides:
-        words += f" {counted(comparison.on_both_sides, 'run')} on both sides: a run does not differ from itself."
+    words += f" {on_both_sides(comparison)}".rstrip()
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
         words += f" {unlike} of them did not measure the same on both sides; see what differed."

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sonde.model.series import OPERATIONS, SeriesKey
-from sonde.model.units import format_ops, format_rate
+from sonde.model.units import counted, format_ops, format_rate
 from sonde.stats.ratio import Ratio
 
 if TYPE_CHECKING:
-    from sonde.trends.comparison import Compared
+    from sonde.trends.comparison import Compared, Comparison
 
 STYLES = {"slower": "bold red", "faster": "green", "small change": "", "no change seen": "", "too few runs": "yellow"}
 
@@ -47,6 +47,12 @@ def verdict_text(number: Compared, doubtful: bool = False) -> Text:
         words = number.ratio.why
     words += ", doubtful" if doubtful else ""
     return Text(words, style=STYLES[number.verdict])
+
+
+def on_both_sides(comparison: Comparison) -> str:
+    """A sentence on runs that make the sides alike; "" where there are none."""
+    count = comparison.on_both_sides
+    return f"{counted(count, 'run')} on both sides: a run does not differ from itself." if count else ""
 
 
 def common_members(keys: Sequence[SeriesKey]) -> list[tuple[str, str]]:

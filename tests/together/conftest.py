@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))  # what its tests share
+
+from small_machine import resolved, small_machine  # noqa: E402  (found through the path above)
+
+from sonde.launch.mounting import find_mounter  # noqa: E402
+from sonde.launch.preload import find_library  # noqa: E402
+from sonde.launch.simulator import find_simulator  # noqa: E402
+from sonde.model.errors import MachineError  # noqa: E402
 
 
 @pytest.fixture
@@ -58,9 +66,6 @@ def runs(tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
 @pytest.fixture
 def library() -> Path:
     """The preload library; the test is skipped where there is none."""
-    from sonde.launch.preload import find_library
-    from sonde.model.errors import MachineError
-
     try:
         return find_library()
     except MachineError as reason:
@@ -68,7 +73,9 @@ def library() -> Path:
 
 
 @pytest.fixture
-def sonde_with_library(library: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def sonde_with_library(
+    library: Path, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -83,6 +90,52 @@ def sonde_with_library(library: Path, tmp_path: Path) -> Callable[..., subproces
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Path:
+    """The simulator; the test is skipped where it is not built."""
+    try:
+        return find_simulator()
+    except MachineError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def mounter() -> Path:
+    """The program that mounts a described machine; the test is skipped where it was built without libfuse, or where
+    nothing can be mounted."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK) or shutil.which("fusermount3") is None:
+        pytest.skip("/dev/fuse or fusermount3 cannot be used here")
+    try:
+        return find_mounter()
+    except MachineError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two targets, resolved: a direct write of a stripe takes what arithmetic says."""
+    return resolved(tmp_path_factory.mktemp("small"), small_machine(targets=2, nodes=4, server_threads=1))
+
+
+@pytest.fixture
+def mounted(mounter: Path, small: Path, tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mounts the small machine on `machine` in the folder of the test, with words of one's own; unmounts it."""
+    directory = tmp_path / "machine"
+    directory.mkdir()
+
+    def start(*words: str) -> Path:
+        command = [str(mounter), "mount", str(directory), "--system", str(small), "--store", str(tmp_path / "store")]
+        (tmp_path / "store").mkdir(exist_ok=True)
+        answer = subprocess.run([*command, *words], stderr=subprocess.PIPE, text=True, check=False)
+        if "fusermount3" in answer.stderr or "Operation not permitted" in answer.stderr:
+            pytest.skip(f"this container may not mount: {answer.stderr.strip()}")
+        assert answer.returncode == 0, answer.stderr
+        return directory
+
+    yield start
+    subprocess.run(["fusermount3", "-u", "-z", str(directory)], capture_output=True, check=False)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))  # what its tests share
 
 from small_machine import resolved, small_machine  # noqa: E402  (found through the path above)
+from warm_sonde import WarmSonde  # noqa: E402
 
 from sonde.launch.mounting import find_mounter  # noqa: E402
 from sonde.launch.preload import find_library  # noqa: E402
@@ -35,13 +36,27 @@ def engine() -> Path:
     return Path(named) if named else built[-1]
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmSonde]:
+    """The process that has everything loaded."""
+    one = WarmSonde(ROOT / "lab")
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def warm_program(warm: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that does what `sonde` does, without its start."""
+    return warm.write_program(tmp_path_factory.mktemp("programs") / "sonde")
+
+
 @pytest.fixture
-def sonde(engine: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def sonde(engine: Path, warm_program: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "sonde", *words],
+            [warm_program, *words],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -74,13 +89,13 @@ def library() -> Path:
 
 @pytest.fixture
 def sonde_with_library(
-    library: Path, tmp_path: Path
+    library: Path, warm_program: Path, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "sonde", *words],
+            [warm_program, *words],
             cwd=tmp_path,
             env={name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"},
             capture_output=True,

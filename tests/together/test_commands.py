@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "tests" / "lab"))
 
 from kept import NOISY, keep  # noqa: E402
 from make_record import Scene, Work, steady  # noqa: E402
+from warm_sonde import WarmSonde  # noqa: E402
 
 from sonde.cli.main import command as sonde_command  # noqa: E402
 from sonde.store.tags import change_tags  # noqa: E402
@@ -227,17 +228,14 @@ OTHER_CODES: Mapping[str, int] = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path, engine: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subprocess.CompletedProcess[str]]:
     """Runs one command of a page in its folder."""
     programs = tmp_path / "programs"
     programs.mkdir()
     measured = "check|run|suite|gate|iozone|obdfilter-survey"
     fake = ROOT / "tests" / "lab" / "fake_engine.py"
-    (programs / "sonde").write_text(
-        f"#!/bin/sh\ncase $1 in {measured}) export SONDE_ENGINE={fake};; esac\n"
-        f'unset LD_PRELOAD\nexec {sys.executable} -m sonde "$@"\n'
-    )
-    (programs / "sonde").chmod(0o755)
+    engines = f"case $1 in {measured}) export SONDE_ENGINE={fake};; esac\nunset LD_PRELOAD\n"
+    warm.write_program(programs / "sonde", before=engines)
     folder = tmp_path / "folder"
     for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1", "mnt/ost2", "mnt/ost3"):
         (folder / name).mkdir(parents=True)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from preload_under_test import Preload, find_library  # noqa: E402  (found through the path above)
+from preload_under_test import Outcome, Plain, Preload, find_library  # noqa: E402  (found through the path above)
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,21 @@ def preload() -> Preload:
     if library is None:
         pytest.skip("the preload library is not built: cmake --preset dev && cmake --build --preset dev")
     return Preload(library)
+
+
+@pytest.fixture(scope="session")
+def plain(preload: Preload) -> Plain:
+    """What a command does without the library, in a new folder `without` of the folder that is named. It is done once
+    for all settings of the library that it is compared with, on each file system."""
+    known: dict[tuple[object, ...], Outcome] = {}
+
+    def outcome(command: Sequence[str | Path], folder: Path) -> Outcome:
+        key = (*command, folder.stat().st_dev)
+        if key not in known:
+            known[key] = preload.outcome(command, folder / "without")
+        return known[key]
+
+    return outcome
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,3 +82,6 @@ class Preload:
             )
         files = {path.relative_to(cwd).as_posix(): path.read_bytes() for path in cwd.rglob("*") if path.is_file()}
         return Outcome(done.returncode, done.stdout, files)
+
+
+Plain = Callable[[Sequence[str | Path], Path], Outcome]  # the fixture `plain`

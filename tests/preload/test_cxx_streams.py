@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from preload_under_test import RUNNER, Preload
+from preload_under_test import RUNNER, Plain, Preload
 
 Program = Callable[[str], Path]
 PARAMS = {
@@ -43,9 +43,11 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", [*PARAMS, "trace"])
-def test_a_program_cannot_tell(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
+def test_a_program_cannot_tell(
+    preload: Preload, plain: Plain, program: Program, tmp_path: Path, scenario: str, mode: str
+) -> None:
     command: list[str | Path] = [program("streams"), scenario]
-    without = preload.outcome(command, tmp_path / "without")
+    without = plain(command, tmp_path)
     assert without.code == 0
     traces = tmp_path / "traces"
     traces.mkdir()

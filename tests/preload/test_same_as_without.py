@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from preload_under_test import RUNNER, Preload
+from preload_under_test import RUNNER, Plain, Preload
 
 Program = Callable[[str], Path]
 
@@ -67,25 +67,29 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 104])
-def test_a_random_list_of_calls(preload: Preload, program: Program, memory: Path, params: str, seed: int) -> None:
+def test_a_random_list_of_calls(
+    preload: Preload, plain: Plain, program: Program, memory: Path, params: str, seed: int
+) -> None:
     command: list[str | Path] = [program("operations"), ".", str(seed), "2000", "20000"]
-    without = preload.outcome(command, memory / "without")
+    without = plain(command, memory)
     assert without.code == 0
     assert len(without.out.splitlines()) > 3000
     assert preload.outcome(command, memory / "with", IOBUF_PARAMS=params) == without
 
 
-def test_a_random_list_of_calls_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
+def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, program: Program, tmp_path: Path) -> None:
     command: list[str | Path] = [program("operations"), ".", "5", "700", "20000"]
-    without = preload.outcome(command, tmp_path / "without")
+    without = plain(command, tmp_path)
     assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=PARAMS["direct"]) == without
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", ["small", "usual", "always", "alone", "own", "ring", "trace"])
-def test_what_is_hard(preload: Preload, program: Program, tmp_path: Path, scenario: str, mode: str) -> None:
+def test_what_is_hard(
+    preload: Preload, plain: Plain, program: Program, tmp_path: Path, scenario: str, mode: str
+) -> None:
     command: list[str | Path] = [program("hazards"), scenario]
-    without = preload.outcome(command, tmp_path / "without")
+    without = plain(command, tmp_path)
     traces = tmp_path / "traces"
     traces.mkdir()
     variables = {"SONDE_TRACE": str(traces)} if mode == "trace" else {"IOBUF_PARAMS": PARAMS[mode]}

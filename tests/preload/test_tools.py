@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from preload_under_test import Preload
+from preload_under_test import Plain, Preload
 
 Program = Callable[[str], Path]
 HERE = Path(__file__).resolve().parent
@@ -47,13 +47,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def same(preload: Preload, folder: Path, script: str, params: str, *needed: str) -> None:
+def same(preload: Preload, plain: Plain, folder: Path, script: str, params: str, *needed: str) -> None:
     """`script` of the shell, in one new folder without and in another with the library."""
     for tool in needed:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not on PATH")
     command = ["sh", "-e", "-c", script]
-    without = preload.outcome(command, folder / "without")
+    without = plain(command, folder)
     assert without.code == 0, without
     lines = folder / "lines"
     lines.mkdir()
@@ -64,12 +64,13 @@ def same(preload: Preload, folder: Path, script: str, params: str, *needed: str)
 
 
 @every_setting
-def test_tar(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_tar(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = (
         f"tar -C {tree.parent} -cf a.tar tree; mkdir out; tar -C out -xf a.tar; tar --compare -C {tree.parent} -f a.tar"
     )
     same(
         preload,
+        plain,
         tmp_path,
         f"{script}; tar -rf a.tar -C {tree} empty; tar -tf a.tar; gzip -n a.tar",
         params,
@@ -79,17 +80,17 @@ def test_tar(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
 
 
 @every_setting
-def test_copies(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_copies(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         cp -a {tree} copy
         cp --sparse=always copy/holes sparse; cp --reflink=never copy/folder1/* .
         cat copy/folder*/* > all; mv all moved; stat -c %s moved; sha256sum moved
         diff -r {tree} copy; cmp sparse copy/holes"""
-    same(preload, tmp_path, script, params, "cp", "diff")
+    same(preload, plain, tmp_path, script, params, "cp", "diff")
 
 
 @every_setting
-def test_dd(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_dd(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         dd if={tree}/holes of=a bs=1000 status=none
         dd if={tree}/folder1/file1 of=a bs=37 seek=100 conv=notrunc status=none
@@ -98,28 +99,28 @@ def test_dd(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
         dd if=a of=b bs=512 count=1000 oflag=append conv=notrunc status=none
         dd if=a bs=777 2>/dev/null | dd of=c ibs=100 obs=5000 status=none
         truncate -s 1234567 c"""
-    same(preload, tmp_path, script, params, "dd")
+    same(preload, plain, tmp_path, script, params, "dd")
 
 
 @every_setting
-def test_sort(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_sort(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     """With little memory: through files of its own."""
     script = f"""
         export LC_ALL=C; cat {tree}/folder*/* > all
         sort -S 64k --batch-size=4 -T . all -o sorted; sort -c sorted; rm all"""
-    same(preload, tmp_path, script, params, "sort")
+    same(preload, plain, tmp_path, script, params, "sort")
 
 
 @every_setting
-def test_rsync(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_rsync(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         rsync -a {tree}/ copy; echo more >> copy/folder1/file1
         rsync -a --no-whole-file --checksum --inplace {tree}/ copy; diff -r {tree} copy"""
-    same(preload, tmp_path, script, params, "rsync", "diff")
+    same(preload, plain, tmp_path, script, params, "rsync", "diff")
 
 
 @every_setting
-def test_git(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
+def test_git(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     fixed = "GIT_AUTHOR_DATE='2020-01-01 00:00:00 +0000' GIT_COMMITTER_DATE='2020-01-01 00:00:00 +0000'"
     script = f"""
         export HOME=$PWD {fixed}
@@ -128,7 +129,7 @@ def test_git(preload: Preload, tmp_path: Path, tree: Path, params: str) -> None:
         echo more >> empty; git rm -q --cached holes; git commit -qam second; git repack -qad; cd ..
         git clone -q --no-local one two; cd two; git fsck --strict; git checkout -q HEAD~1; git rev-parse HEAD; cd ..
         git -C two fsck --connectivity-only; git -C two log --stat --format=%H; rm -rf one two/.git"""
-    same(preload, tmp_path, script, params, "git")
+    same(preload, plain, tmp_path, script, params, "git")
 
 
 SOURCES = {
@@ -138,32 +139,43 @@ SOURCES = {
 }
 
 
-@every_setting
-def test_a_compiler(preload: Preload, tmp_path: Path, params: str) -> None:
-    given = tmp_path / "sources"
-    given.mkdir()
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of three files."""
+    given = tmp_path_factory.mktemp("sources")
     for name, text in SOURCES.items():
         (given / name).write_text(text, encoding="ascii")
+    return given
+
+
+@every_setting
+def test_a_compiler(preload: Preload, plain: Plain, tmp_path: Path, sources: Path, params: str) -> None:
     script = f"""
-        cp {given}/* .
+        cp {sources}/* .
         for one in sum main; do gcc -O2 -save-temps=obj -c $one.c; done
         ar rcsD libsum.a sum.o; gcc -o program main.o -L. -lsum; ./program; gcc -O2 -flto -o other sum.c main.c; ./other
         rm -f other"""
-    same(preload, tmp_path, script, params, "gcc", "ar")
+    same(preload, plain, tmp_path, script, params, "gcc", "ar")
 
 
-@every_setting
-def test_fortran(preload: Preload, tmp_path: Path, params: str) -> None:
+@pytest.fixture(scope="module")
+def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with units of all kinds."""
     if shutil.which("gfortran") is None:
         pytest.skip("gfortran is not on PATH")
-    program = tmp_path / "units"
-    source = HERE / "programs/units.f90"
-    subprocess.run(["gfortran", "-O1", "-J", tmp_path, "-o", program, source], check=True)
-    same(preload, tmp_path, str(program), params)
+    folder = tmp_path_factory.mktemp("fortran")
+    words = ["gfortran", "-O1", "-J", folder, "-o", folder / "units", HERE / "programs/units.f90"]
+    subprocess.run(words, check=True)
+    return folder / "units"
 
 
 @every_setting
-def test_sqlite(preload: Preload, tmp_path: Path, params: str) -> None:
+def test_fortran(preload: Preload, plain: Plain, tmp_path: Path, fortran: Path, params: str) -> None:
+    same(preload, plain, tmp_path, str(fortran), params)
+
+
+@every_setting
+def test_sqlite(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
     script = """
         sqlite3 base <<'END'
             CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c REAL); CREATE INDEX i ON t (b);
@@ -175,7 +187,7 @@ def test_sqlite(preload: Preload, tmp_path: Path, params: str) -> None:
         END
         sqlite3 base 'PRAGMA integrity_check; SELECT count(*), sum(a), round(sum(c), 3), min(b) FROM t'
         sqlite3 base .dump | sha256sum; rm -f base*"""
-    same(preload, tmp_path, script.replace("        END", "END"), params, "sqlite3")
+    same(preload, plain, tmp_path, script.replace("        END", "END"), params, "sqlite3")
 
 
 @pytest.mark.parametrize("engine", ["psync", "sync", "pvsync2", "mmap"])
@@ -232,10 +244,12 @@ for kind in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"):
 
 @pytest.mark.parametrize(("package", "code"), [("h5py", HDF5), ("netCDF4", NETCDF)], ids=["h5py", "netCDF4"])
 @every_setting
-def test_packages_of_python(preload: Preload, tmp_path: Path, params: str, package: str, code: str) -> None:
+def test_packages_of_python(
+    preload: Preload, plain: Plain, tmp_path: Path, params: str, package: str, code: str
+) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed for {sys.executable}")
-    without = preload.outcome([sys.executable, "-c", code], tmp_path / "without")
+    without = plain([sys.executable, "-c", code], tmp_path)
     assert without.code == 0
     assert preload.outcome([sys.executable, "-c", code], tmp_path / "under", IOBUF_PARAMS=params) == without
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for the engine in tests of the lab: the same command line, records of the same form, no storage touched.
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
+from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from sonde.findings.best import NONE
 from sonde.model.errors import ReportError
 from sonde.report import write_report
 
+Shown = Callable[[str], str]
 FORMAT = Path(__file__).resolve().parents[3] / "schema" / "record" / "record.schema.json"
 
 
@@ -48,9 +52,27 @@ class Words(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.parts))
 
 
-def total(scene: Scene, phase: str) -> dict[str, Any]:
-    """The total rate of a phase, as the record has it."""
-    end = next(one for one in record_lines(scene) if one["type"] == "phase_end" and one["phase"] == phase)
+@cache
+def written(name: str) -> list[dict[str, Any]]:
+    """The record of a scene."""
+    return record_lines(SCENES[name])
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """The page on a scene; it is made once."""
+
+    @cache
+    def html(name: str) -> str:
+        folder = tmp_path_factory.mktemp("shown")
+        return write_report([write_run(folder / "run-0", SCENES[name])], folder / "report.html").read_text("utf-8")
+
+    return html
+
+
+def total(name: str, phase: str) -> dict[str, Any]:
+    """The total rate of a phase, as the record of the scene has it."""
+    end = next(one for one in written(name) if one["type"] == "phase_end" and one["phase"] == phase)
     rate: dict[str, Any] = end["rates"]["total"]
     return rate
 
@@ -58,13 +80,13 @@ def total(scene: Scene, phase: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
 def test_the_generator_writes_records_that_match_the_schema(name: str) -> None:
     validator = Draft202012Validator(json.loads(FORMAT.read_text(encoding="utf-8")))
-    for line in record_lines(SCENES[name]):
+    for line in written(name):
         validator.validate(line)
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_every_kind_of_run_gives_a_page(page: Pages, name: str) -> None:
-    html = page(SCENES[name])
+def test_every_kind_of_run_gives_a_page(shown: Shown, name: str) -> None:
+    html = shown(name)
     words = Words(html)
     assert "Summary" in words.text
     assert "Definitions" in words.text
@@ -73,8 +95,8 @@ def test_every_kind_of_run_gives_a_page(page: Pages, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
-def test_the_page_has_no_script_and_no_address_outside_itself(page: Pages, name: str) -> None:
-    words = Words(page(SCENES[name]))
+def test_the_page_has_no_script_and_no_address_outside_itself(shown: Shown, name: str) -> None:
+    words = Words(shown(name))
     for tag, attributes in words.elements:
         assert tag not in ("script", "iframe", "object", "embed")
         for attribute, value in attributes.items():
@@ -97,24 +119,23 @@ def test_the_worked_example_of_the_format_gives_a_page(tmp_path: Path) -> None:
     assert "The run has no end" not in text
 
 
-def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(page: Pages) -> None:
-    scene = SCENES["typical"]
-    rate = total(scene, "write")
-    text = Words(page(scene)).text
+def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(shown: Shown) -> None:
+    rate = total("typical", "write")
+    text = Words(shown("typical")).text
     assert f"{rate['bytes_per_s'] / 1e9:.2f} GB/s" in text
     assert f"{rate['bytes_per_s'] / 2**30:.2f} GiB/s" in text
     assert f"{rate['bytes']:,} B / {rate['seconds']:.4f} s, first open to last close" in text
 
 
-def test_small_operations_are_told_in_operations_per_second(page: Pages) -> None:
-    rate = total(SCENES["typical"], "random-read")
-    text = Words(page(SCENES["typical"])).text
+def test_small_operations_are_told_in_operations_per_second(shown: Shown) -> None:
+    rate = total("typical", "random-read")
+    text = Words(shown("typical")).text
     assert f"{round(rate['ops_per_s'], -2):,.0f} op/s" in text
     assert f"{rate['ops']:,} operations / {rate['seconds']:.4f} s" in text
 
 
-def test_storage_and_cache_are_kept_apart(page: Pages) -> None:
-    html = page(SCENES["typical"])
+def test_storage_and_cache_are_kept_apart(shown: Shown) -> None:
+    html = shown("typical")
     text = Words(html).text
     storage, cache = text.index("Storage, for seconds only"), text.index("Page cache: not storage numbers")
     summary = text[: text.index("How far to trust")]
@@ -122,26 +143,26 @@ def test_storage_and_cache_are_kept_apart(page: Pages) -> None:
     assert cache < summary.index("Served from page cache: not a storage number")
 
 
-def test_a_rate_that_moved_is_told_in_words(page: Pages) -> None:
-    stepped = Words(page(SCENES["stepped"])).text
+def test_a_rate_that_moved_is_told_in_words(shown: Shown) -> None:
+    stepped = Words(shown("stepped")).text
     found = re.search(r"Fell from ([\d.]+) GB/s to ([\d.]+) MB/s after ([\d.]+) s", stepped)
     assert found
     assert float(found[1]) == pytest.approx(1.6, rel=0.1)
     assert float(found[2]) == pytest.approx(400, rel=0.1)
     assert float(found[3]) == pytest.approx(2.0, abs=0.15)
-    ramping = Words(page(SCENES["ramping"])).text
+    ramping = Words(shown("ramping")).text
     found = re.search(r"Fell gradually from ([\d.]+) MB/s to ([\d.]+) MB/s", ramping)
     assert found
     assert float(found[1]) == pytest.approx(900, rel=0.1)
     assert float(found[2]) == pytest.approx(300, rel=0.15)
-    assert "Steady, ±" in Words(page(SCENES["one task"])).text
+    assert "Steady, ±" in Words(shown("one task")).text
     for name in ("one task", "stepped"):  # a sign is explained where it occurs, and nowhere else
-        summary = Words(page(SCENES[name])).text.split("How far to trust")[0]
+        summary = Words(shown(name)).text.split("How far to trust")[0]
         assert summary.count("±: where the rate was") == ("Steady, ±" in summary), name
 
 
-def test_the_slow_task_is_named_with_its_host(page: Pages) -> None:
-    text = Words(page(SCENES["slow task"])).text
+def test_the_slow_task_is_named_with_its_host(shown: Shown) -> None:
+    text = Words(shown("slow task")).text
     assert re.search(r"Task 11 on node18 reached [\d.]+ MB/s, the median task [\d.]+ MB/s\.", text)
     assert "stonewall" in text
 
@@ -154,8 +175,8 @@ def test_the_slow_task_is_named_with_its_host(page: Pages) -> None:
         ("lost", "The run has no end: its engine was killed or lost, or is still at work."),
     ],
 )
-def test_a_run_that_did_not_end_well_says_so_before_anything_else(page: Pages, name: str, said: str) -> None:
-    text = Words(page(SCENES[name])).text
+def test_a_run_that_did_not_end_well_says_so_before_anything_else(shown: Shown, name: str, said: str) -> None:
+    text = Words(shown(name)).text
     assert said in text[: text.index("Summary")]
     assert "Not finished: read; the phase before it stands." in text[: text.index("Summary")]
     assert "GB/s" in text
@@ -167,18 +188,24 @@ def test_a_record_cut_in_the_middle_of_a_line_is_shown_as_far_as_it_goes(page: P
     assert "Sequential read" in text
 
 
+@pytest.fixture(scope="module")
+def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a typical run."""
+    return write_run(tmp_path_factory.mktemp("typical") / "run", SCENES["typical"])
+
+
 @pytest.mark.parametrize("kept", range(1, 12))
-def test_a_record_cut_after_any_line_gives_a_page(tmp_path: Path, kept: int) -> None:
-    folder = write_run(tmp_path / "run", SCENES["typical"])
+def test_a_record_cut_after_any_line_gives_a_page(typical: Path, tmp_path: Path, kept: int) -> None:
+    folder = Path(shutil.copytree(typical, tmp_path / "run"))
     record = folder / "record.ndjson"
     record.write_bytes(b"\n".join(record.read_bytes().split(b"\n")[:kept]) + b"\n")
     text = Words(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "The run has no end" in text
 
 
-def test_no_text_of_the_record_becomes_markup(page: Pages) -> None:
+def test_no_text_of_the_record_becomes_markup(shown: Shown) -> None:
     for name in ("odd names", "failed"):
-        html = page(SCENES[name])
+        html = shown(name)
         words = Words(html)
         assert "<script" not in html
         assert "alert(1)" in words.text
@@ -189,15 +216,15 @@ def test_no_text_of_the_record_becomes_markup(page: Pages) -> None:
         assert all("\x1b" not in (a.get("data-tip") or "") for _, a in words.elements if a.get("data-tip"))
 
 
-def test_the_plan_on_the_page_is_the_plan(page: Pages) -> None:
-    words = Words(page(SCENES["odd names"]))
+def test_the_plan_on_the_page_is_the_plan(shown: Shown) -> None:
+    words = Words(shown("odd names"))
     start = words.text.index('{ "schema": "sonde-plan/1"')
     found, _ = json.JSONDecoder().raw_decode(words.text[start:])
     assert found["target"]["path"] == HOSTILE
 
 
-def test_a_file_system_in_memory_is_never_called_storage(page: Pages) -> None:
-    text = Words(page(SCENES["in memory"])).text
+def test_a_file_system_in_memory_is_never_called_storage(shown: Shown) -> None:
+    text = Words(shown("in memory")).text
     assert NONE in text
     assert "Files on tmpfs live in memory: not a storage number." in text
 

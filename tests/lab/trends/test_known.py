@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,17 +139,29 @@ def until(one: Series, runs: int) -> Series:
     return Series(one.labels, one.times[:runs], one.values[:runs])
 
 
-def asked_at(runs: int) -> dict[str, Any]:
-    """What is known when a history of 203 days was so long. It fell on day 100, and again seven runs before its end;
-    day 203 is a Tuesday, so settings are the same on both of the last days."""
+def whole() -> list[Series]:
+    """A history of 203 days. It fell on day 100, and again seven runs before its end; day 203 is a Tuesday, so settings
+    are the same on both of the last days."""
+    return [noisy(5, 203, {100: 0.5, 196: 0.4})]
+
+
+@cache
+def _asked(runs: int) -> str:
     known = Known()
-    survey([until(noisy(5, 203, {100: 0.5, 196: 0.4}), runs)], known=known)
-    document: dict[str, Any] = json.loads(json.dumps(known.document()))
+    survey([until(whole()[0], runs)], known=known)
+    return json.dumps(known.document())
+
+
+def asked_at(runs: int) -> dict[str, Any]:
+    """What is known when the history was so long, to be changed as one likes."""
+    document: dict[str, Any] = json.loads(_asked(runs))
     return document
 
 
-def whole() -> list[Series]:
-    return [noisy(5, 203, {100: 0.5, 196: 0.4})]
+@cache
+def said_of_whole() -> str:
+    """What a survey from nothing says of the history."""
+    return said(survey(whole()))
 
 
 def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,14 +207,14 @@ def mutated(change: Callable[[dict[str, Any]], None], kind: str) -> str:
 )
 def test_what_is_known_is_used_so_that_a_wrong_state_would_be_seen(kind: str, change: Callable[[Any], None]) -> None:
     right = mutated(lambda one: None, kind)
-    assert right == said(survey(whole())) + json.dumps(asked_at(203))
+    assert right == said_of_whole() + json.dumps(asked_at(203))
     assert mutated(change, kind) != right
 
 
 @pytest.mark.parametrize("rubbish", [None, 3, "x", [], [1], {}, {"runs": 3}, [[[0, 1]], 0.1, None]])
 def test_answers_of_another_form_are_found_out_again(rubbish: Any) -> None:
     document = dict.fromkeys(asked_at(203), rubbish)
-    assert said(survey(whole(), known=Known(document))) == said(survey(whole()))
+    assert said(survey(whole(), known=Known(document))) == said_of_whole()
 
 
 @pytest.mark.parametrize("place", [{"runs": 500}, {"filled": -1}, {"filled": 300}, {"filled": 81}])
@@ -210,7 +223,7 @@ def test_a_place_where_no_watch_can_stand_is_not_gone_on_from(place: dict[str, i
     for question in document:
         if question.startswith("watch"):
             document[question] |= place
-    assert said(survey(whole(), known=Known(document))) == said(survey(whole()))
+    assert said(survey(whole(), known=Known(document))) == said_of_whole()
 
 
 @pytest.mark.parametrize("smallest", [0.1, 0.7])

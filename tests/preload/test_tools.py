@@ -164,7 +164,7 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gfortran") is None:
         pytest.skip("gfortran is not on PATH")
     folder = tmp_path_factory.mktemp("fortran")
-    words = ["gfortran", "-O1", "-J", folder, "-o", folder / "units", HERE / "programs/units.f90"]
+    words: list[str | Path] = ["gfortran", "-O1", "-J", folder, "-o", folder / "units", HERE / "programs/units.f90"]
     subprocess.run(words, check=True)
     return folder / "units"
 

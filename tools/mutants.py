@@ -101,12 +101,15 @@ class Runner:
         self.slots: dict[int, int] = {}
         if module.program:
             print(f"{module.name}: building the tests as they are", flush=True)
-            self.build = cpp_trial.build(module.program)
-            for folder in (PLACE / "clean",):
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
-                if cpp_trial.run(cpp_trial.program(self.build), module, folder) != SURVIVED:
-                    sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
+            self.build = cpp_trial.build(module)
+            folder = PLACE / "clean"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            if cpp_trial.run(cpp_trial.program(self.build), module, folder) != SURVIVED:
+                sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
+            library = cpp_trial.library(self.build)
+            if library is not None and cpp_trial.run_by(library, module, folder) != SURVIVED:
+                sys.exit(f"{module.name}: its tests fail without any change: {folder}/by-library.txt")
         else:
             file = PLACE / f"baseline-{module.name}.json"
             self.baseline = lab_trial.baseline_from(file) if file.is_file() else None

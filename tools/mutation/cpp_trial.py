@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unit tests of C++, built with one change and run: the changed file is compiled without optimization and linked with
-the objects of everything else.
+the objects of everything else. What the program does not notice is linked into the library that it is part of, if there
+is one, and its tests load that into other programs.
 
 A changed header is compiled into the sources and the tests of its own folder, and these are linked first: a function in
 a header is then the changed one everywhere, because the linker takes the first of equal ones.
@@ -9,9 +10,12 @@ a header is then the changed one everywhere, because the linker takes the first 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +24,7 @@ from mutation.modules import ROOT, Module
 
 TREE = ROOT / "build" / "mutants" / "tree"
 LONGEST_S = 60
+LONGEST_BY_LIBRARY_S = 600
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,17 @@ class Build:
     """Source below the root -> the command of its object, without `-o` and what follows."""
     objects: dict[str, str]
     link: list[str]
+    link_library: list[str]
+    """Empty for modules without one."""
 
 
-def build(program: str) -> Build:
+def build(module: Module) -> Build:
     """Builds the test program as it is, and asks how. Raises CalledProcessError when it does not build."""
+    targets = [module.program, *([module.library] if module.library else [])]
     if not (TREE / "build.ninja").is_file():
         configure = ["cmake", "-S", str(ROOT), "-B", str(TREE), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"]
         subprocess.run([*configure, "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DSONDE_TESTS=ON"], check=True, capture_output=True)
-    subprocess.run(["cmake", "--build", str(TREE), "--target", program], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(TREE), "--target", *targets], check=True, capture_output=True)
     compile_, objects = {}, {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
         words = shlex.split(entry["command"])
@@ -46,10 +54,14 @@ def build(program: str) -> Build:
         source = Path(entry["file"]).relative_to(ROOT).as_posix() if Path(entry["file"]).is_relative_to(ROOT) else ""
         at = words.index("-o")
         objects[source], compile_[source] = words[at + 1], words[:at]
-    asked = ["ninja", "-C", str(TREE), "-t", "commands", program]
+    return Build(compile_, objects, _link(module.program), _link(module.library) if module.library else [])
+
+
+def _link(target: str) -> list[str]:
+    """The command that joins the objects of a target."""
+    asked = ["ninja", "-C", str(TREE), "-t", "commands", target]
     said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-    link = said.split("&&")[1] if "&&" in said else said
-    return Build(compile_, objects, shlex.split(link))
+    return shlex.split(said.split("&&")[1] if "&&" in said else said)
 
 
 def _units(change: Change, module: Module, made: Build) -> list[str]:
@@ -78,7 +90,7 @@ def attempt(change: Change, module: Module, made: Build, folder: Path) -> str:
     copy = folder / change.file
     copy.parent.mkdir(parents=True)
     copy.write_text(text, encoding="utf-8")
-    link, first = list(made.link), []
+    changed: dict[str, str] = {}
     for number, unit in enumerate(_units(change, module, made)):
         source = copy if unit == change.file else ROOT / unit
         words = [
@@ -96,16 +108,26 @@ def attempt(change: Change, module: Module, made: Build, folder: Path) -> str:
         if done.returncode != 0:
             (folder / "compiler.txt").write_text(done.stderr, encoding="utf-8")
             return BROKEN
-        link.remove(made.objects[unit])
-        first.append(f"{folder}/{number}.o")
-    at = next(place for place, word in enumerate(link) if word.endswith(".o"))
-    link[at:at] = first
-    link[link.index("-o") + 1] = f"{folder}/tests"
-    done = subprocess.run(link, cwd=TREE, capture_output=True, text=True)
+        changed[made.objects[unit]] = f"{folder}/{number}.o"
+    if not _linked(made.link, changed, folder / "tests", folder):
+        return BROKEN
+    became = run(folder / "tests", module, folder)
+    if became != SURVIVED or not module.library:
+        return became
+    so = folder / "library.so"
+    return run_by(so, module, folder) if _linked(made.link_library, changed, so, folder) else BROKEN
+
+
+def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
+    """Joins the objects of a target, the changed ones first; false when they do not fit together."""
+    words = [word for word in link if word not in changed]
+    at = next(place for place, word in enumerate(words) if word.endswith(".o"))
+    words[at:at] = [changed[word] for word in link if word in changed]
+    words[words.index("-o") + 1] = str(output)
+    done = subprocess.run(words, cwd=TREE, capture_output=True, text=True)
     if done.returncode != 0:
         (folder / "linker.txt").write_text(done.stderr, encoding="utf-8")
-        return BROKEN
-    return run(folder / "tests", module, folder)
+    return done.returncode == 0
 
 
 def program(made: Build) -> Path:
@@ -113,14 +135,36 @@ def program(made: Build) -> Path:
     return TREE / made.link[made.link.index("-o") + 1]
 
 
+def library(made: Build) -> Path | None:
+    """The library with no change; None for modules without one."""
+    return TREE / made.link_library[made.link_library.index("-o") + 1] if made.link_library else None
+
+
 def run(tests: Path, module: Module, folder: Path) -> str:
     """Runs the module's tests of a test program, stopping at the first that fails."""
     sources = ",".join(f"*{place}/*" for place in module.tests)
+    command = [str(tests), f"--source-file={sources}", "--abort-after=1"]
+    for variables in module.environments:
+        became = _ran(command, folder, folder / "output.txt", variables, LONGEST_S)
+        if became != SURVIVED:
+            return became
+    return SURVIVED
+
+
+def run_by(so: Path, module: Module, folder: Path) -> str:
+    """Runs the tests that load the library into other programs, stopping at the first that fails."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly",
+               "-m", "not nightly", f"--basetemp={folder}/pytest", *module.by_library]  # fmt: skip
+    variables = {"SONDE_PRELOAD": str(so), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return _ran(command, ROOT, folder / "by-library.txt", variables, LONGEST_BY_LIBRARY_S)
+
+
+def _ran(command: list[str], where: Path, output: Path, variables: Mapping[str, str], longest_s: float) -> str:
     try:
-        with (folder / "output.txt").open("w", encoding="utf-8") as output:
+        with output.open("w", encoding="utf-8") as file:
             done = subprocess.run(
-                [str(tests), f"--source-file={sources}", "--abort-after=1"],
-                cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=LONGEST_S,
+                command, cwd=where, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                timeout=longest_s,
             )  # fmt: skip
     except subprocess.TimeoutExpired:
         return TIMEOUT

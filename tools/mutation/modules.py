@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,12 @@ class Module:
     """The C++ test program; empty for the lab."""
     least: int = 60
     """How many changes a fair sample has."""
+    environments: tuple[Mapping[str, str], ...] = ({},)
+    """The program runs once with each of these variables, as ctest does."""
+    library: str = ""
+    """The target that pytest's tests below load into other programs; empty when there is none."""
+    by_library: tuple[str, ...] = ()
+    """What pytest is to run, for changes that the program does not notice."""
 
     def files(self) -> list[Path]:
         endings = ("*.cpp", "*.hpp") if self.program else ("*.py",)
@@ -41,5 +48,22 @@ MODULES = (
     Module("meters", "engine/meters", ("tests/engine/meters",), "sonde-engine-tests", 40),
     Module("plan", "engine/plan", ("tests/engine/plan",), "sonde-engine-tests", 40),
     Module("results", "engine/results", ("tests/engine/results",), "sonde-engine-tests", 40),
-    Module("buffer", "preload/buffer", ("tests/preload/core",), "sonde-preload-tests", 40),
+    Module(
+        "buffer",
+        "preload/buffer",
+        ("tests/preload/core",),
+        "sonde-preload-tests",
+        40,
+        environments=({}, {"SONDE_TEST_ENGINE": "uring"}),
+        library="sonde-preload",
+        by_library=(
+            "tests/preload/test_reports.py",
+            "tests/preload/test_engines.py",
+            "tests/preload/test_endings.py",
+            "tests/preload/test_many_files.py",
+            "tests/preload/test_planted_files.py",
+            "tests/preload/test_nobody_can_tell.py",
+            "tests/preload/test_same_as_without.py",
+        ),
+    ),
 )

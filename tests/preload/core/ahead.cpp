@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is thought of a call by those before it, and whether buffering pays: rules with figures worked out by hand.
+#include "buffer/ahead.hpp"
+
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffered.hpp"
+
+#include <doctest/doctest.h>
+#include <memory>
+#include <string>
+
+using namespace under_test;
+using buffer::File;
+using buffer::Move;
+using buffer::Stream;
+
+namespace {
+
+constexpr std::uint32_t page = 1 << 20;
+
+/// The last of some calls: [begin, end) each.
+Move moved(Stream& stream, std::initializer_list<std::pair<int, int>> calls, std::uint32_t page_size = page) {
+    Move last;
+    for (const auto& [begin, end] : calls) {
+        last = buffer::follow(stream, begin, end, page_size);
+    }
+    return last;
+}
+
+/// A file of which nothing is known but its rule.
+struct Unseen {
+    settings::Rule rule;
+    std::unique_ptr<File> file = std::make_unique<File>();
+    Unseen() {
+        file->rule = &rule;
+        file->held.page_size = page;
+    }
+    Move judged(std::int64_t begin, std::int64_t end) {
+        Stream stream;
+        return buffer::judge(*file, stream, begin, end);
+    }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a call that begins where the file does is the first of a stream, and each that follows reaches four times "
+    "as far") {
+    Stream stream;
+    Move move = moved(stream, {{0, 8192}});
+    CHECK(move.local);
+    CHECK_FALSE(move.backward);
+    CHECK_FALSE(move.dense);
+    CHECK(move.reach == 4 * 8192);
+    CHECK(move.fresh == 8192);
+    move = moved(stream, {{8192, 16384}});
+    CHECK(move.reach == 16 * 8192);
+    CHECK(stream.forward == 2);
+    for (int i = 2; i < 14; ++i) {
+        move = moved(stream, {{i * 8192, (i + 1) * 8192}});
+    }
+    CHECK(move.reach == 8192ULL << 20U);  // ten steps, and no more
+    CHECK(stream.calls == 14);
+    Stream small;
+    CHECK(moved(small, {{0, 100}}).reach == 16384);  // never less
+}
+
+TEST_CASE("a first call elsewhere is no stream, the next one behind it is") {
+    Stream stream;
+    Move move = moved(stream, {{5000, 6000}});
+    CHECK_FALSE(move.local);
+    CHECK(move.reach == 0);
+    CHECK(stream.forward == 0);
+    CHECK(stream.step == 0);
+    CHECK(move.fresh == 1000);
+    move = moved(stream, {{6000, 7000}});
+    CHECK(move.local);
+    CHECK(stream.forward == 1);
+    CHECK(stream.step == 1000);
+    move = moved(stream, {{9000, 9100}});
+    CHECK_FALSE(move.local);
+    CHECK(stream.forward == 0);
+    CHECK(stream.last_begin == 9000);
+    CHECK(stream.last_end == 9100);
+}
+
+TEST_CASE("calls that end where the one before began go backward") {
+    Stream stream;
+    CHECK_FALSE(moved(stream, {{90'000, 100'000}}).backward);
+    Move move = moved(stream, {{80'000, 90'000}});
+    CHECK(move.backward);
+    CHECK(move.local);
+    CHECK(move.reach == 40'000);
+    CHECK(stream.backward == 1);
+    move = moved(stream, {{70'000, 80'000}});
+    CHECK(move.reach == 160'000);
+    CHECK_FALSE(moved(stream, {{80'000, 90'000}}).backward);
+    CHECK(stream.backward == 0);
+}
+
+TEST_CASE("bytes are fresh that the call before did not touch") {
+    Stream stream;
+    CHECK(moved(stream, {{1000, 2000}, {1500, 2500}}).fresh == 500);
+    CHECK(moved(stream, {{5000, 5100}}).fresh == 100);
+    CHECK(moved(stream, {{5000, 5100}}).fresh == 0);
+    CHECK(moved(stream, {{5020, 5030}}).fresh == 0);
+}
+
+TEST_CASE("three equal steps in a row of at most four times the call, within a page, are a dense stream") {
+    const auto dense = [](int length, int step, std::uint32_t page_size, int calls = 5) {
+        Stream stream;
+        Move last;
+        for (int i = 0; i < calls; ++i) {
+            last = moved(stream, {{50'000 + i * step, 50'000 + i * step + length}}, page_size);
+        }
+        return last;
+    };
+    CHECK(dense(1250, 5000, page).dense);
+    CHECK_FALSE(dense(1249, 5000, page).dense);
+    CHECK(dense(1250, 5000, 5000).dense);
+    CHECK_FALSE(dense(1250, 5000, 4999).dense);
+    CHECK_FALSE(dense(1250, 5000, page, 4).dense);  // two steps like the one before
+    CHECK(dense(1250, -5000, page).dense);
+    CHECK(dense(1250, -5000, page).backward);
+    CHECK_FALSE(dense(1250, 5000, page).backward);
+    CHECK_FALSE(dense(1250, 0, page).dense);
+    CHECK(dense(10'000, 20'000, page).reach == 640'000);  // 4^3 times the call
+    Stream stream;
+    moved(stream, {{1000, 1100}, {3000, 3100}, {5000, 5100}, {7000, 7100}, {9000, 9100}});
+    CHECK(stream.strides == 3);
+    moved(stream, {{10'000, 10'100}});
+    CHECK(stream.strides == 0);
+}
+
+TEST_CASE("a file that is watched goes straight, one with eager pages never does") {
+    Unseen watched;
+    watched.file->watching = true;
+    CHECK(watched.judged(0, 100).straight);
+    CHECK_FALSE(watched.judged(0, 100).local);
+    Unseen eager;
+    eager.rule.eager = true;
+    const Move move = eager.judged(7'000'000, 9'000'000);
+    CHECK(move.local);
+    CHECK_FALSE(move.straight);
+    CHECK(move.reach == page);
+}
+
+TEST_CASE("the first four large calls show what storage is like, and go straight") {
+    Unseen one;
+    CHECK_FALSE(one.judged(0, 8191).straight);
+    CHECK(one.judged(0, 8191).local);
+    for (int i = 0; i < 4; ++i) {
+        const Move move = one.judged(0, 8192);
+        CHECK(move.straight);
+        CHECK_FALSE(move.local);
+    }
+    CHECK_FALSE(one.judged(0, 8192).straight);
+    CHECK(one.judged(0, 8192).local);
+    for (int* way : {&one.file->ends.direct, &one.file->ends.direct_out}) {
+        one.file->payoff.probes = 0;
+        *way = 5;
+        CHECK_FALSE(
+            one.judged(0, 8192).straight);  // how fast the kernel's memory is says nothing where we go around it
+        *way = -1;
+    }
+}
+
+TEST_CASE("on storage as fast as memory large calls go straight, and small ones reach 128 KiB at most") {
+    Unseen one;
+    one.file->payoff.best_rate = 1501;
+    CHECK(one.judged(0, 8192).straight);
+    CHECK_FALSE(one.judged(0, 8192).local);
+    CHECK_FALSE(one.judged(0, 8191).straight);
+    Stream stream;
+    CHECK(buffer::judge(*one.file, stream, 0, 8000).reach == 32'000);
+    for (int i = 1; i < 8; ++i) {
+        CHECK(buffer::judge(*one.file, stream, i * 8000, i * 8000 + 8000).reach <= 131'072);
+    }
+    CHECK(buffer::judge(*one.file, stream, 64'000, 72'000).reach == 131'072);
+    one.file->payoff.probes = 9;
+    one.file->payoff.best_rate = 1500;
+    CHECK_FALSE(one.judged(0, 8192).straight);
+    one.file->payoff.best_rate = 1501;
+    one.file->ends.direct = 5;
+    CHECK_FALSE(one.judged(0, 8192).straight);
+}
+
+TEST_CASE("the time of small calls is that of late, the rate of storage the best of late") {
+    Unseen one;
+    buffer::Payoff& payoff = one.file->payoff;
+    buffer::note_call(*one.file, 100, 8000);
+    CHECK(payoff.small_call_ns == 8000);
+    CHECK(payoff.best_rate == 0);  // so few bytes say nothing of a rate
+    buffer::note_call(*one.file, 4095, 16'000);
+    CHECK(payoff.small_call_ns == 9000);
+    CHECK(payoff.best_rate == 0);
+    buffer::note_call(*one.file, 4096, 4095);
+    CHECK(payoff.best_rate == 1000);
+    CHECK(payoff.small_call_ns == 9000 - 1125 + 511);
+    buffer::note_call(*one.file, 65'536, 1);
+    CHECK(payoff.small_call_ns == 9000 - 1125 + 511);
+    CHECK(payoff.best_rate == 32'768'000);
+    payoff.best_rate = 1600;
+    buffer::note_call(*one.file, 65'536, 65'535'999);
+    CHECK(payoff.best_rate == 1500);  // a sixteenth less, because nothing was as quick again
+    payoff.best_rate = 0;
+    buffer::note_transfer(*one.file, 65'535, 1);
+    CHECK(payoff.best_rate == 0);
+    buffer::note_transfer(*one.file, 65'536, 65'535);
+    CHECK(payoff.best_rate == 500);  // of that size a good disk is half as fast as memory
+}
+
+TEST_CASE("a third call in a page is worth a guess, as long as there are guesses and calls are not quick") {
+    Unseen one;
+    buffer::Payoff& payoff = one.file->payoff;
+    payoff.guesses = 2;
+    const auto touches = [&](int times, std::int64_t index) {
+        std::string answers;
+        for (int i = 0; i < times; ++i) {
+            answers += buffer::worth_a_guess(*one.file, index) ? 'y' : 'n';
+        }
+        return answers;
+    };
+    CHECK(touches(6, 7) == "nnynny");
+    CHECK(payoff.guesses == 0);
+    CHECK(touches(4, 8) == "nnnn");
+    payoff.guesses = 9;
+    CHECK(touches(2, 9) == "nn");
+    CHECK(touches(1, 9 + 128) == "n");  // takes the place of page 9
+    CHECK(touches(3, 9) == "nny");
+    CHECK(touches(2, 10) == "nn");
+    payoff.small_call_ns = 2999;
+    CHECK(touches(3, 10) == "nnn");
+    payoff.small_call_ns = 3000;
+    CHECK(touches(1, 10) == "y");
+    payoff.small_call_ns = 2999;
+    one.rule.eager = true;
+    CHECK(touches(3, 11) == "nny");
+}
+
+TEST_CASE("what was read ahead and used earns guesses, what was not used pauses reading ahead") {
+    Unseen one;
+    one.file->payoff.guesses = 15;
+    buffer::Page unused;
+    buffer::used_ahead(*one.file, unused);
+    CHECK(one.file->statistics.ahead_used == 0);
+    for (int i = 0; i < 3; ++i) {
+        buffer::Page used;
+        used.ahead = true;
+        buffer::used_ahead(*one.file, used);
+        CHECK_FALSE(used.ahead);
+    }
+    CHECK(one.file->statistics.ahead_used == 3);
+    CHECK(one.file->payoff.guesses == 16);
+    const auto pause = [](std::uint64_t started, std::uint64_t unused_before) {
+        Unseen other;
+        other.file->statistics.ahead_started = started;
+        other.file->statistics.ahead_unused = unused_before;
+        buffer::wasted_ahead(*other.file);
+        CHECK(other.file->statistics.ahead_unused == unused_before + 1);
+        return other.file->payoff.ahead_off;
+    };
+    CHECK(pause(8, 2) == 256);  // three of eight
+    CHECK(pause(8, 1) == 0);
+    CHECK(pause(7, 6) == 0);
+}
+
+TEST_CASE("a window of 256 calls pays with 16 hits, where calls are quick with 128; else the file sleeps") {
+    const auto sleeps = [](int hits, std::uint64_t small_call_ns) {
+        Unseen one;
+        one.file->payoff.small_call_ns = small_call_ns;
+        for (int i = 0; i < 255; ++i) {
+            REQUIRE_FALSE(buffer::count_call(*one.file, i < hits));
+        }
+        const bool sleep = buffer::count_call(*one.file, false);
+        CHECK(one.file->payoff.window_calls == 0);
+        CHECK(one.file->payoff.window_hits == 0);
+        CHECK(one.file->statistics.dormant == (sleep ? 1 : 0));
+        CHECK(one.file->payoff.dormant_calls == (sleep ? 1024 : 0));
+        CHECK(one.file->payoff.guesses == (sleep ? 1 : hits > 128 ? 8 : 4));
+        return sleep;
+    };
+    CHECK_FALSE(sleeps(16, 0));
+    CHECK(sleeps(15, 0));
+    CHECK_FALSE(sleeps(16, 3000));
+    CHECK_FALSE(sleeps(128, 2999));
+    CHECK_FALSE(sleeps(129, 2999));
+    CHECK(sleeps(127, 2999));
+}
+
+TEST_CASE("after a sleep 64 calls decide, and each sleep is twice as long, up to 65,536 calls") {
+    Unseen one;
+    std::uint32_t expected = 1024;
+    one.file->payoff.dormant_calls = 0;
+    for (int i = 0; i < 256; ++i) {
+        buffer::count_call(*one.file, false);
+    }
+    for (int sleep = 1; sleep < 9; ++sleep) {
+        CHECK(one.file->payoff.dormant_calls == expected);
+        for (int i = 0; i < 63; ++i) {
+            REQUIRE_FALSE(buffer::count_call(*one.file, i < 3));
+        }
+        REQUIRE(buffer::count_call(*one.file, false));
+        expected = std::min(2 * expected, 65'536U);
+    }
+    for (int i = 0; i < 64; ++i) {
+        REQUIRE_FALSE(buffer::count_call(*one.file, i < 4));
+    }
+    CHECK(one.file->payoff.dormant_calls == 0);
+    one.rule.eager = true;
+    for (int i = 0; i < 256; ++i) {
+        REQUIRE_FALSE(buffer::count_call(*one.file, false));  // the user wants it whatever it brings
+    }
+    one.rule.eager = false;
+    one.file->watching = true;
+    for (int i = 0; i < 600; ++i) {
+        REQUIRE_FALSE(buffer::count_call(*one.file, false));
+    }
+}
+
+namespace {
+
+/// A file of 64 pages of 4 KiB, whose workers cannot take what is queued for them before the test has looked.
+struct Queued {
+    Folder folder;
+    int fd = -1;
+    File* file = nullptr;
+    std::unique_ptr<system::Hold> hold;
+    explicit Queued(const char* params) {
+        use(params);
+        const std::string path = folder.path + "/data";
+        REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 64 * 4096) == 0);
+        fd = open_buffered(path, O_RDWR);
+        file = buffer::table[fd].load()->file.load();
+        hold = std::make_unique<system::Hold>(file->lock);
+    }
+    ~Queued() {
+        hold.reset();
+        CHECK(close_buffered(fd) == 0);
+    }
+    /// The pages that are queued, each with the part that is wanted, by their numbers.
+    std::string pages() const {
+        std::string all;
+        for (std::int64_t index = 0; index < 70; ++index) {
+            const buffer::Page* found = buffer::find_page(*file, index);
+            if (found != nullptr && found->busy == buffer::Busy::Queued) {
+                CHECK(found->ahead);
+                all += (all.empty() ? "" : " ") + std::to_string(index) + ":" + std::to_string(found->want_begin) +
+                       "-" + std::to_string(found->want_end);
+            }
+        }
+        return all;
+    }
+};
+
+constexpr Move whole_pages{.local = true, .reach = 4096};
+
+}  // namespace
+
+TEST_CASE(
+    "a stream that goes on has the next pages read, one that has just begun or reaches no quarter of a page none") {
+    Queued one("*:size=4k:count=9:prefetch=3");
+    buffer::plan_ahead(*one.file, {.forward = 1}, whole_pages, 4096, 8192);
+    buffer::plan_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1023}, 4096, 8192);
+    CHECK(one.pages() == "");
+    buffer::plan_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1024}, 4096, 8192);
+    CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
+    CHECK(one.file->held.queued == 3);
+    CHECK(one.file->statistics.ahead_started == 3);
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 40'960, 45'056);  // as many as may wait do
+    CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
+}
+
+TEST_CASE("a stream that goes back has the pages before it read, and none before the first") {
+    Queued one("*:size=4k:count=9:prefetch=3");
+    Move back = whole_pages;
+    back.backward = true;
+    buffer::plan_ahead(*one.file, {.backward = 2}, back, 2 * 4096, 3 * 4096);
+    CHECK(one.pages() == "0:0-4096 1:0-4096");
+}
+
+TEST_CASE("no page is read ahead that begins behind the end of the file") {
+    Queued one("*:size=4k:count=9:prefetch=3");
+    Move dense = whole_pages;
+    dense.dense = true;
+    buffer::plan_ahead(*one.file, {}, dense, 61 * 4096, 62 * 4096);
+    CHECK(one.pages() == "62:0-4096 63:0-4096");
+}
+
+TEST_CASE("calls at a constant distance have the parts read that they will want, and none over two pages") {
+    Queued one("*:size=4k:count=9:prefetch=4");
+    const Move far{.local = false, .reach = 0};
+    buffer::plan_ahead(*one.file, {.step = 9000, .strides = 2}, far, 100, 200);
+    CHECK(one.pages() == "");
+    buffer::plan_ahead(*one.file, {.step = 9000, .strides = 3}, far, 100, 200);
+    CHECK(one.pages() == "2:908-1008 4:1716-1816 6:2524-2624 8:3332-3432");
+}
+
+TEST_CASE("parts that would lie over two pages, before the file or behind it are not read ahead") {
+    {
+        Queued one("*:size=4k:count=9:prefetch=4");
+        const Move far{.local = false, .reach = 0};
+        buffer::plan_ahead(*one.file, {.step = -9000, .strides = 3}, far, 20'000, 20'100);  // to 11,000, 2,000, -7,000
+        CHECK(one.pages() == "0:2000-2100 2:2808-2908");
+    }
+    {
+        Queued one("*:size=4k:count=9:prefetch=4");
+        const Move far{.local = false, .reach = 0};
+        buffer::plan_ahead(*one.file, {.step = 8192, .strides = 3}, far, 3996, 4096);  // up to the end of a page
+        CHECK(one.pages() == "2:3996-4096 4:3996-4096 6:3996-4096 8:3996-4096");
+    }
+    {
+        Queued one("*:size=4k:count=9:prefetch=4");
+        const Move far{.local = false, .reach = 0};
+        buffer::plan_ahead(*one.file, {.step = 8192, .strides = 3}, far, 3997, 4097);
+        CHECK(one.pages() == "");
+        buffer::plan_ahead(*one.file, {.step = 8192, .strides = 3}, far, 60 * 4096, 60 * 4096 + 10);
+        CHECK(one.pages() == "62:0-10");
+    }
+}
+
+TEST_CASE("nothing is read ahead of a file that is watched, in a pause, from memory, or without workers or room") {
+    Queued one("*:size=4k:count=9:prefetch=3");
+    one.file->watching = true;
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
+    one.file->watching = false;
+    one.file->payoff.best_rate = 9000;
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
+    one.file->payoff.best_rate = 0;
+    one.file->payoff.ahead_off = 1;
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
+    CHECK(one.file->payoff.ahead_off == 0);
+    one.file->held.limit = 1;  // the only page is the one in use
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
+    CHECK(one.pages() == "");
+    one.file->held.limit = 2;
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
+    CHECK(one.pages() == "2:0-4096");
+}

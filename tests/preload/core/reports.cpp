@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of a file, word by word: for people, as lines of JSON, and what would have helped.
+#include "buffer/report.hpp"
+
+#include "buffer/state.hpp"
+#include "buffered.hpp"
+#include "system/clock.hpp"
+
+#include <doctest/doctest.h>
+#include <memory>
+#include <regex>
+#include <string>
+
+using namespace under_test;
+using buffer::File;
+using buffer::state;
+using buffer::Statistics;
+
+namespace {
+
+/// Everything that is told from now on goes to files of ours.
+struct Heard {
+    Folder folder;
+    std::string text_file = folder.path + "/text";
+    Heard() {
+        use("*");
+        state.report = open(text_file.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
+        state.lines_folder = folder.path.c_str();
+        state.few.files = state.few.calls = state.few.bytes = 0;
+    }
+    ~Heard() {
+        close(state.report);
+        if (state.lines >= 0) {
+            buffer::note_private(state.lines, false);
+            close(state.lines);
+        }
+        state.report = state.lines = -1;
+        state.lines_folder = nullptr;
+        state.reported = false;
+        state.ring_refused = 0;
+        state.ring_told = false;
+        state.others_unseen = false;
+        state.strangers = false;
+    }
+    /// With `?` where the time since the opening stands.
+    static std::string timeless(const std::string& told) {
+        return std::regex_replace(told, std::regex("open [0-9.]+ s|(open_s\":)[0-9.]+"), "$1?");
+    }
+    std::string text() const { return timeless(contents(text_file)); }
+    std::string lines() const {
+        return timeless(contents(folder.path + "/buffer-" + std::to_string(getpid()) + ".ndjson"));
+    }
+};
+
+/// 100 reads of 50,000 bytes, of which ten reached storage in 1.5 s.
+Statistics hundred_reads() {
+    Statistics counted;
+    counted.read.asked = 100;
+    counted.read.asked_bytes = 5'000'000;
+    counted.read.below = 10;
+    counted.read.below_bytes = 6'000'000;
+    counted.read.below_ns = 1'500'000'000;
+    counted.read.hits = 90;
+    counted.read.consecutive = 99;
+    counted.read.unaligned = 3;
+    counted.read.sizes[3] = 100;
+    counted.seeks = 4;
+    return counted;
+}
+
+const char* const line_of_reads =
+    "  read   program 100 calls, 5.000 MB -> storage 10 calls, 6.000 MB in 1.500 s; 90 calls answered from the buffer, "
+    "99 consecutive, 3 unaligned\n";
+
+void tell(const Statistics& counted, std::uint64_t call_ns, const char* why = nullptr, const char* advice = nullptr) {
+    settings::Rule rule;
+    rule.pattern[0] = '*';
+    rule.verbose = true;
+    buffer::report_lines({"/data/x", rule, 65'536, system::now_ns(), 80, counted, call_ns, nullptr, why, advice});
+}
+
+/// A file that is nowhere open, 4 buffers of 1 MiB, with these statistics: what its report says.
+struct Told {
+    Heard heard;
+    settings::Rule rule;
+    std::unique_ptr<File> file = std::make_unique<File>();
+    Told() {
+        rule.pattern[0] = '*';
+        rule.verbose = true;
+        file->rule = &rule;
+        file->held.page_size = 1 << 20;
+        file->held.limit = 4;
+        file->held.prefetch = 1;
+        file->opened_ns = system::now_ns();
+        file->path[0] = 'x';
+        file->statistics = hundred_reads();
+    }
+    std::string text() {
+        buffer::report_file(*file);
+        return heard.text();
+    }
+};
+
+/// The sentence that follows the figures, empty when there is none.
+std::string advice(const Statistics& counted, std::uint32_t prefetch = 1, bool shared = false) {
+    Told told;
+    told.file->statistics = counted;
+    told.file->held.prefetch = prefetch;
+    told.file->shared = shared;
+    told.rule.verbose = false;
+    buffer::report_file(*told.file);
+    const std::string lines = told.heard.lines();
+    const std::size_t at = lines.find("\"advice\":\"");
+    return at == std::string::npos ? "" : lines.substr(at + 10, lines.find('"', at + 10) - at - 10);
+}
+
+bool begins(const std::string& text, const char* with) {
+    return text.rfind(with, 0) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("the report of gathered calls says what the program asked, what storage did and what that may have gained") {
+    Heard heard;
+    tell(hundred_reads(), 5'000'000);
+    CHECK(heard.text() ==
+          std::string("sonde: /data/x  (*: small calls gathered between system calls)\n") + line_of_reads +
+              "  gathered 80 calls; ?; seeks 4\n  90 calls saved, of 5000.000 us each: about 0.450 s, less what "
+              "copying costs\n");
+}
+
+TEST_CASE("writes have a line of their own, and calls that went past the buffer are said to be known no closer") {
+    Heard heard;
+    Statistics counted = hundred_reads();
+    counted.write = counted.read;
+    counted.read = {};
+    counted.write.past = 7;
+    tell(counted, 0, "why not", "do otherwise");
+    std::string line = line_of_reads;
+    line.replace(2, 5, "write");
+    CHECK(heard.text() ==
+          "sonde: /data/x  (*: small calls gathered between system calls)\n" + line +
+              "         of these 7 calls went past the buffer, which stood aside because it did not pay: their places "
+              "and times are not known\n  gathered 80 calls; ?; seeks 4\n  90 calls saved; whether that was faster is "
+              "not known, because no small call went to storage: time a run without\n  left as it was: why not\n  do "
+              "otherwise\n");
+}
+
+TEST_CASE("what was lost is said too: too many bytes, no call saved, more waiting than was saved") {
+    const auto said = [](auto change, std::uint64_t call_ns = 5'000'000) {
+        Heard heard;
+        Statistics counted = hundred_reads();
+        change(counted);
+        tell(counted, call_ns);
+        const std::string all = heard.text();
+        return all.substr(all.find("seeks 4\n") + 8);
+    };
+    CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'003; }).find("calls saved") != std::string::npos);
+    CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'004; }) ==
+          "  storage moved 4 times the bytes that the program asked for: most likely slower than without the buffer\n");
+    CHECK(said([](Statistics& one) { one.read.below = 100; }) ==
+          "  no call was saved: as fast as without the buffer, at best\n");
+    CHECK(begins(said([](Statistics& one) { one.read.below = 99; }), "  1 calls saved"));
+    CHECK(said([](Statistics& one) { one.wait_ns = 450'000'001; }) ==
+          "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs; but more than that was spent "
+          "waiting: slower than without\n");
+    CHECK(said([](Statistics& one) { one.wait_ns = 450'000'000; }).find("waiting") == std::string::npos);
+    CHECK(said([](Statistics& one) { one.read.asked = 15; }) == "");  // too few to say anything
+    CHECK(said([](Statistics& one) { one.read.asked = 16; }) != "");
+}
+
+TEST_CASE("a line of JSON states every figure") {
+    Heard heard;
+    Statistics counted = hundred_reads();
+    counted.wait_ns = 250'000'000;
+    counted.syncs = 5;
+    counted.ahead_started = 6;
+    counted.ahead_used = 7;
+    counted.behind_started = 8;
+    counted.given_up = 9;
+    counted.dormant = 10;
+    counted.write.past = 11;
+    tell(counted, 1, "why \"not\"", "do otherwise");
+    CHECK(
+        heard.lines() ==
+        "{\"type\":\"buffer\",\"path\":\"/data/x\",\"pattern\":\"*\",\"page_bytes\":65536,\"pages\":1,\"open_s\":?,"
+        "\"wait_s\":0.250000000,\"seeks\":4,\"syncs\":5,\"ahead_started\":6,\"ahead_used\":7,\"behind_started\":8,"
+        "\"interrupted\":9,\"dormant\":10,\"gathered\":80,\"let_go\":\"why \\\"not\\\"\",\"advice\":\"do otherwise\","
+        "\"read\":{\"calls\":100,\"bytes\":5000000,\"below_calls\":10,\"below_bytes\":6000000,\"below_s\":1.500000000,"
+        "\"hits\":90,\"consecutive\":99,\"past\":0,\"unaligned\":3,\"sizes\":[0,0,0,100,0,0,0,0,0,0]},"
+        "\"write\":{\"calls\":0,\"bytes\":0,\"below_calls\":0,\"below_bytes\":0,\"below_s\":0.000000000,\"hits\":0,"
+        "\"consecutive\":0,\"past\":11,\"unaligned\":0,\"sizes\":[0,0,0,0,0,0,0,0,0,0]}}\n");
+}
+
+TEST_CASE("of a file without calls nothing is told, unless there is a reason to name") {
+    Heard heard;
+    tell({}, 0);
+    CHECK(heard.text() == "");
+    tell({}, 0, "it was not to be");
+    CHECK(heard.text() ==
+          "sonde: /data/x  (*: small calls gathered between system calls)\n  gathered 80 calls; ?; seeks 0\n  left as "
+          "it was: it was not to be\n");
+    Told told;
+    told.file->statistics = {};
+    CHECK(told.text() == "");
+    told.file->why_through = "gone";
+    told.file->inherited = true;
+    CHECK(told.text() == "");
+    told.file->inherited = false;
+    CHECK(told.text().find("  no longer buffered: gone\n") != std::string::npos);
+}
+
+TEST_CASE("the report of a buffered file names its buffers, what was done beforehand, and why it ended") {
+    Told told;
+    told.file->statistics.wait_ns = 20'000'000;
+    told.file->statistics.ahead_started = 6;
+    told.file->statistics.ahead_used = 5;
+    told.file->statistics.behind_started = 8;
+    told.file->statistics.syncs = 2;
+    told.file->statistics.given_up = 3;
+    told.file->payoff.small_call_ns = 5'000'000;
+    told.file->why_through = "a child process shares it";
+    state.others_unseen = true;
+    CHECK(told.text() ==
+          std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
+              "  ?, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, syncs 2, interrupted 3\n"
+              "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
+              "  other processes that use it are not noticed: /dev/shm/sonde-preload-UID is missing, or not yours\n"
+              "  no longer buffered: a child process shares it\n");
+}
+
+TEST_CASE("a ring that was refused is named with its error, once") {
+    Told told;
+    state.ring_refused = EPERM;
+    CHECK(told.text().find("  io_uring (EPERM: it is not allowed here): threads were used instead\n") !=
+          std::string::npos);
+    const std::size_t once = told.heard.text().size();
+    const std::string again = told.text().substr(once);
+    CHECK(again.find("io_uring") == std::string::npos);
+    CHECK(told.heard.lines().find("\"engine_refused\":\"EPERM: it is not allowed here\"") != std::string::npos);
+    state.ring_told = false;
+    state.ring_refused = 77;
+    CHECK(told.text().find("  io_uring (error 77): threads were used instead\n") != std::string::npos);
+}
+
+TEST_CASE("what was chosen for a file is told with the reason") {
+    {
+        Told told;
+        told.rule.automatic = true;
+        told.file->choice = {.pays = true, .page_size = 2048, .pages = 16, .ahead = 2, .why = "of this"};
+        CHECK(told.text().find(
+                  "  chosen by its first 200 calls: 16 buffers of 2048 bytes, 2 read ahead, because of this\n") !=
+              std::string::npos);
+        CHECK(told.heard.lines().find(",\"auto\":{\"buffered\":true,\"prefetch\":2,\"why\":\"of this\"}") !=
+              std::string::npos);
+    }
+    Told watched;
+    watched.rule.automatic = true;
+    CHECK(watched.text().find("  not buffered: it has too few calls to be worth a buffer\n") != std::string::npos);
+    CHECK(watched.heard.lines().find(",\"auto\":{\"buffered\":false,\"prefetch\":0,") != std::string::npos);
+}
+
+TEST_CASE("there is nothing to advise where the buffer does what it can") {
+    CHECK(advice(hundred_reads()) == "");
+}
+
+TEST_CASE("each advice is given beyond its limit, and not at it") {
+    const auto changed = [](auto change, std::uint32_t prefetch = 1, bool shared = false) {
+        Statistics counted = hundred_reads();
+        change(counted);
+        return advice(counted, prefetch, shared);
+    };
+    const auto pieces = [&](std::uint64_t asked, std::uint64_t below, bool shared = true) {
+        return changed(
+            [=](Statistics& one) {
+                one.write.asked = asked;
+                one.write.below = below;
+            },
+            1, shared);
+    };
+    CHECK(begins(pieces(65, 33), "The ranks' pieces interleave"));
+    CHECK(pieces(66, 33) == "");
+    CHECK(pieces(64, 60) == "");
+    CHECK(pieces(65, 33, false) == "");
+    const auto interrupted = [&](std::uint64_t times) {
+        return changed([=](Statistics& one) { one.given_up = times; });
+    };
+    CHECK(interrupted(25) == "");
+    CHECK(begins(interrupted(26), "Calls that need the file as it is"));
+    CHECK(changed([](Statistics& one) {
+              one.read.asked = 40;
+              one.read.consecutive = 0;
+              one.given_up = 16;
+          }) == "");
+    const auto past = [&](std::uint64_t times, std::uint64_t consecutive) {
+        return changed([=](Statistics& one) {
+            one.read.past = times;
+            one.read.consecutive = consecutive;
+        });
+    };
+    CHECK(past(50, 50) == "");
+    CHECK(begins(past(51, 25), "Storage answers these calls as quickly"));
+    CHECK(past(51, 24) == "");
+    const auto scattered = [&](std::uint64_t sleeps, std::uint64_t went_past, std::uint64_t hits) {
+        return changed([=](Statistics& one) {
+            one.dormant = sleeps;
+            one.read.past = went_past;
+            one.read.hits = hits;
+            one.read.consecutive = 0;
+        });
+    };
+    CHECK(begins(scattered(3, 0, 24), "The accesses are scattered"));
+    CHECK(begins(scattered(1, 1, 24), "The accesses are scattered"));
+    CHECK(scattered(3, 0, 25) == "");
+    CHECK(scattered(2, 0, 24) == "");
+    CHECK(scattered(0, 1, 24) == "");
+    const auto unused = [&](std::uint64_t started, std::uint64_t not_used) {
+        return changed([=](Statistics& one) {
+            one.ahead_started = started;
+            one.ahead_unused = not_used;
+        });
+    };
+    CHECK(begins(unused(8, 5), "Most of what was read ahead was not used"));
+    CHECK(unused(8, 4) == "");
+    CHECK(unused(7, 7) == "");
+    const auto in_sequence = [&](std::uint64_t asked, std::uint64_t consecutive, std::uint32_t prefetch) {
+        return changed(
+            [=](Statistics& one) {
+                one.read.asked = asked;
+                one.read.consecutive = consecutive;
+            },
+            prefetch);
+    };
+    CHECK(begins(in_sequence(65, 33, 0), "It is read in sequence"));
+    CHECK(in_sequence(66, 33, 0) == "");
+    CHECK(in_sequence(64, 64, 0) == "");
+    CHECK(in_sequence(65, 33, 1) == "");
+    CHECK(begins(changed([](Statistics& one) { one.read.asked_bytes = 100ULL << 20U; }),
+                 "The program's own calls are as large"));
+    CHECK(changed([](Statistics& one) { one.read.asked_bytes = (100ULL << 20U) - 1; }) == "");
+}
+
+TEST_CASE("files of fewer than 16 calls are one line at the end, those that were let go one line each") {
+    Heard heard;
+    settings::Rule rule;
+    rule.pattern[0] = '*';
+    rule.verbose = rule.brief = true;
+    Statistics few;
+    few.read.asked = 10;
+    few.write.asked = 5;
+    few.read.asked_bytes = 3000;
+    few.write.asked_bytes = 4000;
+    const auto report = [&](const Statistics& counted, const char* stopped) {
+        buffer::report_lines({"/data/x", rule, 1, system::now_ns(), 0, counted, 0, stopped, nullptr, nullptr});
+    };
+    report(few, nullptr);
+    report(few, nullptr);
+    CHECK(heard.text() == "");
+    few.read.asked = 1;
+    few.write.asked = 0;
+    report(few, "it was mapped");
+    CHECK(heard.text() == "sonde: /data/x  left as it was after 1 call: it was mapped\n");
+    few.write.asked = 1;
+    report(few, "it was mapped");
+    CHECK(heard.text().find("after 2 calls: it was mapped\n") != std::string::npos);
+    const std::size_t before = heard.text().size();
+    few.read.asked = 16;
+    few.write.asked = 0;
+    report(few, nullptr);
+    CHECK(heard.text().substr(before).find("program 16 calls") != std::string::npos);
+    const std::size_t end = heard.text().size();
+    buffer::report_at_end();
+    CHECK(heard.text().substr(end) ==
+          "sonde: 2 other files, each of fewer than 16 calls: together 30 calls, 0.014 MB (the option verbose in "
+          "IOBUF_PARAMS tells of each)\n");
+    const std::size_t told = heard.text().size();
+    buffer::report_at_end();  // once a process
+    CHECK(heard.text().size() == told);
+}
+
+TEST_CASE("a pattern that matched nothing is named where files were opened that no rule covers") {
+    for (const bool strangers : {false, true}) {
+        for (const bool verbose : {false, true}) {
+            Heard heard;
+            settings::Settings& settings = use(verbose ? "*.dat,*.log:verbose" : "*.dat,*.log");
+            state.report = open(heard.text_file.c_str(), O_WRONLY | O_APPEND);
+            settings.rules[1].matched = 1;
+            state.strangers = strangers;
+            buffer::report_at_end();
+            CHECK(heard.text() ==
+                  (strangers && verbose ? "sonde: the pattern \"*.dat\" matched no file of this program.\n" : ""));
+        }
+    }
+}

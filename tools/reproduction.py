@@ -10,12 +10,12 @@ experiments, which shapes of the documents and which controls: docs/published/sh
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +75,7 @@ class Staged:
 
 def staged() -> dict[str, Staged]:
     """What is to be run, by the id of the experiment."""
-    told = tomllib.loads(reproduction_page.SHAPES.read_text(encoding="utf-8"))["experiments"]
+    told = reproduction_page.listed()["experiments"]
     return {
         name: Staged(
             name,
@@ -105,15 +105,19 @@ class Run:
 
 def experiment_of(one: Staged) -> Experiment:
     """The experiment with as many repeats as are asked for, whatever its own text says of that."""
-    found = read_experiment(plan_source(one.experiment), finder=plan_source)
+    return experiment_repeated(one.experiment, one.repeats)
+
+
+@functools.cache
+def experiment_repeated(name: str, repeats: int) -> Experiment:
+    found = read_experiment(plan_source(name), finder=plan_source)
     document = dict(found.document)
     own = document.get("repeat", {})
-    document["repeat"] = {"min": one.repeats, "seed": own.get("seed", 1), "fresh": own.get("fresh", "directory")}
-    profiles = {
-        name: {key: value for key, value in profile.items() if key.partition(".")[0] != "repeat"}
-        for name, profile in document.get("profiles", {}).items()
+    document["repeat"] = {"min": repeats, "seed": own.get("seed", 1), "fresh": own.get("fresh", "directory")}
+    document["profiles"] = {
+        profile: {key: value for key, value in changes.items() if key.partition(".")[0] != "repeat"}
+        for profile, changes in document.get("profiles", {}).items()
     }
-    document["profiles"] = profiles
     return experiment_from_document(document, found.origin)
 
 
@@ -253,6 +257,8 @@ def main() -> int:
             print(f"  {claim['outcome']:14} {claim['id']}: {claim['found']}", file=sys.stderr)
         for control in kept["controls"]:
             print(f"  control {control['id']}: {control['outcome']}: {control['found']}", file=sys.stderr)
+    reproduction_page.kept.cache_clear()
+    reproduction_page.figures.cache_clear()
     for path, text in reproduction_page.pages().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import tomllib
@@ -44,10 +45,17 @@ control. **not looked at**: not simulated, and why.
 """
 
 
+@functools.cache
+def listed() -> dict[str, Any]:
+    """The list of experiments and shapes."""
+    return tomllib.loads(SHAPES.read_text(encoding="utf-8"))
+
+
 def shapes() -> list[dict[str, Any]]:
-    return list(tomllib.loads(SHAPES.read_text(encoding="utf-8"))["shapes"])
+    return list(listed()["shapes"])
 
 
+@functools.cache
 def kept(name: str) -> dict[str, Any] | None:
     """Numbers of an experiment, where it was run."""
     path = KEPT / f"{name}.json"
@@ -167,9 +175,10 @@ def index() -> str:
     return "\n".join([*lines, "```", ""])
 
 
+@functools.cache
 def figures(folder: str) -> list[str]:
     """Experiments of a document that were simulated."""
-    names = tomllib.loads(SHAPES.read_text(encoding="utf-8"))["experiments"]
+    names = listed()["experiments"]
     return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and kept(name)]
 
 

@@ -53,6 +53,9 @@ void CycleStream<Time>::wait_for(std::uint64_t ticks) {
     const auto wait = static_cast<std::uint64_t>(static_cast<double>(ticks) * meta_.cycle.wait);
     constexpr std::uint64_t worth_sleeping_ns = 10'000'000;
     const std::uint64_t ns = this->time_.duration_ns(wait);
+    if (this->channel_->idle(static_cast<std::int64_t>(ns))) {
+        return;
+    }
     if (ns >= worth_sleeping_ns) {
         const timespec length{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
         ::nanosleep(&length, nullptr);

@@ -334,7 +334,9 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
                 waiting = true;
             }
             constexpr timespec moment{0, 20'000};
-            ::nanosleep(&moment, nullptr);
+            if (!this->channel_->idle(moment.tv_nsec)) {
+                ::nanosleep(&moment, nullptr);
+            }
         }
     }
     if (!good) {

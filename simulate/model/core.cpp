@@ -63,6 +63,7 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
         const std::uint32_t weight = site.links[static_cast<std::size_t>(router)].weight;
         routers.insert(routers.end(), weight, static_cast<std::uint32_t>(router));
     }
+    forwarders.assign(site.forwarders.size(), Slots(site.forward_threads));
     cached_page_cost_s = site.fs.cached_page_cost_s;
     next_start = chance.below(targets.size());
     if (options.sample > 0) {
@@ -109,9 +110,6 @@ void Core::handle(const Event& event) {
 /// Processor time of a call on its client.
 Time Core::cost_of(const Client& client, const Operation& operation) const {
     Time cost = client.site.call_cost;
-    if (!site.forwarders.empty()) {
-        cost += site.forward_cost;
-    }
     const bool moves = operation.call == Call::read || operation.call == Call::write;
     if (moves && !operation.direct) {
         cost += time_for(static_cast<double>(operation.length), client.site.copy_rate);

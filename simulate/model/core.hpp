@@ -44,6 +44,7 @@ struct Request {
     std::uint8_t hop = 0, hop_count = 0;
     bool writing = false, tried_again = false;
     For what = For::call;
+    std::uint32_t after = none;  ///< the next one that waits at the same turnstile
 };
 
 struct PendingCall {
@@ -65,6 +66,12 @@ struct Piece {
     std::uint64_t object_from = 0;
 };
 
+/// Requests of one stream in one direction, where a mount lets only so many be under way: the others wait in a list.
+struct Turnstile {
+    std::uint32_t under_way = 0;
+    std::uint32_t first = none, last = none;  ///< requests that wait
+};
+
 struct Stream {
     std::uint32_t client = 0;
     bool ended = false;
@@ -79,6 +86,7 @@ struct Stream {
     std::uint64_t window = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> missing;  ///< of these, still under way
     std::uint32_t waiting = none;                                  ///< call
+    Turnstile turnstile[2];                                        ///< reads, writes
 };
 
 /// What one client has under way to one target.
@@ -141,6 +149,9 @@ class Core {
     std::uint32_t make_request(const Stream& stream, StreamId id, const Where& where, FileId file, std::uint64_t offset,
                                std::uint64_t length, bool writing, For what);
     void enqueue(std::uint32_t request);
+    void to_target(std::uint32_t request);
+    void let_next_in(const Request& gone);
+    Time forwarded(std::uint32_t client, Time at);
     void send(std::uint32_t request);
     void next_hop(std::uint32_t request);
     void at_server(std::uint32_t request);
@@ -172,6 +183,7 @@ class Core {
     void begin_names(std::uint32_t call);
     void at_names(std::uint32_t call);
     Time cost_of_names(const Server& server, const Operation& operation, File& file) const;
+    Time delay_of_names(const Operation& operation) const;
     Time way_to_names(const Client& client) const;
     FileId make_file();
 
@@ -213,6 +225,7 @@ class Core {
     std::vector<std::uint64_t> alarms;
     std::vector<std::uint32_t> free_alarms;
     std::vector<std::uint32_t> routers;  ///< links, each as often as its weight says
+    std::vector<Slots> forwarders;       ///< their threads
     std::vector<Fault> faults;           ///< planned or under way
     std::vector<Fault> planned;          ///< those that begin later, by the subject of their event
     Time others_counted = 0;             ///< up to when the calls of others at metadata servers are counted

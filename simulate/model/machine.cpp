@@ -90,6 +90,15 @@ void Machine::rename(std::string_view from, std::string_view to) {
     }
 }
 
+std::vector<std::string> Machine::names() const {
+    std::vector<std::string> all;
+    all.reserve(core_->names.size());
+    for (const auto& [name, file] : core_->names) {
+        all.push_back(name);
+    }
+    return all;
+}
+
 StreamId Machine::stream(std::uint32_t client) {
     StreamId id = 0;
     if (core_->free_streams.empty()) {
@@ -98,7 +107,9 @@ StreamId Machine::stream(std::uint32_t client) {
     } else {
         id = core_->free_streams.back();
         core_->free_streams.pop_back();
-        core_->streams[id] = Stream{};
+        Stream fresh;  // what the last one of that number left behind is still on its way
+        std::copy(std::begin(core_->streams[id].turnstile), std::end(core_->streams[id].turnstile), fresh.turnstile);
+        core_->streams[id] = std::move(fresh);
     }
     core_->streams[id].client = client;
     core_->clients[client].streams.push_back(id);

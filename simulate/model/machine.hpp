@@ -47,6 +47,7 @@ class Machine {
     void resize(FileId file, std::uint64_t size);  ///< truncates or extends; no cost
     void forget(std::string_view path);            ///< it was removed
     void rename(std::string_view from, std::string_view to);
+    std::vector<std::string> names() const;  ///< of all files, in no order
     /// A stream of calls of a client (index in site().clients).
     StreamId stream(std::uint32_t client);
     void end_stream(StreamId stream);

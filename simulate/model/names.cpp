@@ -35,8 +35,8 @@ Time Core::way_to_names(const Client& client) const {
 }
 
 void Core::begin_names(std::uint32_t call) {
-    const Operation& operation = calls[call].operation;
-    push(now + way_to_names(clients[streams[operation.stream].client]), Happens::names, call);
+    const std::uint32_t client = streams[calls[call].operation.stream].client;
+    push(forwarded(client, now) + way_to_names(clients[client]), Happens::names, call);
 }
 
 Time Core::cost_of_names(const Server& server, const Operation& operation, File& file) const {
@@ -72,10 +72,15 @@ Time Core::cost_of_names(const Server& server, const Operation& operation, File&
     if (operation.call == Call::open || operation.call == Call::create) {
         cost += site.fs.layout_cost * file.layout.count;
     }
-    if (operation.call != Call::readdir) {
-        cost += time_of(site.size_cost_s * static_cast<double>(operation.length) / 1024);
-    }
     return cost;
+}
+
+/// What the making of a file that holds something takes beside its cost, while nobody else is kept from working.
+Time Core::delay_of_names(const Operation& operation) const {
+    if (operation.call != Call::create || operation.length == 0) {
+        return 0;
+    }
+    return site.data_cost + time_of(site.size_cost_s * static_cast<double>(operation.length) / 1024);
 }
 
 void Core::at_names(std::uint32_t call) {
@@ -95,7 +100,8 @@ void Core::at_names(std::uint32_t call) {
     file.known = true;
     traces.metadata[which].calls[static_cast<std::size_t>(operation.call)].add(
         static_cast<std::uint64_t>((end - now) / 1000));
-    push(end + way_to_names(clients[streams[operation.stream].client]), Happens::names_done, call);
+    const Time back = way_to_names(clients[streams[operation.stream].client]);
+    push(end + delay_of_names(operation) + back, Happens::names_done, call);
 }
 
 /// A new file lies where the next turn says; round robin, so that neither one target nor one server gets a convoy.

@@ -25,7 +25,7 @@ struct Operation {
     StreamId stream = 0;
     FileId file = 0;
     std::uint64_t offset = 0;
-    std::uint64_t length = 0;  ///< bytes; of readdir: entries; of create and open: bytes of the file, for size_cost
+    std::uint64_t length = 0;  ///< bytes; of readdir: entries; of create: bytes that the file will hold
     std::uint64_t tag = 0;     ///< whatever the caller wants back
 };
 

@@ -43,8 +43,39 @@ std::uint32_t Core::make_request(const Stream& stream, StreamId id, const Where&
     return index;
 }
 
-/// To its target when the client may have one more under way there.
+/// On its way when the mount lets its stream have one more under way.
 void Core::enqueue(std::uint32_t index) {
+    const Request& request = requests[index];
+    const std::uint32_t most = request.writing ? site.writes_in_flight : site.reads_in_flight;
+    if (most > 0) {
+        Turnstile& turnstile = streams[request.stream].turnstile[request.writing ? 1 : 0];
+        if (turnstile.under_way >= most) {
+            (turnstile.first == none ? turnstile.first : requests[turnstile.last].after) = index;
+            turnstile.last = index;
+            return;
+        }
+        ++turnstile.under_way;
+    }
+    to_target(index);
+}
+
+/// A request of a stream is done: the next one of it may go.
+void Core::let_next_in(const Request& gone) {
+    if ((gone.writing ? site.writes_in_flight : site.reads_in_flight) == 0) {
+        return;
+    }
+    Turnstile& turnstile = streams[gone.stream].turnstile[gone.writing ? 1 : 0];
+    const std::uint32_t next = turnstile.first;
+    if (next == none) {
+        --turnstile.under_way;
+        return;
+    }
+    turnstile.first = requests[next].after;
+    to_target(next);
+}
+
+/// To its target when the client may have one more under way there.
+void Core::to_target(std::uint32_t index) {
     const Request& request = requests[index];
     Client& client = clients[request.client];
     if (client.channels.empty()) {
@@ -79,6 +110,7 @@ void Core::give_way(Request& request) {
         const auto firsts = [share](std::uint32_t turns) { return static_cast<std::uint32_t>(share * turns); };
         return firsts(turn + 1) > firsts(turn) ? 0 : 1 + (turn - firsts(turn)) % (choices - 1);
     };
+    add(client.site.software);
     add(client.site.link);
     if (!target.site.paths.empty()) {
         for (const int link : target.site.paths[deal(target.site.paths.size(), target.turn)]) {
@@ -99,6 +131,13 @@ void Core::give_way(Request& request) {
     }
 }
 
+/// When the thread of the forwarder that has a client's call at `at` has made it; `at` where nothing is forwarded.
+Time Core::forwarded(std::uint32_t client, Time at) {
+    return site.forwarders.empty() || site.forward_cost == 0
+               ? at
+               : forwarders[client % forwarders.size()].reserve(at, site.forward_cost).end;
+}
+
 /// One way of a message without data.
 Time Core::message_time(const Request& request) const {
     Time time = 0;
@@ -117,12 +156,13 @@ void Core::send(std::uint32_t index) {
         ++targets[request.target].active_clients;
     }
     give_way(request);
-    request.sent = request.tail = now;
+    request.sent = now;
     Time at = now;
     if (request.what == For::write_behind && client.site.write_behind > 0) {
         at = client.flusher.reserve(now, time_for(static_cast<double>(request.length), client.site.write_behind)).end;
-        request.tail = at;
     }
+    at = forwarded(request.client, at);
+    request.tail = at;
     if (!request.writing) {
         push(at + message_time(request), Happens::at_server, index);
     } else if (request.hop_count == 0) {
@@ -279,6 +319,7 @@ void Core::arrived(std::uint32_t index) {
         channel.queued.pop_front();
         send(next);
     }
+    let_next_in(request);
     switch (request.what) {
         case For::call:
             if (--calls[request.call].requests == 0) {

@@ -128,12 +128,17 @@ void add_clients(SiteModel& site, const Parts& system, const json& mount) {
     std::vector<std::string> on = texts(mount, "on");
     std::sort(on.begin(), on.end());
     bool guessed = false;
+    const auto has_it = [&on](const json& host) { return std::binary_search(on.begin(), on.end(), text(host, "id")); };
     for (const bool computes : {true, false}) {  // those that serve logins come last
         for (const json& node : system.list("nodes")) {
-            if ((text(node, "role") == "compute") == computes &&
-                (on.empty() || std::binary_search(on.begin(), on.end(), text(node, "id")))) {
+            if ((text(node, "role") == "compute") == computes && (on.empty() || has_it(node))) {
                 site.clients.push_back(client_of(node, site.fs, guessed));
             }
+        }
+    }
+    for (const json& router : system.list("routers")) {  // a service node may be both
+        if (has_it(router)) {
+            site.clients.push_back(client_of(router, site.fs, guessed));
         }
     }
     if (site.clients.empty()) {

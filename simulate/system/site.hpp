@@ -67,6 +67,7 @@ struct ClientSite {
     double write_behind = 0;  ///< bytes/s of all background writing of the node; 0 = as fast as storage takes it
     Time evict_cost = 0;      ///< of one page of 4 KiB
     double slowdown = 1;
+    int software = -1;    ///< link: what its client of this mount moves; none that limits
     int link = -1;        ///< its adapter, or none that limits
     bool routed = false;  ///< reaches the servers through `SiteModel::routers`
 };
@@ -135,11 +136,14 @@ struct SiteModel {
     std::string system, mount;
     FileSystemSite fs;
     std::vector<LinkSite> links;
-    std::vector<ClientSite> clients;  ///< the nodes that have the mount
-    std::vector<int> routers;         ///< links; requests are dealt to them by weight
-    std::vector<int> forwarders;      ///< links of the nodes that forward (DVS, NFS); empty: native
-    Time forward_cost = 0;            ///< of a call that is forwarded
-    double size_cost_s = 0;           ///< of a metadata operation, for each KiB of the file
+    std::vector<ClientSite> clients;    ///< the nodes that have the mount
+    std::vector<int> routers;           ///< links; requests are dealt to them by weight
+    std::vector<int> forwarders;        ///< links of the nodes that forward (DVS, NFS); empty: native
+    Time forward_cost = 0;              ///< of a request or an operation on names, on a thread of a forwarder
+    std::uint32_t forward_threads = 0;  ///< of each forwarder; 0 = no limit
+    std::uint32_t reads_in_flight = 0, writes_in_flight = 0;  ///< requests of one stream under way; 0 = no limit
+    Time data_cost = 0;                                       ///< more until a file is made that holds something
+    double size_cost_s = 0;                                   ///< more until it is made, for each KiB that it holds
     std::vector<ServerSite> servers;
     std::vector<MediumSite> media;
     std::vector<TargetSite> targets;       ///< that hold data, by index

@@ -207,6 +207,16 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
     }
 }
 
+/// Where no target is for names alone (GPFS), the servers of the data that say what operations on names cost them.
+void add_serving_names(SiteModel& site, const Parts& system) {
+    for (std::size_t i = 0; i < site.servers.size(); ++i) {
+        const json& server = system.named(site.servers[i].id);
+        if (has_parameter(server, "create_cost") || has_parameter(server, "stat_cost")) {
+            site.metadata_servers.push_back(static_cast<int>(i));
+        }
+    }
+}
+
 }  // namespace
 
 void add_storage(SiteModel& site, const Parts& system) {
@@ -234,6 +244,9 @@ void add_storage(SiteModel& site, const Parts& system) {
         for (TargetSite& target : site.targets) {
             settle_rate(site, system, target);
         }
+    }
+    if (site.metadata_servers.empty()) {
+        add_serving_names(site, system);
     }
     if (site.metadata_servers.empty()) {
         ServerSite names = server_of(json{{"id", site.fs.id + "-names"}});

@@ -62,11 +62,11 @@ int adapter(SiteModel& site, const Parts& system, const json& host) {
     return static_cast<int>(site.links.size()) - 1;
 }
 
-/// A host that passes on what comes: the slower of its sides.
-int passing(SiteModel& site, const Parts& system, const json& host) {
+/// A host that passes on what comes: the slower of its sides, and no faster than `own`.
+int passing(SiteModel& site, const Parts& system, const json& host, DirectedRate own) {
     LinkSite link;
     link.id = text(host, "id");
-    link.rate = rate_of(host);
+    link.rate = own;
     for (const json& interface : host.value("interfaces", json::array())) {
         const DirectedRate side = rate_of_interface(system, interface);
         const auto lower = [](double& known, double other) {
@@ -185,6 +185,45 @@ class LocalWays {
     std::unordered_map<std::string, int> known_;
 };
 
+/// Hosts that make the calls of a mount's clients themselves. One that is on a network of the servers needs no router
+/// there, and a router that forwards calls is not held back by its rate for packets.
+void add_forwarders(SiteModel& site, const Parts& system, const json& mount, const std::vector<std::string>& behind) {
+    const double said = parameter_rate(mount, "forward_rate", 0);
+    bool there = true;
+    for (const std::string& id : texts(mount, "via")) {
+        const json& host = system.named(id);
+        const json& routers = system.list("routers");
+        const bool routes =
+            std::any_of(routers.begin(), routers.end(), [&id](const json& router) { return text(router, "id") == id; });
+        const DirectedRate own = said > 0 ? DirectedRate{said, said} : routes ? DirectedRate{} : rate_of(host);
+        site.forwarders.push_back(passing(site, system, host, own));
+        there = there && meet(networks_of(host), behind);
+    }
+    if (!site.forwarders.empty() && there) {
+        site.routers.clear();
+    }
+    site.forward_cost = parameter_duration(mount, "forward_cost", 0);
+    site.forward_threads = parameter_count(mount, "forward_threads", 0);
+}
+
+/// What the mount says of the software on each client.
+void add_client_software(SiteModel& site, const json& mount) {
+    site.reads_in_flight = parameter_count(mount, "reads_in_flight", 0);
+    site.writes_in_flight = parameter_count(mount, "writes_in_flight", 0);
+    const DirectedRate rate{parameter_rate(mount, "client_read_rate", 0),
+                            parameter_rate(mount, "client_write_rate", 0)};
+    if (rate.read <= 0 && rate.write <= 0) {
+        return;
+    }
+    for (ClientSite& client : site.clients) {
+        LinkSite link;
+        link.id = client.id + "/client";
+        link.rate = rate;
+        client.software = static_cast<int>(site.links.size());
+        site.links.push_back(link);
+    }
+}
+
 }  // namespace
 
 void add_ways(SiteModel& site, const Parts& system, const json& mount) {
@@ -211,17 +250,16 @@ void add_ways(SiteModel& site, const Parts& system, const json& mount) {
     for (const json& router : system.list("routers")) {
         const std::vector<std::string> sides = networks_of(router);
         if (routed && meet(sides, before) && meet(sides, behind)) {
-            site.routers.push_back(passing(site, system, router));
+            site.routers.push_back(passing(site, system, router, rate_of(router)));
         }
     }
     if (routed && site.routers.empty()) {
         throw SiteError("system " + site.system + ": no router joins the networks of the clients of mount " +
                         site.mount + " with those of its servers; describe one with [[routers]]");
     }
-    for (const std::string& id : texts(mount, "via")) {
-        site.forwarders.push_back(passing(site, system, system.named(id)));
-    }
-    site.forward_cost = parameter_duration(mount, "forward_cost", 0);
+    add_forwarders(site, system, mount, behind);
+    add_client_software(site, mount);
+    site.data_cost = parameter_duration(mount, "data_cost", 0);
     site.size_cost_s = parameter(mount, "size_cost", 0);
     if (site.fs.local) {
         LocalWays ways(site, system);

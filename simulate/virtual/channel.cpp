@@ -102,7 +102,7 @@ class SimulatedChannel final : public backends::Channel {
 
     std::int64_t now() const noexcept override { return conductor_.current().local - stage().start; }
     bool idle(std::int64_t ns) noexcept override {
-        conductor_.current().local += ns;
+        conductor_.idle_until(conductor_.current().local + ns);  // others go on meanwhile
         return true;
     }
 
@@ -157,6 +157,7 @@ const backends::Backend& simulated_backend() {
 
 void set_stage(Conductor* conductor, Directories* directories, Time phase_start) {
     stage() = {conductor, directories, phase_start};
+    directories->listed.reset();
 }
 
 }  // namespace sonde::simulate

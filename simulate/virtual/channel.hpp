@@ -6,14 +6,35 @@
 #include "virtual/conductor.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace sonde::simulate {
+
+struct Directories;
+
+/// Entries of every directory by its path, in the order of their names: from what the machine has at that time.
+class Listings {
+ public:
+    struct Entry {
+        std::string name;
+        bool directory = false;
+    };
+    Listings(const Machine& machine, const Directories& directories);
+    const std::vector<Entry>& of(const std::string& directory) const;
+
+ private:
+    void add(const std::string& path, const std::vector<std::string>& names);
+
+    std::unordered_map<std::string, std::vector<Entry>> entries_;
+};
 
 /// Directories of the simulated file system and how many entries each has; files are the machine's.
 struct Directories {
     std::unordered_map<std::string, std::uint64_t> entries;
+    std::unique_ptr<Listings> listed;  ///< made by the first listing of a phase: such a phase changes no names
 };
 
 /// The backend that every phase of a simulated run has. Channels belong to the player that runs; this says where the

@@ -9,6 +9,45 @@ namespace sonde::simulate {
 
 using backends::Directory;
 
+Listings::Listings(const Machine& machine, const Directories& directories) {
+    std::vector<std::string> names = machine.names();
+    for (const auto& [path, count] : directories.entries) {
+        names.push_back(path);
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (const std::string& name : names) {
+        add(name, names);
+    }
+    for (auto& [path, entries] : entries_) {
+        std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+        for (Entry& entry : entries) {
+            const std::string whole = path + "/" + entry.name;
+            entry.directory = entries_.contains(whole) || directories.entries.contains(whole);
+        }
+    }
+}
+
+/// To the entries of its parent, which is one of its own parent's though nobody made it here.
+void Listings::add(const std::string& path, const std::vector<std::string>& names) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) {
+        return;
+    }
+    const std::string parent = path.substr(0, slash);
+    const auto [found, fresh] = entries_.try_emplace(parent);
+    found->second.push_back({path.substr(slash + 1), false});
+    if (fresh && !std::binary_search(names.begin(), names.end(), parent)) {
+        add(parent, names);
+    }
+}
+
+const std::vector<Listings::Entry>& Listings::of(const std::string& directory) const {
+    static const std::vector<Entry> none_there;
+    const auto found = entries_.find(directory);
+    return found == entries_.end() ? none_there : found->second;
+}
+
 std::string SimulatedNames::path_of(Directory at, const char* name) const {
     return at == backends::anywhere || name[0] == '/' ? std::string(name)
                                                       : entered_[static_cast<std::size_t>(at)] + "/" + name;
@@ -29,7 +68,11 @@ void SimulatedNames::call(Call what, FileId file, std::uint64_t length, bool dir
 }
 
 Directory SimulatedNames::enter(Directory at, const char* name) noexcept {
-    entered_.push_back(path_of(at, name));
+    std::string path = path_of(at, name);
+    if (path.ends_with("/.")) {
+        path.resize(path.size() - 2);
+    }
+    entered_.push_back(std::move(path));
     listed_.push_back(false);
     return static_cast<Directory>(entered_.size()) - 1;
 }
@@ -166,22 +209,27 @@ std::int64_t SimulatedNames::list(Directory directory, std::span<std::byte> buff
         return 0;
     }
     listed_[index] = true;
-    const std::string& path = entered_[index];
-    const std::uint64_t count = directories_.entries[path];
-    call(Call::readdir, conductor_.machine().file(path), count);
-    std::memcpy(buffer.data(), &count, sizeof count);
-    return sizeof count;
+    if (!directories_.listed) {
+        directories_.listed = std::make_unique<Listings>(conductor_.machine(), directories_);
+    }
+    const std::vector<Listings::Entry>* entries = &directories_.listed->of(entered_[index]);
+    call(Call::readdir, conductor_.machine().file(entered_[index]), entries->size());
+    std::memcpy(buffer.data(), &entries, sizeof entries);
+    return sizeof entries;
 }
 
 bool SimulatedNames::next(std::span<const std::byte> listed, std::size_t& place,
                           backends::Entry& entry) const noexcept {
-    std::uint64_t count = 0;
-    std::memcpy(&count, listed.data(), sizeof count);
-    if (place >= count) {
+    if (listed.empty()) {
+        return false;  // the end of the directory
+    }
+    const std::vector<Listings::Entry>* entries = nullptr;
+    std::memcpy(&entries, listed.data(), sizeof entries);
+    if (place >= entries->size()) {
         return false;
     }
-    ++place;
-    entry = {"entry", backends::Kind::file};
+    const Listings::Entry& found = (*entries)[place++];
+    entry = {found.name.c_str(), found.directory ? backends::Kind::directory : backends::Kind::file};
     return true;
 }
 

@@ -27,7 +27,7 @@ class SimulatedNames final : public backends::Names {
     int rename(backends::Directory at, const char* name, const char* to) noexcept override;
     int remove_file(backends::Directory at, const char* name) noexcept override;
     int remove_directory(backends::Directory at, const char* name) noexcept override;
-    /// How many entries there are, not their names: who only counts them needs no more.
+    /// All entries at once: what is put into the buffer only says which directory they are of.
     std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override;
     bool next(std::span<const std::byte> listed, std::size_t& place, backends::Entry& entry) const noexcept override;
     int sync(backends::Directory directory) noexcept override;

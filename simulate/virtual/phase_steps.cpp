@@ -51,6 +51,21 @@ void Simulation::lay_board() {
     context_.shared.board->max_slices = plan_.observe.max_slices;
 }
 
+/// A walk begins with empty stacks on every node.
+void Simulation::lay_walk_boards() {
+    std::vector<int> streams(static_cast<std::size_t>(context_.tasks.nodes()));
+    for (int task = 0; task < context_.tasks.tasks(); ++task) {
+        ++streams[client_of(task)];
+    }
+    for (std::size_t node = 0; node < streams.size(); ++node) {
+        if (walks_.size() <= node) {
+            std::byte* memory = team_.shared(workloads::WalkBoard::bytes_for(streams[node]));
+            walks_.push_back(reinterpret_cast<workloads::WalkBoard*>(memory));
+        }
+        walks_[node]->reset(streams[node]);
+    }
+}
+
 /// Which target has which byte of a file: what the machine itself goes by.
 patterns::FileStripes Simulation::stripes_of(const std::string& path) {
     const Layout layout = machine_.layout(machine_.file(path));
@@ -79,7 +94,13 @@ std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const f
     // The players take turns, so one meter serves all.
     const auto served = std::make_shared<meters::TargetMeter>(0, static_cast<std::uint64_t>(plan_.observe.slice));
     const auto processes = static_cast<int>(context_.tasks.node_of_process.size());
+    if (phase.op == plan::Op::walk) {
+        lay_walk_boards();
+    }
     for (int process = 0; process < processes; ++process) {
+        if (phase.op == plan::Op::walk) {
+            context_.shared.walk = walks_[static_cast<std::size_t>(context_.tasks.node_of_process[process])];
+        }
         for (const phases::StreamPlace& place : phases::streams_of(phase, context_.tasks, process)) {
             workloads::StreamJob job = phases::job_of(context_, index, place, map);
             job.backend = &simulated_backend();

@@ -37,14 +37,6 @@ plan::Plan without_bytes(plan::Plan plan, int processes) {
             throw plan::PlanError("plan: phase \"" + phase.id + "\" has the backend " + phase.data.backend +
                                   ", which reaches no storage: simulate a plan for posix, io_uring or mpiio");
         }
-        if (phase.op == plan::Op::walk) {
-            throw plan::PlanError("plan: phase \"" + phase.id +
-                                  "\" walks a tree, which cannot be simulated yet: leave it out, or measure it");
-        }
-        if (phase.op == plan::Op::cycle && phase.meta && phase.meta->cycle.wait > 0) {
-            throw plan::PlanError("plan: phase \"" + phase.id +
-                                  "\" waits between calls (meta.cycle.wait), which cannot be simulated yet");
-        }
     }
     return plan;
 }

@@ -44,6 +44,7 @@ class Simulation {
     // phase_steps.cpp
     void make_shared_files(const plan::Phase& phase, const files::FileMap& map);
     void lay_board();
+    void lay_walk_boards();
     std::vector<workloads::StreamJob> jobs_of(std::size_t index, const files::FileMap& map);
     phases::Measured time(std::size_t index, const files::FileMap& map, std::vector<workloads::StreamJob>& jobs,
                           const treatments::Residency& residency);
@@ -73,7 +74,8 @@ class Simulation {
     results::HalfRates half_;
     std::byte* board_memory_ = nullptr;
     std::size_t board_bytes_ = 0;
-    std::vector<std::byte> buffer_;  ///< all tasks'
+    std::vector<workloads::WalkBoard*> walks_;  ///< by node, from the first walk on
+    std::vector<std::byte> buffer_;             ///< all tasks'
 };
 
 }  // namespace sonde::simulate

@@ -165,3 +165,55 @@ def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs:
     said = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
     assert "which a model of a machine does not know" in said.stdout + said.stderr
     assert {run["experiment"]["variant"] for run in runs()} == {"plain"}
+
+
+def ended(folder: Path, phase: str) -> dict[str, Any]:
+    """What the record says at the end of a phase."""
+    lines = map(json.loads, (folder / "record.ndjson").read_text(encoding="utf-8").splitlines())
+    return next(line for line in lines if line["type"] == "phase_end" and line["phase"] == phase)
+
+
+def tree_plan(tasks: int, phases: list[dict[str, Any]], **meta: Any) -> dict[str, Any]:
+    tree = {"depth": 2, "branching": 3, "items_per_dir": 4, "scope": "shared"}
+    return {
+        "schema": "sonde-plan/1",
+        "id": "t",
+        "title": "t",
+        "target": {"path": "/scratch"},
+        "tasks": {"processes": tasks},
+        "meta": {"tree": tree, **meta},
+        "phases": [{"id": "mktree", "op": "mktree"}, {"id": "create", "op": "create"}, *phases],
+    }
+
+
+@pytest.mark.parametrize("tasks", [1, 5])
+def test_a_walk_meets_every_name_once_however_many_nodes_walk(tmp_path: Path, edison: Path, tasks: int) -> None:
+    phases: list[dict[str, Any]] = [
+        {"id": "walk", "op": "walk"},
+        {"id": "within", "op": "walk", "stop": {"within": "walk"}},
+    ]
+    simulated(tmp_path, edison, tree_plan(tasks, phases), "--mount", "fs2", "--nodes", str(tasks))
+    for phase in ("walk", "within"):
+        end = ended(tmp_path, phase)
+        # 1 + 3 + 9 directories, each with four files of each task.
+        assert end["walk"] == {"directories": 13, "looked_at": 13 + 13 * 4 * tasks}
+        # A look takes 100 us of one of eight server threads, and the way there and back.
+        assert 4e3 < end["rates"]["total"]["ops_per_s"] < 10e3 * tasks
+
+
+def test_a_cycle_waits_between_its_calls_on_the_clock_of_the_machine(tmp_path: Path, edison: Path) -> None:
+    def seconds(wait: float) -> float:
+        window = {"window": {"first": 0, "count": 5, "across": True}}
+        cycle = {"id": "cycle", "op": "cycle", "meta": {**window, "cycle": {"working": 5, "wait": wait}}}
+        phases = [{"id": "mktree", "op": "mktree"}, {"id": "create", "op": "create", "meta": window}, cycle]
+        meta = {
+            "tree": {"scope": "per_task", "items_per_dir": 100},
+            "file": {"write": 100, "read": 100},
+            "lookup": {"paths": "full"},
+            "payload": {"kind": "ior_timestamp"},
+        }
+        plan = {**tree_plan(2, []), "meta": meta, "phases": phases}
+        simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "2")
+        return float(ended(tmp_path, "cycle")["rates"]["total"]["seconds"])
+
+    assert seconds(3.0) == pytest.approx(4 * seconds(0.0), rel=0.03)

@@ -74,7 +74,7 @@ def request(document: dict[str, Any], on: Path | str, group: str = "g", **more: 
     return new_request(experiment, more.pop("profile", ""), more.pop("settings", ()), where, group, **more)
 
 
-def play(asked: Request, archive: Archive, truth: Truth, **more: Any) -> tuple[Ended, Played]:
-    """Runs all of it."""
+def play(asked: Request, archive: Archive, truth: Truth, end: float | None = None, **more: Any) -> tuple[Ended, Played]:
+    """Runs all of it, or what fits before `end`."""
     played = Played(archive, truth, **more)
-    return Runner(asked, archive, played, Watcher()).run(), played
+    return Runner(asked, archive, played, Watcher(), end).run(), played

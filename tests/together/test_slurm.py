@@ -123,6 +123,31 @@ def test_a_sweep_is_one_job_with_all_its_cells(sonde: Sonde, tmp_path: Path) -> 
     assert len(summaries(tmp_path)) == 4
 
 
+def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, tmp_path: Path) -> None:
+    # The first job believes that it ends in two seconds, so that the second one has something to do.
+    end = 'setup = ["[ $SLURM_ARRAY_TASK_ID != 1 ] || export SONDE_JOB_END=$(($(date +%s) + 2))"]\n'
+    (tmp_path / "sites.toml").write_text(SITE + end)
+    sweep = ("--sweep", "data.access.transfer=4KiB,8KiB,16KiB", "--tasks", "2")
+    said = sonde("submit", plan(tmp_path, 1.0), "--on", "target", *sweep, "--array", "3")
+    assert said.returncode == 0, said.stderr
+    job = said.stdout.strip()
+    assert until(sonde, job, "done", "failed", "gone")["state"] == "done"
+    codes = until_all(sonde, job, 3)
+    assert codes == {"1": 5, "2": 0, "3": 0}, (tmp_path / "sonde-archive" / "jobs" / job / "output.txt").read_text()
+    found = summaries(tmp_path)
+    assert sorted(one["experiment"]["at"]["transfer"] for one in found) == ["16KiB", "4KiB", "8KiB"]
+    assert {one["job"] for one in found} == {job}
+    assert sonde("show", job).returncode == 0
+
+
+def until_all(sonde: Sonde, job: str, count: int) -> dict[str, int]:
+    """Exit codes of the jobs of an array, when all have ended."""
+    end = time.monotonic() + PATIENCE_S
+    while len(codes := dict(state(sonde, job)["exit_codes"])) < count and time.monotonic() < end:
+        time.sleep(0.3)
+    return codes
+
+
 def test_a_job_that_meets_its_time_limit_ends_in_good_order(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
     said = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2", "--time", "1 min")
     job = said.stdout.strip()

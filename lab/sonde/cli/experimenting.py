@@ -40,7 +40,7 @@ from sonde.model.plan import Plan
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
 from sonde.model.units import counted, format_ops, format_rate
-from sonde.store.archive import REPORT, Archive
+from sonde.store.archive import REPORT, Archive, job_end
 from sonde.terminal.live import Display, make_display
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
@@ -141,7 +141,7 @@ def perform(request: Request, how: How) -> Done:
     archive.recover()
     if request.kept:
         _tidy(setup.engine, archive, request.group)
-    runner = Runner(request, archive, executor, watcher)
+    runner = Runner(request, archive, executor, watcher, job_end())
     prepared = runner.prepared()
     forecaster = Forecaster(setup.engine, launcher=where.launcher)
     # What a model would need of this machine is nothing: no space, no memory.

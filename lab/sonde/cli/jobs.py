@@ -69,8 +69,8 @@ def _followed(job: Job) -> str:
 
 def _facts(job: Job, state: str, runs: int) -> dict[str, Any]:
     known = {name: value for name, value in asdict(job).items() if name != "folder"}
-    return {**known, "state": state, "exit_code": job.exit_code(), "folder": str(job.folder),
-            "runs": runs}  # fmt: skip
+    return {**known, "state": state, "exit_code": job.exit_code(), "exit_codes": job.exit_codes(),
+            "folder": str(job.folder), "runs": runs}  # fmt: skip
 
 
 def _list(archive: Archive, jobs: list[Job], states: Any, as_json: bool) -> None:
@@ -97,6 +97,8 @@ def _show(archive: Archive, job: Job, state: str, as_json: bool) -> None:
     ended = f", exit code {facts['exit_code']}" if facts["exit_code"] is not None else ""
     console.print(f"{job.id}  {state}{ended}", style="bold", soft_wrap=True)
     console.print(f"sonde {' '.join(job.words)}", markup=False, highlight=False, soft_wrap=True)
+    if job.array:
+        console.print(f"{len(facts['exit_codes'])} of {job.array} jobs of its array have ended", soft_wrap=True)
     console.print(f"{facts['runs']} runs in the group {job.group}; script {job.folder / SCRIPT}", soft_wrap=True)
     if state in (batch.FAILED, batch.GONE, batch.CANCELLED):
         text = job.output()

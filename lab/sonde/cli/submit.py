@@ -31,6 +31,9 @@ _SHORTEST_S = 60.0
 @click.option("--site", "site_name", metavar="NAME", help="Site of the sites file; the only one, if there is only one.")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of the job (default: as the site says).")
 @click.option("--time", "limit", metavar="TIME", help='Time limit, like "30 min" (default: as the site says).')
+@click.option(
+    "--array", type=click.IntRange(2, 1000), metavar="N", help="Hand over N such jobs, for what is too long for one."
+)
 @click.option("--archive", "folder", metavar="DIR", help="Folder of runs (default: the site's, else as always).")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be submitted, and submit nothing.")
 def command(
@@ -38,6 +41,7 @@ def command(
     site_name: str | None,
     nodes: int | None,
     limit: str | None,
+    array: int | None,
     folder: str | None,
     dry_run: bool,
 ) -> int:
@@ -47,19 +51,27 @@ def command(
     unless they are given. The job writes into the archive, which must lie where all nodes see it; this shell may be
     closed. `sonde jobs` says how it stands.
 
+    A job begins no run that it would not end in its time. With --array, for sweeps, repeats and experiments on Slurm,
+    up to N jobs follow one another: each takes up what is missing, in the same drawn order, and one that finds nothing
+    to do ends at once. They never run side by side, because they measure the same storage.
+
     \b
     Examples:
       sonde submit quick --on /scratch --tasks 64 --site mysite
-      sonde submit edison/acceptance --on fs1=/scratch1 --on fs2=/scratch2 --nodes 32 --time 2h
+      sonde submit edison-acceptance --on fs1=/scratch1 --on fs2=/scratch2 --nodes 32 --time 2h
+      sonde submit quick --on /scratch --repeat 10 --sweep data.access.transfer=64KiB..16MiB*2 --time 1h --array 8
       sonde submit quick --on /scratch --dry-run
     """
     from sonde.jobs.batch import directives, submit
 
     site = site_of(site_name)
     asked, document = _checked(words)
+    experiment = document.get("schema") == EXPERIMENT
+    if array:
+        _check_array(site, asked, experiment)
     archive = Archive.at(folder or site.archive or None)
-    job = new_job(archive, site, asked.params["plan"], nodes or site.nodes, _seconds(limit, site))
-    job = _with_words(job, archive, site, asked, words, document.get("schema") == EXPERIMENT)
+    job = new_job(archive, site, asked.params["plan"], nodes or site.nodes, _seconds(limit, site), array or 0)
+    job = _with_words(job, archive, site, asked, words, experiment)
     script = script_of(job, site, Path.cwd())
     if dry_run:
         console = results()
@@ -91,6 +103,17 @@ def _checked(words: tuple[str, ...]) -> tuple[click.Context, Mapping[str, Any]]:
     if str(source) == "-":
         raise UserError("A job cannot read its plan from standard input; write it into a file.")
     return asked, read_document(source)
+
+
+def _check_array(site: Site, asked: click.Context, experiment: bool) -> None:
+    """Raises UserError where several jobs cannot share the work."""
+    if site.scheduler != "slurm":
+        raise UserError(
+            f'--array is a word of Slurm, and the site "{site.name}" has {site.scheduler}; submit the same command'
+            " again with --group NAME: it takes up what is missing."
+        )
+    if not experiment and not any(asked.params[name] for name in ("repeat", "sweeps", "warmup", "prepare", "resume")):
+        raise UserError("--array is for several runs, and this is one; give --sweep, --repeat or an experiment.")
 
 
 def _with_words(

@@ -23,6 +23,7 @@ from sonde.experiments.results import Place, hash_of, place_of
 from sonde.experiments.surroundings import Surroundings
 from sonde.model.errors import DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
 from sonde.model.experiment.description import Variant
+from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
 from sonde.store.groups import folder_of_group, write_group
 from sonde.store.summary import Summary, read_summary
@@ -67,8 +68,12 @@ class _Known:
 class Runner:
     """Runs one request."""
 
-    def __init__(self, request: Request, archive: Archive, executor: Executor, watcher: Watcher) -> None:
+    def __init__(
+        self, request: Request, archive: Archive, executor: Executor, watcher: Watcher, end: float | None = None
+    ) -> None:
+        """`end`: no run is begun that would probably not be over by then, seconds of time.time(); None: no limit."""
         self._request, self._archive = request, archive
+        self._end = end
         self._executor, self._watcher = executor, watcher
         self._hash = hash_of(request.experiment)
         self._known: dict[str, _Known] = {}
@@ -124,11 +129,28 @@ class Runner:
         for turn in schedule.turns():
             if self._of(turn.cell.id).has(turn):
                 continue
+            if not self._fits(turn, cooldown or 0.0):
+                raise StoppedError("")
             if cooldown and self._ended.runs:
                 time.sleep(cooldown)
             self._one(turn, ready[turn.cell.id], schedule, around)
             if self._executor.stopped:
                 raise StoppedError("")
+
+    def _fits(self, turn: Turn, cooldown: float) -> bool:
+        """Whether there is time for a run, by the longest one of its cell, or of all when it had none. What was never
+        seen is tried."""
+        if self._end is None:
+            return True
+        seen = self._of(turn.cell.id).seconds or [one for known in self._known.values() for one in known.seconds]
+        left = self._end - time.time()
+        if not seen or max(seen) + cooldown <= left:
+            return True
+        self._ended.notes.append(
+            f"{turn.cell.id} takes about {format_seconds(max(seen))}, and the job ends in"
+            f" {format_seconds(max(left, 0.0))}: it is left to the next one."
+        )
+        return False
 
     def _one(self, turn: Turn, prepared: Prepared, schedule: Schedule, around: Surroundings) -> None:
         variant = self._variants.get(str(turn.cell.at.get("variant", "")))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PATIENCE_S, _NEVER_S = 60.0, 10**6
 QUEUED, RUNNING, DONE, FAILED, CANCELLED, GONE = "queued", "running", "done", "failed", "cancelled", "gone"
 UNKNOWN = "unknown"  # the scheduler gave no answer
+_BY_WEIGHT = (RUNNING, QUEUED, UNKNOWN, CANCELLED, FAILED, GONE, DONE)
 ENDED = frozenset({DONE, FAILED, CANCELLED, GONE})
 # Slurm, PBS, LSF of a job that ended too long ago.
 _FORGOTTEN = re.compile(r"Invalid job id|Unknown Job|has finished|is not found|No matching job", re.IGNORECASE)
@@ -72,9 +73,18 @@ def states(jobs: Sequence[Job]) -> Mapping[str, str]:
         waiting = {job.number: job for job in jobs if job.scheduler == scheduler and job.exit_code() is None}
         if not waiting:
             continue
-        for number, state in _asked_for(scheduler, list(waiting)).items():
+        for number, state in _joined(_asked_for(scheduler, list(waiting))).items():
             if number in waiting:
                 found[waiting[number].id] = _judged(waiting[number], state)
+    return found
+
+
+def _joined(said: Mapping[str, str]) -> dict[str, str]:
+    """The jobs of an array ("4711_1", "4711_[2-4%1]") as one: running when one of them runs, waiting when one waits."""
+    found: dict[str, str] = {}
+    for native, state in said.items():
+        number = native.split("_", 1)[0]
+        found[number] = min(found.get(number, state), state, key=_BY_WEIGHT.index)
     return found
 
 
@@ -142,6 +152,9 @@ def _asked(job: Job, site: Site) -> Any:
     import psij
 
     options: dict[str, object] = {f"{site.scheduler}.{name}": value for name, value in site.options.items()}
+    if job.array:
+        # One at a time: those that measure the same storage at once would measure each other.
+        options["slurm.array"] = f"1-{job.array}%1"
     attributes = psij.JobAttributes(
         duration=timedelta(seconds=job.time_s),
         queue_name=site.partition or None,

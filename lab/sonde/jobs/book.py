@@ -7,7 +7,7 @@
     ├── job.json     what was asked, of which site, and the scheduler's own number
     ├── job.sh       what runs, to be read by people
     ├── output.txt   what it printed
-    └── ended.txt    its exit code, once it has ended by itself
+    └── ended.txt    its exit code, once it has ended by itself; of an array ended-1.txt, ended-2.txt, …
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ RECORD, SCRIPT, OUTPUT, ENDED = "job.json", "job.sh", "output.txt", "ended.txt"
 @dataclass(frozen=True)
 class Job:
     """One submitted job. `words` are what `sonde` is called with; `number` is the scheduler's name for it, empty until
-    it has one; `group` is that of its runs in the archive."""
+    it has one; `group` is that of its runs in the archive. `array` > 0: so many jobs one after the other, of which each
+    takes up what those before it have not finished."""
 
     id: str
     folder: Path
@@ -41,13 +42,25 @@ class Job:
     time_s: float
     submitted: str
     number: str = ""
+    array: int = 0
 
     def exit_code(self) -> int | None:
-        """What the command ended with; None while it runs, waits, or when it was killed."""
-        try:
-            return int((self.folder / ENDED).read_text(encoding="utf-8").strip())
-        except (OSError, ValueError):
-            return None
+        """What the command ended with; None while it runs, waits, or when it was killed. An array has done its work
+        when one of its jobs found nothing left; else it has ended when the last one has, and as that one did."""
+        codes = self.exit_codes()
+        if 0 in codes.values():
+            return 0
+        return codes.get(self.array) if self.array else codes.get(0)
+
+    def exit_codes(self) -> dict[int, int]:
+        """Of the jobs of an array by their number, from 1; of a single one under 0."""
+        found = {}
+        for number in range(1, self.array + 1) if self.array else (0,):
+            try:
+                found[number] = int((self.folder / ended_file(number)).read_text(encoding="utf-8").strip())
+            except (OSError, ValueError):
+                continue
+        return found
 
     def output(self, lines: int = 20) -> str:
         """The last lines that it printed."""
@@ -58,12 +71,17 @@ class Job:
         return "\n".join(text.splitlines()[-lines:])
 
 
-def new_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float) -> Job:
+def ended_file(number: int) -> str:
+    """Where the job `number` of an array writes its exit code; 0 is a single one."""
+    return ENDED if number == 0 else f"{Path(ENDED).stem}-{number}.txt"
+
+
+def new_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float, array: int = 0) -> Job:
     """A job that is not submitted yet, without words; nothing is written."""
     job_id = new_id(Path(plan).stem)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder = (archive.root / FOLDER / job_id).resolve()
-    return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now)
+    return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now, array=array)
 
 
 def write_script(job: Job, script: str) -> None:

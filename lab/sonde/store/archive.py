@@ -40,6 +40,7 @@ VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
 RECORD, PLAN, REPORT = "record.ndjson", "plan.json", "report.html"
 JOB = "SONDE_JOB"  # set in what `sonde submit` submits
+JOB_END = "SONDE_JOB_END"  # likewise: when the job ends, seconds since 1970-01-01 UTC
 _FACTS = ".facts.json"
 IMPORTING = ".importing-"
 _INCOMING, _REMOVED = ".incoming-", ".removed-"
@@ -59,6 +60,14 @@ def _job() -> dict[str, str]:
     """The batch job that this run is part of, if it is."""
     name = os.environ.get(JOB)
     return {"job": name} if name else {}
+
+
+def job_end() -> float | None:
+    """When the batch job ends that this process is part of, seconds since 1970-01-01 UTC; None outside of one."""
+    try:
+        return float(os.environ[JOB_END])
+    except (KeyError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,25 @@ def test_what_was_broken_off_is_taken_up_where_it_was(archive: Path, target: Pat
     assert turns(first.asked) + turns(rest.asked) == turns(whole.asked)
     assert [one.facts[FACTS]["number"] for one in rest.asked] == list(range(5, 12))
     assert play(kept_request(store, "g", Where()), store, known)[1].asked == []
+
+
+def test_a_job_begins_no_run_that_it_would_not_end(archive: Path, target: Path) -> None:
+    """What was kept says a second of each run."""
+    store = Archive(archive)
+    play(request(SIZES, target), store, known, stop_after=4)
+    asked = taken_up(store, request(SIZES, target), must=True)
+    ended, played = play(asked, store, known, end=time.time() + 0.5)
+    assert (ended.exit_code, played.asked) == (INTERRUPTED, [])
+    assert "takes about 1.00 s, and the job ends in" in ended.notes[0]
+    ended, played = play(asked, store, known, end=time.time() + 1000)
+    assert (ended.exit_code, len(played.asked)) == (DONE, 8)
+
+
+def test_what_was_never_run_is_tried_however_little_time_is_left(archive: Path, target: Path) -> None:
+    ended, played = play(request(SIZES, target), Archive(archive), known, end=time.time() + 1000)
+    assert (ended.exit_code, len(played.asked)) == (DONE, 12)
+    ended, played = play(request(SIZES, target, "late"), Archive(archive), known, end=time.time() - 1)
+    assert (ended.exit_code, len(played.asked)) == (INTERRUPTED, 1)
 
 
 def test_a_cell_that_fails_is_left_and_tried_again_when_the_experiment_is_taken_up(archive: Path, target: Path) -> None:

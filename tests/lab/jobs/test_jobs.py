@@ -131,6 +131,49 @@ def test_a_site_is_written_into_the_directives(tmp_path: Path) -> None:
     assert [one for one in wanted if f"#SBATCH --{one}" not in text] == []
 
 
+def array_of(tmp_path: Path, jobs: int) -> Job:
+    job = new_job(Archive(tmp_path / "archive"), site(), "sweep", 1, 600, jobs)
+    write_script(job, script_of(job, site(sonde="sh -c 'exit ${CODE:-0}'"), tmp_path))
+    return keep(job, "4711")
+
+
+def test_jobs_of_an_array_follow_one_another_and_write_a_code_each(tmp_path: Path) -> None:
+    job = array_of(tmp_path, 3)
+    assert '#SBATCH --array="1-3%1"' in batch.directives(job, site())
+    for number, code in ((1, 5), (2, 5)):
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(number), "CODE": str(code)}
+        subprocess.run(["bash", str(job.folder / "job.sh")], check=False, env=environment)
+    assert job.exit_codes() == {1: 5, 2: 5}
+    assert job.exit_code() is None, "the third one may still finish it"
+    assert read_jobs(Archive(tmp_path / "archive")) == [job]
+
+
+@pytest.mark.parametrize(
+    ("codes", "whole"), [({1: 5, 2: 0}, 0), ({1: 5, 2: 5, 3: 5}, 5), ({1: 1, 3: 1}, 1), ({2: 5}, None)]
+)
+def test_an_array_has_ended_when_a_job_found_nothing_left_or_the_last_one_ended(
+    codes: dict[int, int], whole: int | None, tmp_path: Path
+) -> None:
+    job = array_of(tmp_path, 3)
+    for number, code in codes.items():
+        (job.folder / f"ended-{number}.txt").write_text(f"{code}\n")
+    assert job.exit_code() == whole
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("4711_[2-4%1] PD JobArrayTaskLimit\n4711_1 R None\n4712 PD Priority", batch.RUNNING),
+        ("4711_[2-4%1] PD Priority\n4711_1 CD None", batch.QUEUED),
+        ("4711_1 CD None\n4711_2 CA None", batch.CANCELLED),
+    ],
+)
+def test_an_array_stands_as_the_liveliest_of_its_jobs(said: str, state: str, programs: Path, tmp_path: Path) -> None:
+    program(programs, "squeue", f"JOBID ST REASON\n{said}")
+    job = array_of(tmp_path, 4)
+    assert batch.states([job]) == {job.id: state}
+
+
 def run_script(text: str, folder: Path, signal: str = "") -> subprocess.CompletedProcess[str]:
     path = folder / "script.sh"
     path.write_text(text)
@@ -317,6 +360,8 @@ def test_a_dry_run_submits_nothing(cluster: Path, sonde: Any, archive: Path) -> 
         (["quick", "--nodes", "0"], "--nodes"),
         (["quick", "--site", "b"], 'no site "b"'),
         (["-"], "standard input"),
+        (["quick", "--array", "4"], "this is one; give --sweep"),
+        (["quick", "--array", "1", "--repeat", "2"], "--array"),
     ],
 )
 def test_what_cannot_be_submitted_is_refused_now(
@@ -326,6 +371,17 @@ def test_what_cannot_be_submitted_is_refused_now(
     assert said.code == 2, said.out
     assert sentence in said.err
     assert not archive.exists()
+
+
+def test_an_array_is_for_a_sweep_and_for_slurm(cluster: Path, sonde: Any, archive: Path, tmp_path: Path) -> None:
+    words = ("submit", "quick", "--on", "/s", "--repeat", "3", "--array", "4")
+    assert sonde(*words).code == 0
+    (job,) = read_jobs(Archive(archive))
+    assert (job.array, "--array" in job.words) == (4, False)
+    assert "0 of 4 jobs of its array have ended" in sonde("jobs", "last").out
+    (tmp_path / "sites.toml").write_text('[a]\nscheduler = "pbs"\nlauncher = "mpiexec"\n')
+    refused = sonde(*words)
+    assert (refused.code, "is a word of Slurm" in refused.err) == (2, True)
 
 
 def test_jobs_without_any_and_with_a_wrong_name(cluster: Path, sonde: Any, archive: Path) -> None:

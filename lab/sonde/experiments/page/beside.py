@@ -20,7 +20,7 @@ from sonde.experiments.judging.grid import Context, Grid
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.judging.values import Values
-from sonde.experiments.page.points import PHASE, PLAN, label
+from sonde.experiments.page.points import METRIC, PHASE, PLAN, label, settled
 from sonde.experiments.page.words import number
 from sonde.model.experiment.claims import Claim, Comparison, Metric, Number, Value, parse_value, printed, unit_of
 from sonde.model.experiment.description import Figure, PublishedNumber
@@ -151,14 +151,14 @@ def drawn(one: Figure, runs: MeasuredRuns, at: Mapping[str, Any], places: Sequen
     """The lines of published numbers in one chart of a figure; `at` is what all points of the chart share, `places` the
     places along the bottom that ours has: a number that names no place there stands at each of them."""
     lines: dict[str, tuple[Any, dict[Any, float]]] = {}
+    fixed = {**settled(runs.experiment, one.where or {}), **at}
     for told in runs.experiment.file.published:
         of = parse_value(told.of)
         if not isinstance(of, Metric) or of.name not in one.metrics or one.per or told.to is not None:
             continue
         if told.limit in ("at_least", "at_most") or (one.plans and of.at.get(PLAN) not in (None, *one.plans)):
             continue
-        here = {**_settled(runs, of.at), PHASE: of.phase, "metric": of.name}
-        fixed = {**_settled(runs, one.where or {}), **at}
+        here = {**settled(runs.experiment, of.at), PHASE: of.phase, METRIC: of.name}
         elsewhere = any(str(here.get(name, value)) != str(value) for name, value in fixed.items())
         if elsewhere or (one.phases and of.phase not in one.phases):
             continue
@@ -167,13 +167,6 @@ def drawn(one: Figure, runs: MeasuredRuns, at: Mapping[str, Any], places: Sequen
         value = printed(told.value, unit_of(of))
         line.update({here[one.x]: value} if one.x in here else dict.fromkeys(places, value))
     return [Drawn(series, values) for series, values in lines.values()]
-
-
-def _settled(runs: MeasuredRuns, at: Mapping[str, Any]) -> dict[str, Any]:
-    """Places as their axes write them."""
-    axes = {axis.name: axis for axis in runs.experiment.axes}
-    found = {name: axes[name].place(value) if name in axes else None for name, value in at.items()}
-    return {name: place.value if (place := found[name]) is not None else value for name, value in at.items()}
 
 
 def height(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -66,7 +66,7 @@ def coordinates(experiment: Experiment, cell: Cell) -> dict[str, Any]:
 
 def asked(one: Figure | Table, experiment: Experiment) -> Iterator[tuple[Cell, str]]:
     """Cells and phases that a figure or a table shows, in their order."""
-    where = {name: _place(experiment, name, value) for name, value in (one.where or {}).items()}
+    where = settled(experiment, one.where or {})
     for cell in experiment.cells:
         if one.plans and cell.plan not in one.plans:
             continue
@@ -82,9 +82,10 @@ def asked(one: Figure | Table, experiment: Experiment) -> Iterator[tuple[Cell, s
                 yield cell, str(phase["id"])
 
 
-def _place(experiment: Experiment, name: str, value: Any) -> Any:
-    place = next((axis.place(value) for axis in experiment.axes if axis.name == name), None)
-    return place.value if place is not None else value
+def settled(experiment: Experiment, at: Mapping[str, Any]) -> dict[str, Any]:
+    """Places as their axes write them ("64 KiB" may be 65536 there); what is no place stays as it is."""
+    found = {axis.name: axis.place(at[axis.name]) for axis in experiment.axes if axis.name in at}
+    return {name: value if (place := found.get(name)) is None else place.value for name, value in at.items()}
 
 
 def _divisor(per: str, runs: MeasuredRuns, cell: Cell, phase: str) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from sonde.experiments.page.points import (
     named,
     ordered,
     points_of,
+    title_of,
 )
 from sonde.experiments.page.words import sentence
 from sonde.experiments.results import Results, read_results
@@ -45,6 +47,8 @@ from sonde.store.archive import Archive
 KEPT = Path(__file__).resolve().parent.parent / "docs" / "published" / "ours"
 DIGITS = 4
 SLICES = 60  # of a rate over time
+# Points of one chart, and the places that they share.
+Group = tuple[dict[str, Any], list[Point]]
 
 
 def rounded(value: float | None) -> float | None:
@@ -57,11 +61,10 @@ def values(point: Point) -> list[float | None]:
     return [rounded(one) for one in (bounds.value, bounds.low, bounds.high)]
 
 
-def charts(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+def charts(one: Figure, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
     """Each chart of a figure of medians: its unit, its places, and the values of each series at them."""
-    found = points_of(one, runs).points
     made = []
-    for at, points in apart(found, (one.x, one.series)):
+    for at, points in found:
         made_of = runs.experiment
         places = ordered(made_of, one.x, [point.at.get(one.x) for point in points])
         series = ordered(made_of, one.series, [point.at.get(one.series) for point in points]) if one.series else [None]
@@ -72,17 +75,17 @@ def charts(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
             told = named(made_of, one.series, name) if one.series else one.title or one.id
             lines.append({"name": told, "values": [at_place.get(str(place)) for place in places]})
         made.append(
-            {"title": " · ".join(named(made_of, axis, value) for axis, value in at.items() if value is not None),
+            {"title": title_of(made_of, at),
              "unit": points[0].unit, "x": one.x, "places": [label(made_of, one.x, place) for place in places],
              "series": lines}
         )  # fmt: skip
     return made
 
 
-def published(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+def published(one: Figure, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
     """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
     made = []
-    for at, points in apart(points_of(one, runs).points, (one.x, one.series)):
+    for at, points in found:
         lines = drawn(one, runs, {**at, METRIC: points[0].metric}, [point.at.get(one.x) for point in points])
         places = list(dict.fromkeys(place for line in lines for place in line.values))
         numbered = all(isinstance(place, int | float) for place in places)
@@ -94,8 +97,7 @@ def published(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
                             for place in places]}
                 for line in lines
             ]  # fmt: skip
-            title = " · ".join(named(runs.experiment, axis, value) for axis, value in at.items() if value is not None)
-            made.append({"title": title, "unit": points[0].unit, "x": one.x, "series": shown,
+            made.append({"title": title_of(runs.experiment, at), "unit": points[0].unit, "x": one.x, "series": shown,
                          "places": [label(runs.experiment, one.x, place) for place in places]})  # fmt: skip
     return made
 
@@ -165,9 +167,15 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
     for one in runs.experiment.file.figures:
         if one.kind in ("calls", "nodes"):
             continue
-        ours = (over_time if one.kind == "over_time" else charts)(one, runs)
+        theirs: list[dict[str, Any]] = []
+        if one.kind == "over_time":
+            ours = over_time(one, runs)
+        else:
+            groups = apart(points_of(one, runs).points, (one.x, one.series))
+            ours = charts(one, runs, groups)
+            if one.kind in ("curve", "bars", "scaling"):
+                theirs = published(one, runs, groups)
         if ours:
-            theirs = published(one, runs) if one.kind in ("curve", "bars", "scaling") else []
             found.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
                           "published": theirs})  # fmt: skip
     return found

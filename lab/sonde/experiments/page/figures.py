@@ -29,6 +29,7 @@ from sonde.experiments.page.points import (
     numbers,
     ordered,
     points_of,
+    title_of,
 )
 from sonde.experiments.page.scaling import scaling_of, scaling_table
 from sonde.model.experiment.description import Figure
@@ -58,17 +59,12 @@ def _of_points(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]
     draw = {"curve": _curve, "scaling": _scaling, "bars": _bars, "percent": _percent}[one.kind]
     parts = []
     for at, points in groups[:MOST_CHARTS]:
-        drawn = draw(one, _title(one, runs, at), points, runs)
+        drawn = draw(one, title_of(runs.experiment, at), points, runs)
         if drawn is not None:
             parts.append(drawn)
     if len(groups) > MOST_CHARTS:
         words.append(f"{len(groups) - MOST_CHARTS} more charts would follow; their numbers are in the table below.")
     return words, parts
-
-
-def _title(one: Figure, runs: MeasuredRuns, at: Mapping[str, Any]) -> str:
-    told = [named(runs.experiment, name, value) for name, value in at.items() if value is not None]
-    return " · ".join(told)
 
 
 def _series(one: Figure, points: Sequence[Point], runs: MeasuredRuns) -> list[tuple[str, list[Point]]]:
@@ -283,7 +279,7 @@ def _over_time(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]
         groups.setdefault(tuple(str(at.get(name)) for name in outside), []).append((at, lines))
     parts = []
     for members in list(groups.values())[:MOST_CHARTS]:
-        title = _title(one, runs, {name: members[0][0].get(name) for name in outside})
+        title = title_of(runs.experiment, {name: members[0][0].get(name) for name in outside})
         drawn = [
             Line(named(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)), lines)
             for at, lines in members
@@ -318,7 +314,7 @@ def _nodes(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
         groups.setdefault(key, (at, []))[1].append(curve)
     parts = [
         curve_chart(
-            Curves(_title(one, runs, at), f"Medians over the runs, for each {per}.", curves, "B/s", per)
+            Curves(title_of(runs.experiment, at), f"Medians over the runs, for each {per}.", curves, "B/s", per)
         ).render()
         for at, curves in list(groups.values())[:MOST_CHARTS]
     ]

@@ -117,6 +117,11 @@ def named(experiment: Experiment, name: str, value: Any) -> str:
     return f"{name} {told}" if plain and (isinstance(value, bool | int | float) or told[:1].isdigit()) else told
 
 
+def title_of(experiment: Experiment, at: Mapping[str, Any]) -> str:
+    """Words for a chart of its own: the places that all of its points share."""
+    return " · ".join(named(experiment, name, value) for name, value in at.items() if value is not None)
+
+
 def left_out(head: str, reason: object) -> str:
     """Not drawn: no run of cell base has it."""
     return f"{head}: {str(reason).rstrip('.')}."

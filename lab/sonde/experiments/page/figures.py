@@ -29,14 +29,14 @@ from sonde.experiments.page.points import (
     numbers,
     ordered,
     points_of,
+    ratio_of,
     title_of,
 )
-from sonde.experiments.page.scaling import scaling_of, scaling_table
+from sonde.experiments.page.scaling import grown_of, scaling_table
 from sonde.model.experiment.description import Figure
 from sonde.model.quantities import plural
 from sonde.stats.bounds import Bounded
-from sonde.stats.ratio import ratio
-from sonde.stats.stopping import LEAST, level_of_several
+from sonde.stats.stopping import LEAST
 
 # Charts of one figure; more are in the table of all results.
 MOST_CHARTS = 8
@@ -177,11 +177,14 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
             return _bars(one, title, points, runs)
     names = {size: label(runs.experiment, one.x, value) for value, size in sizes.items()}
     curves, told = [], []
-    for name, mine in _series(one, points, runs):
+    series = [
+        (name, sorted(mine, key=lambda point: sizes[str(point.at.get(one.x))]))
+        for name, mine in _series(one, points, runs)
+    ]
+    for name, mine in series:
         pairs = _pairs(sizes, one, mine)
         curves.append(_line(name, pairs))
-        ends = sorted(mine, key=lambda point: sizes[str(point.at.get(one.x))])
-        (first, _), (last, _), grown = pairs[0], pairs[-1], scaling_of(ends[0], ends[-1])
+        (first, _), (last, _), grown = pairs[0], pairs[-1], grown_of(mine[0], mine[-1])
         if last > first and grown is not None:
             told.append(f"{name}: {grown.value:.2f} times at {last / first:g} times the size")
     ideal, first_of_all = sorted(names), curves[0]
@@ -191,7 +194,7 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
     curves += theirs
     words = f"{_runs_words(points)} {'; '.join(told)}.{remark}"
     figure = Curves(title, words, curves, _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
-    return curve_chart(figure).render() + scaling_table(one, runs, _series(one, points, runs), sizes)
+    return curve_chart(figure).render() + scaling_table(one, runs, series, sizes)
 
 
 def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
@@ -230,10 +233,8 @@ def _percent(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
         here = [point for point in points if str(point.at.get(one.x)) == str(value)]
         base = next((point for point in here if str(point.at.get(one.series)) == one.baseline), None)
         for point in here:
-            if base is None or point is base or min(*base.samples.values, *point.samples.values) <= 0:
+            if base is None or point is base or (found := ratio_of(base, point)) is None:
                 continue
-            asked = level_of_several([base.samples.look, point.samples.look])
-            found = ratio(base.samples.values, point.samples.values, asked)
             tone = "unknown" if found.low is None else "same"
             if found.differs:
                 tone = "slower" if found.value < 1 else "faster"

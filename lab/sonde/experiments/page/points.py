@@ -13,6 +13,8 @@ from sonde.experiments.judging.values import number_of
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import Figure, Table
 from sonde.model.experiment.experiment import Cell, Experiment
+from sonde.stats.ratio import Ratio, ratio
+from sonde.stats.stopping import level_of_several
 
 # Coordinates that are not axes of cells.
 PHASE, PLAN, METRIC = "phase", "plan", "metric"
@@ -57,6 +59,14 @@ def points_of(one: Figure | Table, runs: MeasuredRuns) -> Shown:
             at = {**coordinates(runs.experiment, cell), PHASE: phase, METRIC: metric}
             found.append(Point(at, cell, phase, metric, samples))
     return Shown(tuple(found), tuple(missing))
+
+
+def ratio_of(base: Point, here: Point) -> Ratio | None:
+    """A point over another one, with its interval; None where one of them has a value that is not above 0."""
+    if min(*base.samples.values, *here.samples.values) <= 0:
+        return None
+    asked_of = level_of_several([base.samples.look, here.samples.look])
+    return ratio(base.samples.values, here.samples.values, asked_of)
 
 
 def coordinates(experiment: Experiment, cell: Cell) -> dict[str, Any]:

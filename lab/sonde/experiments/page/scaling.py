@@ -12,12 +12,10 @@ from sonde.charts.curves import shown
 from sonde.charts.plot import table
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError
-from sonde.experiments.page.points import Point, label
+from sonde.experiments.page.points import Point, label, ratio_of
 from sonde.experiments.page.words import interval
 from sonde.model.experiment.description import Figure
 from sonde.stats.bounds import Bounded
-from sonde.stats.ratio import ratio
-from sonde.stats.stopping import level_of_several
 
 WORDS = (
     "S(k): the rate over that of the smallest size. E(k): S(k) over how many times as large it is; 1 is proportional."
@@ -25,26 +23,25 @@ WORDS = (
 )
 
 
-def scaling_of(first: Point, here: Point) -> Bounded | None:
+def grown_of(first: Point, here: Point) -> Bounded | None:
     """S(k): ours over the rate at the smallest size; None where one of them is not above 0."""
-    if min(*first.samples.values, *here.samples.values) <= 0:
-        return None
-    asked = level_of_several([first.samples.look, here.samples.look])
-    found = ratio(first.samples.values, here.samples.values, asked)
-    return Bounded(found.value, found.low, found.high)
+    if here is first:
+        return Bounded.exact(1.0)
+    found = ratio_of(first, here)
+    return None if found is None else Bounded(found.value, found.low, found.high)
 
 
 def scaling_table(
     one: Figure, runs: MeasuredRuns, lines: Sequence[tuple[str, Sequence[Point]]], sizes: Mapping[str, float]
 ) -> Markup:
-    """A row for each size of each line; `sizes` has how large each place along the bottom is."""
+    """A row for each point of each line, the smallest size first; `sizes` has how large each place along the bottom
+    is."""
     rows = []
     for name, mine in lines:
-        ordered = sorted(mine, key=lambda point: sizes[str(point.at.get(one.x))])
-        smallest = sizes[str(ordered[0].at.get(one.x))]
-        for point in ordered:
+        smallest = sizes[str(mine[0].at.get(one.x))]
+        for point in mine:
             size = sizes[str(point.at.get(one.x))]
-            grown = scaling_of(ordered[0], point) if point is not ordered[0] else Bounded.exact(1.0)
+            grown = grown_of(mine[0], point)
             rate = point.samples.bounds()
             share = "–" if grown is None else interval(grown / Bounded.exact(size / smallest))
             rows.append(

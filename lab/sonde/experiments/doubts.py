@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sonde.experiments.results import Results
-from sonde.findings.doubts import grave_findings
+from sonde.findings.doubts import grave_of_phase
 from sonde.model.errors import RecordError
 from sonde.model.units import counted
 from sonde.store.summary import Summary, read_summary
@@ -40,11 +40,9 @@ def _summary(folder: Path) -> Summary | None:
 
 
 def _grave(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
-    findings = [one for one in run.document.get("findings") or () if isinstance(one, Mapping)]
-    found = []
-    for row in run.phases:
-        phase = str(row.get("phase"))
-        own = (one for one in findings if one.get("phase") in (phase, "", None))
-        if row.get("measured", True):
-            found += [(phase, one) for one in grave_findings(own, str(row.get("standing") or ""))]
-    return found
+    measured = [row for row in run.phases if row.get("measured", True)]
+    return [
+        (str(row.get("phase")), one)
+        for row in measured
+        for one in grave_of_phase(run.document, str(row.get("phase")), str(row.get("standing") or ""))
+    ]

@@ -42,3 +42,9 @@ def grave_findings(findings: Iterable[Mapping[str, Any]], standing: str) -> list
     """The same of findings as run.json keeps them, for a number with the standing of that name ("" when unknown)."""
     said = next((known for one, known in _SAID.items() if one.value == standing), None)
     return [one for one in findings if one.get("severity") in ("invalid", "warning") and one.get("id") != said]
+
+
+def grave_of_phase(kept: Mapping[str, Any], phase: str, standing: str) -> list[Mapping[str, Any]]:
+    """Those of one phase, and of the run as a whole, in a run.json."""
+    findings = [one for one in kept.get("findings") or () if isinstance(one, Mapping)]
+    return grave_findings((one for one in findings if one.get("phase") in (phase, "", None)), standing)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sonde.findings.doubts import grave_findings
+from sonde.findings.doubts import grave_of_phase
 from sonde.model.units import counted
 from sonde.store.summary import Summary
 
@@ -48,9 +48,8 @@ def doubted(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> list[D
 
 
 def _of_phase(run: Summary, phase: str) -> list[Mapping[str, Any]]:
-    findings = [one for one in run.document.get("findings") or () if isinstance(one, Mapping)]
     standing = next((str(one.get("standing") or "") for one in run.phases if one.get("phase") == phase), "")
-    return grave_findings((one for one in findings if one.get("phase") in (phase, "", None)), standing)
+    return grave_of_phase(run.document, phase, standing)
 
 
 def doubt_sentences(found: Sequence[Doubted]) -> list[str]:

@@ -22,7 +22,7 @@ from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.judging.values import Values
 from sonde.experiments.page.points import METRIC, PHASE, PLAN, label, settled
 from sonde.experiments.page.words import number
-from sonde.model.experiment.claims import Claim, Comparison, Metric, Number, Value, parse_value, printed, unit_of
+from sonde.model.experiment.claims import Metric, Value, claim_of, parse_value, printed, unit_of
 from sonde.model.experiment.description import Figure, PublishedNumber
 from sonde.stats.bounds import Bounded
 from sonde.stats.stopping import CONFIDENCE
@@ -67,7 +67,7 @@ def _beside(told: PublishedNumber, grid: Grid, values: Values) -> list[Beside]:
     unit = unit_of(of)
     value, to = printed(told.value, unit), None if told.to is None else printed(told.to, unit)
     try:
-        contexts = grid.contexts(Claim(told.of, (Comparison(of, ">", Number(0.0)),)))
+        contexts = grid.contexts(claim_of(told.of, of))
     except MissingError as reason:
         return [Beside(told, of, unit, value, to, {}, None, str(reason))]
     found = []

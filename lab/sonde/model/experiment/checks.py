@@ -13,9 +13,8 @@ from sonde.model.experiment.claims import (
     METRICS,
     Claim,
     ClaimError,
-    Comparison,
     Metric,
-    Number,
+    claim_of,
     parse_claim,
     parse_value,
     printed,
@@ -206,10 +205,15 @@ def _claims(experiment: Experiment, whole: Experiment) -> None:
             claim = parse_claim(one.claim)
         except ClaimError as reason:
             raise ExperimentError(f"{experiment.origin}: {where}: {reason}") from None
-        for metric in claim.metrics():
-            _metric(whole, where, metric)
-        for function in claim.functions():
-            _function(whole, where, function.options)
+        _parts(whole, where, claim)
+
+
+def _parts(whole: Experiment, where: str, claim: Claim) -> None:
+    """Whether every cell, phase and axis that a claim names is there."""
+    for metric in claim.metrics():
+        _metric(whole, where, metric)
+    for function in claim.functions():
+        _function(whole, where, function.options)
 
 
 def _published(experiment: Experiment, whole: Experiment) -> None:
@@ -224,11 +228,7 @@ def _published(experiment: Experiment, whole: Experiment) -> None:
             raise _wrong(
                 experiment, f"{where}.to", f"is {one.to}, not above value, {one.value}; write the smaller first."
             )
-        claim = Claim(one.of, (Comparison(value, ">", Number(0.0)),))
-        for metric in claim.metrics():
-            _metric(whole, f"{where}.of", metric)
-        for function in claim.functions():
-            _function(whole, f"{where}.of", function.options)
+        _parts(whole, f"{where}.of", claim_of(one.of, value))
 
 
 def _control(experiment: Experiment, where: str, path: str) -> None:

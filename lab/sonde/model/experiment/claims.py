@@ -186,6 +186,11 @@ def parse_claim(text: str) -> Claim:
     return claim
 
 
+def claim_of(text: str, value: Value) -> Claim:
+    """The claim whose metrics and functions are those of a value; `text` is how it was written."""
+    return Claim(text, (Comparison(value, ">", Number(0.0)),))
+
+
 def parse_value(text: str) -> Value:
     """One side of a claim: a metric, a function of one, or these calculated with. Raises ClaimError."""
     claim = parse_claim(f"{text} > 0")

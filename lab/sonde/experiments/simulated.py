@@ -118,17 +118,16 @@ def _mount(system: System, part: str) -> str:
 
 def _file_system(system: System, part: str) -> str:
     """The file system of a mount or a pool; empty where it has none."""
-    return next(iter(system.index.share(system.item(part), "file_system")), "")
+    return system.reference(part, "file_system") or ""
 
 
 def _has_storage(system: System, file_system: str) -> bool:
-    item = system.item(file_system)
-    return bool(system.index.share(item, "device") or system.targets_of(file_system))
+    return bool(system.references(file_system, "device") or system.targets_of(file_system))
 
 
 def _nodes(system: System, mount: str, clients: Clients) -> list[str]:
     """Nodes of the mount that make the calls; empty for all of them."""
-    on = list(dict.fromkeys(system.index.share(system.item(mount), "on")))
+    on = list(dict.fromkeys(system.references(mount, "on")))
     if clients.group:
         chosen = set(system.named(clients.group))
     elif clients.origin:
@@ -155,7 +154,7 @@ def _with_purpose(system: System, storage: Storage) -> str:
     if not storage.purpose:
         return ""
     for file_system in system.ids("file_systems"):
-        luns = list(_luns(system, system.index.share(system.item(file_system), "device")))
+        luns = list(_luns(system, system.references(file_system, "device")))
         groups = [system.item(name).table for one in luns for name in system.index.share(one, "raid_group")]
         if (
             luns

@@ -203,7 +203,9 @@ def where(on: Sequence[str], pools: Sequence[str], system: str | None, launcher:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
             default = str(existing_directory(text).absolute())
         else:
-            _name(named, "--on", found[1], found[2])
+            if found[1] in named:
+                raise UserError(f"--on {found[1]} is given twice; one directory is enough.")
+            named[found[1]] = _there("--on", found[1], found[2])
     pooled: dict[str, tuple[str, ...]] = {}
     for text in pools:
         for one in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
@@ -219,20 +221,15 @@ def where(on: Sequence[str], pools: Sequence[str], system: str | None, launcher:
 def _pool(name: str, text: str) -> tuple[str, ...]:
     """The directory of a pool, or its directories with commas between them. Raises UserError."""
     told = [text] if Path(text).is_dir() else text.split(",")
-    listed = dict[str, str]()
-    for one in told:
-        here = dict[str, str]()
-        _name(here, "--pool", name, one)
-        listed |= {here[name]: one}
+    listed = tuple(dict.fromkeys(_there("--pool", name, one) for one in told))
     if len(listed) < len(told):
         raise UserError(f"--pool {name} names a directory twice; each is one target of the pool.")
-    return tuple(listed)
+    return listed
 
 
-def _name(names: dict[str, str], option: str, name: str, directory: str) -> None:
-    if name in names:
-        raise UserError(f"{option} {name} is given twice; one directory is enough.")
+def _there(option: str, name: str, directory: str) -> str:
+    """The directory as it is called from anywhere. Raises UserError when there is none."""
     try:
-        names[name] = str(existing_directory(directory).absolute())
+        return str(existing_directory(directory).absolute())
     except UserError as reason:
         raise type(reason)(f"{option} {name}: {reason}") from None

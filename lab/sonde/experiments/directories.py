@@ -54,20 +54,20 @@ class Directories:
         if found:
             return found
         names = [*_places(experiment, cell)]
-        pool = next(_pools(experiment, cell), "")
+        pool = _pool_of(experiment, cell)
         option = f"--on {names[0]}=DIR" if names else f"--pool {pool}=DIR" if pool else "--on DIR"
         raise UserError(f"Nothing says where this is to be measured; give {option}.")
 
     def _found(self, experiment: Experiment, cell: Cell) -> str:
         named = next((self.named[name] for name in _places(experiment, cell) if name in self.named), "")
-        pooled = next((self.pools[name][0] for name in _pools(experiment, cell) if name in self.pools), "")
+        pooled = self.pools.get(_pool_of(experiment, cell), ("",))[0]
         return named or pooled or self.default or self._mounted(experiment, cell) or _own(experiment, cell)
 
     def several(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
         """The directories of the pool of a cell where it has more than one; else none."""
         if any(name in self.named for name in _places(experiment, cell)):
             return ()
-        found = next((self.pools[name] for name in _pools(experiment, cell) if name in self.pools), ())
+        found = self.pools.get(_pool_of(experiment, cell), ())
         return found if len(found) > 1 else ()
 
     def _mounted(self, experiment: Experiment, cell: Cell) -> str:
@@ -106,8 +106,8 @@ def names_of(experiment: Experiment) -> tuple[set[str], set[str]]:
     places, pools = set[str](), set[str]()
     for cell in experiment.cells:
         places |= set(_places(experiment, cell))
-        pools |= set(_pools(experiment, cell))
-    return places, pools
+        pools |= {_pool_of(experiment, cell)}
+    return places, pools - {""}
 
 
 def _places(experiment: Experiment, cell: Cell) -> Iterator[str]:
@@ -120,9 +120,9 @@ def _places(experiment: Experiment, cell: Cell) -> Iterator[str]:
             yield str(cell.at[axis])
 
 
-def _pools(experiment: Experiment, cell: Cell) -> Iterator[str]:
-    if pool := experiment.storage_of(cell).pool:
-        yield pool
+def _pool_of(experiment: Experiment, cell: Cell) -> str:
+    """Name of the pool of a cell; empty where it has none."""
+    return experiment.storage_of(cell).pool
 
 
 def _own(experiment: Experiment, cell: Cell) -> str:

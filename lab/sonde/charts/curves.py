@@ -103,9 +103,10 @@ def _short(mark: float) -> str:
 
 def shown(value: float, unit: str) -> str:
     """A value with its unit."""
-    return (
-        format_rate(value) if unit == "B/s" else format_ops(value) if unit == "op/s" else f"{value:.3g} {unit}".strip()
-    )
+    if unit in ("B/s", "op/s"):
+        return format_rate(value) if unit == "B/s" else format_ops(value)
+    number = f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"  # no exponent
+    return f"{number} {unit}".strip()
 
 
 def _line(panel: Panel, one: Curve) -> str:

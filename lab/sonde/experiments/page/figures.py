@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.amount_bars import Amount, amount_bars
 from sonde.charts.change_bars import ChangeRow, change_bars
-from sonde.charts.curves import COLOURS, Curve, Curves, curve_chart, shown
+from sonde.charts.curves import COLOURS, Curve, Curves, curve_chart
 from sonde.charts.overlay import Line, time_chart
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError, middle_of
@@ -33,6 +33,7 @@ from sonde.experiments.page.points import (
     title_of,
 )
 from sonde.experiments.page.scaling import grown_of, scaling_table
+from sonde.experiments.page.words import amount, unit_words
 from sonde.model.experiment.description import Figure
 from sonde.model.quantities import plural
 from sonde.stats.bounds import Bounded
@@ -96,10 +97,6 @@ def _head(title: str) -> Markup:
     return Markup("<h4>{}</h4>").format(title) if title else Markup("")
 
 
-def _unit(points: Sequence[Point]) -> str:
-    return points[0].unit.replace("1", "") if points[0].unit == "1" else points[0].unit
-
-
 def _runs_words(points: Sequence[Point]) -> str:
     counts = sorted({point.samples.count for point in points})
     told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -118,7 +115,7 @@ def _curve(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns)
     theirs, told = _published(one, points, runs, place)
     words = f"{_runs_words(points)}{told}"
     return curve_chart(
-        Curves(title, words, [*curves, *theirs], _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
+        Curves(title, words, [*curves, *theirs], unit_words(points[0].unit), one.x, lambda x: names.get(x, f"{x:g}"))
     ).render()
 
 
@@ -193,7 +190,7 @@ def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRun
     theirs, remark = _published(one, points, runs, sizes)
     curves += theirs
     words = f"{_runs_words(points)} {'; '.join(told)}.{remark}"
-    figure = Curves(title, words, curves, _unit(points), one.x, lambda x: names.get(x, f"{x:g}"))
+    figure = Curves(title, words, curves, unit_words(points[0].unit), one.x, lambda x: names.get(x, f"{x:g}"))
     return curve_chart(figure).render() + scaling_table(one, runs, series, sizes)
 
 
@@ -209,10 +206,10 @@ def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) 
                 if str(point.at.get(one.x)) == str(value):
                     bounds = point.samples.bounds()
                     amounts.append(
-                        Amount(bounds.value, bounds.low, bounds.high, tone, shown(bounds.value, _unit(mine)))
+                        Amount(bounds.value, bounds.low, bounds.high, tone, amount(bounds.value, points[0].unit))
                     )
         amounts += [
-            Amount(factor * height_of, None, None, "unknown", f"{shown(height_of, _unit(points))} published"
+            Amount(factor * height_of, None, None, "unknown", f"{amount(height_of, points[0].unit)} published"
                    + (f", {named(runs.experiment, one.series, line.series)}" if one.series else ""))
             for line in theirs for key, height_of in line.values.items() if str(key) == str(value)
         ]  # fmt: skip

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.curves import shown
 from sonde.charts.plot import table
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.page.points import Point, label, ratio_of
-from sonde.experiments.page.words import interval
+from sonde.experiments.page.words import amount, interval
 from sonde.model.experiment.description import Figure
 from sonde.stats.bounds import Bounded
 
@@ -45,8 +44,8 @@ def scaling_table(
             rate = point.samples.bounds()
             share = "–" if grown is None else interval(grown / Bounded.exact(size / smallest))
             rows.append(
-                [name, label(runs.experiment, one.x, point.at.get(one.x)), f"{size:g}", shown(rate.value, point.unit),
-                 "–" if grown is None else interval(grown), share, shown(rate.value / size, point.unit),
+                [name, label(runs.experiment, one.x, point.at.get(one.x)), f"{size:g}", amount(rate.value, point.unit),
+                 "–" if grown is None else interval(grown), share, amount(rate.value / size, point.unit),
                  _of_peak(runs, point)]
             )  # fmt: skip
     columns = ["", one.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.curves import shown
 from sonde.charts.plot import table
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.page.points import Point, apart, label, left_out, points_of
+from sonde.experiments.page.words import amount
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import Table
 from sonde.model.experiment.experiment import Cell
@@ -53,10 +53,10 @@ def _cells(mine: dict[str, Point], metrics: Sequence[str]) -> list[str]:
         if point is None:
             cells += ["–", "–", "–"]
             continue
-        bounds, unit = point.samples.bounds(), _unit(metric)
+        bounds, unit = point.samples.bounds(), METRICS[metric][0]
         low, high = bounds.low, bounds.high
-        told = "–" if low is None or high is None else f"{shown(low, unit)} … {shown(high, unit)}"
-        cells += [shown(bounds.value, unit), told, _scatter(point)]
+        told = "–" if low is None or high is None else f"{amount(low, unit)} … {amount(high, unit)}"
+        cells += [amount(bounds.value, unit), told, _scatter(point)]
     return cells
 
 
@@ -69,10 +69,6 @@ def _scatter(point: Point) -> str:
 
 def _runs(mine: dict[str, Point]) -> str:
     return str(max(point.samples.count for point in mine.values()))
-
-
-def _unit(metric: str) -> str:
-    return METRICS[metric][0].replace("1", "") if METRICS[metric][0] == "1" else METRICS[metric][0]
 
 
 def everything(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
@@ -99,9 +95,9 @@ def _row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
         metric, samples = "bandwidth", runs.samples("bandwidth", phase, cell)
     except MissingError:
         metric, samples = "operations", runs.samples("operations", phase, cell)
-    bounds, unit = samples.bounds(), _unit(metric)
+    bounds, unit = samples.bounds(), METRICS[metric][0]
     known = bounds.low is not None and bounds.high is not None
-    told = f"{shown(bounds.ends[0], unit)} … {shown(bounds.ends[1], unit)}" if known else "–"
+    told = f"{amount(bounds.ends[0], unit)} … {amount(bounds.ends[1], unit)}" if known else "–"
     time = runs.samples("time", phase, cell).bounds().value
-    rate, scatter = shown(bounds.value, unit), _scatter(Point({}, cell, phase, metric, samples))
+    rate, scatter = amount(bounds.value, unit), _scatter(Point({}, cell, phase, metric, samples))
     return [cell.id, phase, rate, told, scatter, f"{time:.3g} s", str(samples.count)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sonde.charts.curves import shown
 from sonde.experiments.judging.judge import Compared, InCell, Judgement
 from sonde.model.experiment.outcomes import Outcome
 from sonde.model.quantities import plural
@@ -20,6 +21,16 @@ def number(value: float) -> str:
         if abs(value) >= size:
             return f"{significant(value / size)} {letter}"
     return f"{value:.3g}"
+
+
+def unit_words(unit: str) -> str:
+    """A unit as it stands behind a number: a ratio has none."""
+    return "" if unit == "1" else unit
+
+
+def amount(value: float, unit: str) -> str:
+    """A value with its unit: 1.60 GB/s, 20 kop/s, 34.8 s, 0.5."""
+    return shown(value, unit_words(unit))
 
 
 def interval(found: Bounded) -> str:

@@ -139,11 +139,11 @@ def _compare(one: Comparison, values: Values, at: Context) -> Compared:
     try:
         if isinstance(one.left, Word) or isinstance(one.right, Word):
             return _form(one, values, at)
-        found, threshold = values.difference(one, at)
+        found, threshold, scale = values.difference(one, at)
     except MissingError as reason:
         return Compared(Outcome.NOT_APPLICABLE, one.operator, missing=str(reason))
     low, high = found.bounds.ends
-    outcome = compared(low, high, one.operator, threshold)
+    outcome = compared(low, high, one.operator, threshold, scale)
     more = _more(found, threshold) if outcome is Outcome.INCONCLUSIVE else None
     return Compared(outcome, one.operator, found.bounds, threshold, more, remark=remark(one, values, at, outcome))
 

@@ -72,15 +72,17 @@ class Values:
                 return self._arithmetic(value, context)
         raise MissingError("a form stands alone")
 
-    def difference(self, one: Comparison, context: Context) -> tuple[Valued, float]:
-        """What is compared, and with which number; of two metrics it is their ratio. Raises MissingError."""
+    def difference(self, one: Comparison, context: Context) -> tuple[Valued, float, float]:
+        """What is compared, with which number, and the size of what was subtracted to get it (0 where nothing was); of
+        two metrics it is their ratio. Raises MissingError."""
         left, right = _scaled(one.left), _scaled(one.right)
         if left is not None and right is not None and right[0] > 0 and left[0] > 0:
-            return self._ratio(left[1], right[1], context), right[0] / left[0]
+            return self._ratio(left[1], right[1], context), right[0] / left[0], 0.0
         if isinstance(one.right, Number):
-            return self.of(one.left, context), one.right.value
+            return self.of(one.left, context), one.right.value, 0.0
         first, second = self.of(one.left, context), self.of(one.right, context)
-        return Valued(first.bounds - second.bounds, min(first.runs, second.runs)), 0.0
+        found = Valued(first.bounds - second.bounds, min(first.runs, second.runs))
+        return found, 0.0, max(abs(first.bounds.value), abs(second.bounds.value))
 
     def forms(self, function: Function, context: Context) -> Counter[str]:
         """How many runs have which form. Raises MissingError."""

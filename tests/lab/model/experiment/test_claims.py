@@ -134,6 +134,24 @@ def test_an_interval_is_compared_not_a_point(
     assert compared(low, high, operator, threshold) == outcome
 
 
+@pytest.mark.parametrize("operator", [">=", "<=", ">", "<"])
+@pytest.mark.parametrize("threshold", [1.0, 3e9, -0.25])
+def test_a_bound_that_differs_by_rounding_lies_on_the_threshold(operator: str, threshold: float) -> None:
+    exact = compared(threshold, threshold, operator, threshold)
+    assert exact == (Outcome.HOLDS if "=" in operator else Outcome.FAILS)
+    for off in (1 - 9e-7, 1 - 1e-12, 1 + 1e-12, 1 + 9e-7):
+        assert compared(off * threshold, off * threshold, operator, threshold) == exact
+    less, more = sorted((threshold * (1 - 1e-5), threshold * (1 + 1e-5)))
+    assert compared(less, less, operator, threshold) == (Outcome.HOLDS if "<" in operator else Outcome.FAILS)
+    assert compared(more, more, operator, threshold) == (Outcome.HOLDS if ">" in operator else Outcome.FAILS)
+
+
+def test_what_was_subtracted_says_how_far_a_difference_is_rounded() -> None:
+    assert compared(-1.0, -1.0, ">=", 0.0) == Outcome.FAILS
+    assert compared(-1.0, -1.0, ">=", 0.0, scale=3e9) == Outcome.HOLDS
+    assert compared(-1e4, -1e4, ">=", 0.0, scale=3e9) == Outcome.FAILS
+
+
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.sampled_from([(">=", "<"), (">", "<=")]))
 def test_a_claim_and_its_opposite_never_both_hold(
     low: float, width: float, threshold: float, pair: tuple[str, str]

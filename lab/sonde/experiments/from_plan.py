@@ -33,18 +33,33 @@ def with_options(
 ) -> dict[str, Any]:
     """The experiment with what the command line says besides. Raises UserError for a sweep that means nothing."""
     changed = copy.deepcopy(dict(document))
-    own = dict(changed.get("repeat", {}))
-    if repeat is not None:
-        own = {name: value for name, value in own.items() if name not in ("max", "interval")} | {"min": repeat}
-    if warmup is not None:
-        own["warmup"] = warmup
-    changed["repeat"] = own
+    changed["repeat"] = _repeated(changed.get("repeat", {}), repeat, warmup)
+    # a number that somebody names is meant, whatever the profile says
+    for name, members in changed.get("profiles", {}).items():
+        changed["profiles"][name] = _profile(members, repeat, warmup)
     if prepare:
         treatment = {"kind": "command", "command": prepare, "when": "run", "need": "required"}
         changed["treatments"] = [*changed.get("treatments", []), treatment]
     if sweeps:
         changed["sweep"] = [*changed.get("sweep", []), *(read_sweep(one) for one in sweeps)]
     return changed
+
+
+def _repeated(members: Mapping[str, Any], repeat: int | None, warmup: int | None) -> dict[str, Any]:
+    """How often, with the numbers of the command line: so many repeats, no more and no fewer."""
+    own = dict(members)
+    if repeat is not None:
+        own = {name: value for name, value in own.items() if name not in ("max", "interval")} | {"min": repeat}
+    return own if warmup is None else own | {"warmup": warmup}
+
+
+def _profile(members: Mapping[str, Any], repeat: int | None, warmup: int | None) -> dict[str, Any]:
+    """A profile without what the command line says instead."""
+    gone = [*(("min", "max", "interval") if repeat is not None else ()), *(("warmup",) if warmup is not None else ())]
+    own = {path: value for path, value in members.items() if path not in [f"repeat.{name}" for name in gone]}
+    if isinstance(own.get("repeat"), Mapping):
+        own["repeat"] = _repeated(own["repeat"], repeat, warmup)
+    return own
 
 
 def read_sweep(text: str) -> dict[str, Any]:

@@ -45,6 +45,24 @@ def test_a_number_of_repeats_takes_the_place_of_an_interval() -> None:
     assert with_options(document, 7)["repeat"] == {"min": 7, "seed": 4}
 
 
+@pytest.mark.parametrize("profile", ["table", "paths"])
+def test_a_number_of_repeats_is_meant_whatever_the_profile_says(profile: str) -> None:
+    document = {
+        **document_of(PLAN),
+        "repeat": {"min": 6, "max": 30, "interval": 0.05, "seed": 4},
+        "profiles": {
+            "table": {"repeat": {"min": 2, "max": 12, "interval": 0.2, "warmup": 3, "seed": 9}},
+            "paths": {"repeat.min": 2, "repeat.max": 12, "repeat.warmup": 3, "repeat.seed": 9},
+        },
+    }
+    given = experiment_from_document(with_options(document, 7, 1), "p.toml", profile).file.repeat
+    assert given is not None
+    assert (given.min, given.max, given.interval, given.warmup, given.seed) == (7, None, None, 1, 9)
+    left = experiment_from_document(with_options(document, None, 1), "p.toml", profile).file.repeat
+    assert left is not None
+    assert (left.min, left.max, left.warmup) == (2, 12, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "made"),
     [

@@ -177,6 +177,44 @@ def test_the_export_has_each_metric_of_each_run() -> None:
     assert not [row for row in found.to_pylist() if row["metric"] == "resident"]
 
 
+def test_the_export_has_published_numbers_beside_ours() -> None:
+    told = {"source": "D11"}
+    made = swept(published=[
+        {"of": 'bandwidth(write, transfer="2048KiB")', "value": "1 GB/s", "limit": "about", **told},
+        {"of": 'bandwidth(write, transfer="2MiB")', "value": "2 GB/s", **told},
+        {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **told},
+        {"of": 'bandwidth(write, transfer="4MiB")', "value": "1 GB/s", "to": "3 GB/s", **told},
+    ])  # fmt: skip
+    rows = result_table(runs_of(made, (100, 200))).to_pylist()
+    beside = [row for row in rows if row["run"] and row["published"] is not None]
+    assert {(row["metric"], row["phase"], row["transfer"]) for row in beside} == {("bandwidth", "write", "2MiB")}
+    assert len(beside) == len(SCATTER)
+    for row in beside:
+        assert (row["published"], row["published_unit"], row["published_limit"]) == (1e9, "B/s", "about")
+        assert row["published_source"] == "D11"
+        assert row["ratio"] == pytest.approx(row["value"] / 1e9)
+    second, of_two, not_measured = (row for row in rows if not row["run"])
+    assert (second["published"], second["transfer"], second["phase"]) == (2e9, "2MiB", "write")
+    assert second["ratio"] == pytest.approx(201e6 / 2e9)
+    assert (of_two["unit"], of_two["ratio"]) == ("1", pytest.approx(0.5))
+    assert of_two["metric"].startswith("bandwidth(read")
+    assert (not_measured["published_to"], not_measured["value"], not_measured["ratio"]) == (3e9, None, None)
+    assert not_measured["cell"] == "transfer=4MiB"
+
+
+def test_a_ratio_has_no_unit_in_any_form() -> None:
+    kinds = [{**figure(kind, phases=["write"]), "metrics": "calls"} for kind in ("curve", "bars", "scaling")]
+    made = swept(figures=[{**one, "id": one["kind"]} for one in kinds],
+                 tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
+    source = runs_of(made, (100, 200, 300))
+    parts = [str(part) for one in made.file.figures for part in figure_parts(one, source)[1]]
+    parts += [str(part) for part in table_parts(made.file.tables[0], source)[1]]
+    assert len(parts) == 4
+    for part in parts:
+        assert re.search(r"\b1,000\b", part)
+        assert "1,000 1" not in part
+
+
 def test_outcomes_are_said_in_sentences() -> None:
     told = [
         ("C1", 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1.5'),

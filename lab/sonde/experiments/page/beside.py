@@ -14,14 +14,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.curves import shown
 from sonde.charts.plot import table
 from sonde.experiments.judging.grid import Context, Grid
 from sonde.experiments.judging.measured import MeasuredRuns
 from sonde.experiments.judging.samples import MissingError
 from sonde.experiments.judging.values import Values
 from sonde.experiments.page.points import METRIC, PHASE, PLAN, label, settled
-from sonde.experiments.page.words import number
+from sonde.experiments.page.words import amount, number
 from sonde.model.experiment.claims import Metric, Value, claim_of, parse_value, printed, unit_of
 from sonde.model.experiment.description import Figure, PublishedNumber
 from sonde.stats.bounds import Bounded
@@ -46,6 +45,8 @@ class Beside:
     at: Context  # places on the axes that the number leaves open
     ours: Bounded | None
     missing: str = ""  # why there is none of ours
+    cell: str = ""  # id of the cell and phase that a metric is of; empty of what is calculated
+    phase: str = ""
 
     @property
     def ratio(self) -> Bounded | None:
@@ -55,14 +56,14 @@ class Beside:
         return self.ours / Bounded.exact(self.value)
 
 
-def beside(runs: MeasuredRuns) -> list[Beside]:
-    """Every published number of the experiment, with ours."""
+def beside(runs: MeasuredRuns, most: int | None = MOST_PLACES) -> list[Beside]:
+    """Every published number of the experiment, with ours; at `most` places of the axes that it leaves open."""
     grid = Grid(runs.experiment)
     values = Values(grid, runs, CONFIDENCE)
-    return [one for told in runs.experiment.file.published for one in _beside(told, grid, values)]
+    return [one for told in runs.experiment.file.published for one in _beside(told, grid, values, most)]
 
 
-def _beside(told: PublishedNumber, grid: Grid, values: Values) -> list[Beside]:
+def _beside(told: PublishedNumber, grid: Grid, values: Values, most: int | None) -> list[Beside]:
     of = parse_value(told.of)
     unit = unit_of(of)
     value, to = printed(told.value, unit), None if told.to is None else printed(told.to, unit)
@@ -71,12 +72,24 @@ def _beside(told: PublishedNumber, grid: Grid, values: Values) -> list[Beside]:
     except MissingError as reason:
         return [Beside(told, of, unit, value, to, {}, None, str(reason))]
     found = []
-    for at in contexts[:MOST_PLACES]:
+    for at in contexts[:most]:
+        cell, phase = _place(of, at, grid)
         try:
-            found.append(Beside(told, of, unit, value, to, at, values.of(of, at).bounds))
+            found.append(Beside(told, of, unit, value, to, at, values.of(of, at).bounds, "", cell, phase))
         except MissingError as reason:
-            found.append(Beside(told, of, unit, value, to, at, None, str(reason)))
+            found.append(Beside(told, of, unit, value, to, at, None, str(reason), cell, phase))
     return found
+
+
+def _place(of: Value, at: Context, grid: Grid) -> tuple[str, str]:
+    """Id of the cell and phase that a metric is of; empty of what is calculated from several."""
+    if not isinstance(of, Metric):
+        return "", ""
+    cell = grid.cell(of, at)
+    try:
+        return cell.id, grid.phase_of(of, cell)
+    except MissingError:  # several phases, and none is named
+        return cell.id, ""
 
 
 def beside_parts(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
@@ -104,20 +117,16 @@ def _row(runs: MeasuredRuns, one: Beside, found: Sequence[Beside]) -> list[str]:
 
 def published_words(one: Beside) -> str:
     """About 1.60 GB/s; 3.20 … 4.00 GB/s."""
-    between = "" if one.to is None else f" … {_amount(one.to, one.unit)}"
-    return f"{_LIMITS[one.told.limit]}{_amount(one.value, one.unit)}{between}"
-
-
-def _amount(value: float, unit: str) -> str:
-    return f"{value:.3g}" if unit == "1" else shown(value, unit)
+    between = "" if one.to is None else f" … {amount(one.to, one.unit)}"
+    return f"{_LIMITS[one.told.limit]}{amount(one.value, one.unit)}{between}"
 
 
 def _bounds(found: Bounded | None, unit: str) -> str:
     if found is None:
         return "–"
     if found.low is None or found.high is None:
-        return _amount(found.value, unit)
-    return f"{_amount(found.value, unit)} [{_amount(found.low, unit)}, {_amount(found.high, unit)}]"
+        return amount(found.value, unit)
+    return f"{amount(found.value, unit)} [{amount(found.low, unit)}, {amount(found.high, unit)}]"
 
 
 def _ratio(found: Bounded | None) -> str:

@@ -91,23 +91,40 @@ def test_files_of_tasks_go_to_the_directories_of_a_pool_in_turn() -> None:
     assert len({one for cell in ready for one in cell.left}) == 6, "cells do not share their folders"
 
 
+WRITE: list[dict[str, Any]] = [{"id": "w", "op": "write"}]
+SEPARATE = [*WRITE, {"id": "r", "op": "read", "data_of": "w", "process": "separate"}]
+MAKE = [{"id": "m", "op": "mktree"}, {"id": "c", "op": "create"}]
+TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
+EACH = {"data": {"files": {"mapping": "per_task"}}}
+
+
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("plan", "said", "instead"),
     [
-        ({"data": {"files": {"mapping": "shared"}}, "phases": [{"id": "w", "op": "write"}]}, "all tasks share"),
-        ({"data": {"files": {"mapping": "many", "count": 3}}, "phases": [{"id": "w", "op": "write"}]}, "many files"),
-        ({"meta": {"tree": {"items_per_task": 3}}, "phases": [{"id": "c", "op": "mktree"}]}, "lie in one tree"),
-        (
-            {"data": {"files": {"mapping": "per_task"}},
-             "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w", "process": "separate"}]},
-            "started anew",
-        ),
+        ({"data": {"files": {"mapping": "shared"}}, "phases": WRITE}, "all tasks share one file here", "per_group"),
+        ({"data": {"files": {"mapping": "per_node"}}, "phases": WRITE}, "tasks of a node share a file", "per_task"),
+        ({"data": {"files": {"mapping": "many", "count": 3}}, "phases": WRITE}, "the many files of each", "per_task"),
+        (TREE, "the names here lie in one of them", "each directory by itself"),
+        ({**TREE, "phases": [*MAKE, {"id": "w", "op": "walk"}]}, "the tree that is walked here", "--on DIR"),
+        ({**EACH, "phases": SEPARATE}, "is started anew and finds its files by the manifest", "leave process out"),
+        ({**EACH, "phases": [{**WRITE[0], "before": [{"kind": "remount"}]}]}, "mounted anew", "drop_page_cache"),
     ],
 )  # fmt: skip
-def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, Any], said: str) -> None:
+def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, Any], said: str, instead: str) -> None:
     ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
-    assert said in ready[1].refused
+    assert not ready[0].refused
     assert ready[1].refused.startswith("The pool FS2 has 2 directories, and ")
+    assert said in ready[1].refused
+    assert "give the pool one directory of a file system that stripes" in ready[1].refused
+    assert instead in ready[1].refused
+
+
+def test_several_phases_of_groups_of_tasks_are_spread() -> None:
+    phases = [*WRITE, {"id": "r", "op": "read", "data_of": "w"}, {"id": "again", "op": "rewrite", "data_of": "w"}]
+    plan = {"data": {"files": {"mapping": "per_group", "group_size": 3}}, "phases": phases}
+    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    assert [one.refused for one in ready] == ["", "", ""]
+    assert [len(one.plan.phases) for one in ready] == [3, 4, 4], "the last one removes the files"
 
 
 def test_folders_in_the_directories_of_a_pool_are_made_and_removed(tmp_path: Path) -> None:

@@ -122,7 +122,8 @@ def along(
 
 def more_runs(now: int, found: Bounded, threshold: float) -> int | None:
     """How many more runs would probably decide whether the value lies above `threshold`: intervals shrink with the
-    square root of their number. None where the value lies on the threshold, so that no number would."""
+    square root of their number. None where the value lies so near to the threshold, for its interval, that no number
+    worth doing would."""
     if not found.known:
         return max(1, LEAST - now)
     low, high = found.ends

@@ -12,6 +12,7 @@ from made_runs import Made, claim, experiment, measured, record
 from sonde.experiments.judging.judge import Judgement, judge
 from sonde.experiments.judging.samples import Curve, MissingError
 from sonde.experiments.judging.values import form_of, tail_of
+from sonde.experiments.page.words import sentence
 from sonde.model.experiment.claims import FUNCTIONS, METRICS
 from sonde.model.experiment.outcomes import Outcome
 from sonde.model.system import read_system
@@ -237,6 +238,21 @@ def test_too_few_runs_are_inconclusive_and_say_how_many_are_wanting() -> None:
     assert (found.outcome, found.more) == (OPEN, 2)
     alone = in_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
     assert (alone.outcome, alone.more) == (OPEN, 1)
+
+
+def test_what_is_divided_by_a_value_that_may_be_0_says_so_instead_of_asking_for_runs() -> None:
+    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("command_user_time(read) / command_user_time(write) <= 2")])
+    runs = [record([Made(command=(1.0, user, 1.0)), Made("read", "read", command=(1.0, 0.01, 1.0))])
+            for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
+    found = judge(made, measured(made, {"base": runs}))[0]
+    assert (found.outcome, found.more) == (OPEN, None)
+    assert sentence(found).startswith("1 <= 2. It has no interval: what it is divided by may be 0")
+
+
+def test_a_value_too_near_to_the_limit_for_its_interval_says_so() -> None:
+    found = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
+    assert (found.outcome, found.more) == (OPEN, None)
+    assert "More runs would hardly tell: the interval is wide, and the value is near to" in sentence(found)
 
 
 def test_a_bound_on_both_sides_is_two_comparisons() -> None:

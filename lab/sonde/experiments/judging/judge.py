@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.experiments.judging.grid import Context, Grid
-from sonde.experiments.judging.reasons import remark
+from sonde.experiments.judging.reasons import NO_INTERVAL, remark
 from sonde.experiments.judging.samples import MissingError, Source
 from sonde.experiments.judging.values import Valued, Values
 from sonde.model.experiment.claims import Comparison, Function, Number, Word
@@ -145,12 +145,15 @@ def _compare(one: Comparison, values: Values, at: Context) -> Compared:
     low, high = found.bounds.ends
     outcome = compared(low, high, one.operator, threshold, scale)
     more = _more(found, threshold) if outcome is Outcome.INCONCLUSIVE else None
-    return Compared(outcome, one.operator, found.bounds, threshold, more, remark=remark(one, values, at, outcome))
+    told = remark(one, values, at, outcome)
+    if outcome is Outcome.INCONCLUSIVE and not found.bounds.known and found.runs >= found.needs:
+        told = f"{NO_INTERVAL} {told}".strip()
+    return Compared(outcome, one.operator, found.bounds, threshold, more, remark=told)
 
 
 def _more(found: Valued, threshold: float) -> int | None:
-    if not found.bounds.known:
-        return max(1, found.needs - found.runs)
+    if not found.bounds.known:  # too few, or divided by what may be 0
+        return found.needs - found.runs if found.runs < found.needs else None
     return more_runs(found.runs, found.bounds, threshold)
 
 

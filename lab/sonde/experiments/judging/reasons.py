@@ -14,6 +14,8 @@ from sonde.stats.spread import LEAST, variation
 PLATEAU = 0.9
 # Runs that scatter less are not the reason.
 SCATTERS = 0.1
+# Of a value with runs enough.
+NO_INTERVAL = "It has no interval: what it is divided by may be 0, as far as these runs tell."
 # What is said to grow along an axis.
 _GROWS = ("rank_correlation", "slope", "rise")
 

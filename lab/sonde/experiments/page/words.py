@@ -69,16 +69,22 @@ def sentence(one: Judgement) -> str:
         words += f" (in {len(chosen)} of {plural(len(one.cells) - left, 'cell')})"
     words += "."
     if one.outcome is Outcome.INCONCLUSIVE:
-        words += (
-            f" About {plural(one.more, 'more run')} of each cell would tell."
-            if one.more is not None
-            else " The value lies on the threshold: more runs would hardly tell."
-        )
+        words += _what_would_tell(one)
     remarks = dict.fromkeys(part.remark for cell in chosen for part in cell.parts if part.remark)
     words += "".join(f" {one}" for one in list(remarks)[:_MOST_CELLS])
     if left:
         words += f" In {plural(left, 'cell')} something that it compares is missing."
     return words.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _what_would_tell(one: Judgement) -> str:
+    """How many more runs would; or why hardly any number would, where the numbers say it."""
+    if one.more is not None:
+        return f" About {plural(one.more, 'more run')} of each cell would tell."
+    parts = [part for cell in one.cells for part in cell.parts if part.outcome is Outcome.INCONCLUSIVE]
+    if any(part.more is None and part.value is not None and part.value.known for part in parts):
+        return " More runs would hardly tell: the interval is wide, and the value is near to what it is compared with."
+    return ""
 
 
 def counts(judged: Sequence[Judgement]) -> str:

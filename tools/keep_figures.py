@@ -10,6 +10,7 @@ pictures. GROUP is what `sonde run` printed at its end; WORDS say what the reade
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,7 +53,8 @@ Group = tuple[dict[str, Any], list[Point]]
 
 
 def rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{DIGITS}g}")
+    """None for an end of an interval that there is not."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 
 def values(point: Point) -> list[float | None]:
@@ -202,7 +204,7 @@ def main() -> int:
     kept = kept_of(found, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(found))
     KEPT.mkdir(exist_ok=True)
     place = KEPT / f"{found.experiment.id}.json"
-    place.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    place.write_text(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     print(f"{place}: {place.stat().st_size} B")
     return 0
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from jsonschema import Draft202012Validator, validators
-from jsonschema.exceptions import ValidationError
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from sonde.model.errors import UnitError, suggestion
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 _TYPE_WORDS = {
     "object": "a table of members",
@@ -28,13 +29,16 @@ _TYPE_WORDS = {
 _QUANTITIES = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
 
 
-# JSON Schema calls 2.0 an integer; the engine, and whoever writes 2.0 threads, means something else.
-_AS_THE_ENGINE: Any = validators.extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+@cache
+def _as_the_engine() -> Any:
+    """The validator of plans. JSON Schema calls 2.0 an integer; the engine, and whoever writes 2.0 threads, means
+    something else."""
+    from jsonschema import Draft202012Validator, validators  # a fifth of the start of a command that checks no plan
+
+    integer = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
+    )
+    return validators.extend(Draft202012Validator, type_checker=integer)  # type: ignore[no-untyped-call]
 
 
 def place(path: Sequence[str | int], document: object) -> str:
@@ -61,7 +65,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 def problems(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     """One sentence for each thing that is wrong with `document`, in the order of the document."""
-    validator = _AS_THE_ENGINE(schema)
+    validator = _as_the_engine()(schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path])
     return [_sentence(error, schema, document) for error in errors]
 

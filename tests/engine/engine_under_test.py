@@ -13,8 +13,11 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60  # only there so that a hang fails instead of hanging the tests
@@ -59,6 +62,17 @@ def parse_record(text: str) -> list[Line]:
     lines = [json.loads(line) for line in text.splitlines()]
     assert all(isinstance(line, dict) and "type" in line for line in lines)
     return lines
+
+
+@cache
+def _format() -> Draft202012Validator:
+    schema = ROOT / "schema" / "record" / "record.schema.json"
+    return Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+def complaints(line: Line) -> list[str]:
+    """What the format of records has against a line."""
+    return [error.message for error in _format().iter_errors(line)]
 
 
 @dataclass(frozen=True)

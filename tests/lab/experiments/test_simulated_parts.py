@@ -17,6 +17,8 @@ from sonde.model.experiment.outcomes import Outcome
 from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
 
+PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}, "phases": [{"id": "write", "op": "write"}]}
+
 
 def system(name: str) -> System:
     return read_system(system_source(name))
@@ -71,22 +73,14 @@ def test_a_place_of_an_axis_goes_before_all_and_may_stand_for_another_part(x1: S
 
 
 def test_a_claim_knows_the_cells_that_it_looks_at() -> None:
-    plan = {
-        "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
-        "phases": [{"id": "write", "op": "write"}],
-    }
     axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
     text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
-    made = experiment(plan=plan, expect=[claim(text)], sweep=[axis])
+    made = experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
     assert [cell.id for cell in Grid(made).cells_of(made.claims["C1"])] == ["who=a", "who=c"]
 
 
 def test_one_run_decides_only_where_another_one_would_say_the_same() -> None:
-    plan = {
-        "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},
-        "phases": [{"id": "write", "op": "write"}],
-    }
-    made = experiment(plan=plan, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")])
+    made = experiment(plan=PLAN, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")])
 
     class Settled(Published):
         settled = True

@@ -17,6 +17,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from sonde.charts.axes import time_axis
 from sonde.charts.plot import share
 from sonde.model.visible import one_line
 
@@ -40,6 +41,12 @@ class HeatMap:
     values: NDArray[np.float64]
     columns: Sequence[tuple[float, str]]
     marked: Sequence[int] = ()
+
+
+def heat_ticks(seconds: float) -> list[tuple[float, str]]:
+    """Words for the places below a heat map over so much time; the last one would stand outside."""
+    axis = time_axis(seconds)
+    return [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
 
 
 def heat_map(heat: HeatMap) -> Markup:

@@ -121,7 +121,8 @@ def _dry_run(request: Request, how: How) -> int:
 def perform(request: Request, how: How) -> Done:
     """Runs an experiment and reads what came of it. Raises UserError when a name that the user gave means nothing."""
     archive, display = how.archive, make_display(messages(), how.quiet)
-    setup = Setup(find_engine(), archive, mpi_module=how.mpi_module, stopping=display.stopping)
+    system = read_system(system_source(request.where.system)) if request.where.system else None
+    setup = Setup(find_engine(), archive, mpi_module=how.mpi_module, stopping=display.stopping, described=system)
     heading: list[Callable[[Attempt], None]] = []
     where = request.where
 
@@ -154,7 +155,6 @@ def perform(request: Request, how: How) -> Done:
         _tidy(setup.engine, archive, request.group)
     found = read_results(archive, request.group)
     cells = medians(found)
-    system = read_system(system_source(request.where.system)) if request.where.system else None
     judged = judged_results(found, system, lacking(found, system))[1] if found.runs else []
     page = _page(found, system, how) if how.report and found.runs else None
     return Done(ended, found, cells, effects(cells), judged, page)

@@ -16,19 +16,36 @@ from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, results
 
 _TABLES = (".csv", ".json", ".parquet")
+_STATEMENTS = {
+    "phases": "SELECT runs.* EXCLUDE (folder),"
+    ' phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, verdict),'
+    " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.verdict AS phase_verdict"
+    " FROM runs LEFT JOIN phases USING (run) ORDER BY started_s, run, position",
+    "targets": 'SELECT started, plan, "group", targets.* FROM targets LEFT JOIN runs USING (run)'
+    " ORDER BY started_s, run, phase, kind, target",
+}
 
 
 @click.command("export")
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-a", "--all", "everything", is_flag=True, help="All runs of the archive.")
+@click.option(
+    "--table",
+    "rows",
+    type=click.Choice(["phases", "targets"]),
+    default="phases",
+    show_default=True,
+    help="Of a table: a row a phase, or a row for each storage target of a phase and kind of operation.",
+)
 @selection_options
 @kept_archive_option
-def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selection, archive: Archive) -> int:
+def command(out: Path, runs: tuple[str, ...], everything: bool, rows: str, wanted: Selection, archive: Archive) -> int:
     """Write runs into FILE: those that are named, or those that the filters find, or what is both.
 
     A name that ends in .tar, .tar.gz, .tar.xz or .zip gets the runs with all their files; `sonde import` brings them
-    into another archive. One that ends in .csv, .json or .parquet gets a table with a row a phase.
+    into another archive. One that ends in .csv, .json or .parquet gets a table with a row a phase, or with `--table
+    targets` a row for each storage target.
 
     \b
     Examples:
@@ -36,9 +53,12 @@ def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selectio
       sonde export last.zip last
       sonde export history.csv --plan daily --since 2026-01-01
       sonde export everything.parquet --all
+      sonde export osts.csv last --table targets
     """
     if not is_pack(out) and out.suffix not in _TABLES:
         raise UserError(f'"{out}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
+    if is_pack(out) and rows != "phases":
+        raise UserError(f"--table {rows} is for tables, and {out} gets the runs with all their files; leave it out.")
     archive.recover()
     if everything and not runs:
         folders = [archive.root / one for one in open_catalog(archive.root).runs(["folder"])["folder"].to_pylist()]
@@ -52,25 +72,19 @@ def command(out: Path, runs: tuple[str, ...], everything: bool, wanted: Selectio
         for complaint in complaints:
             messages().print(f"sonde: {complaint}", soft_wrap=True)
     else:
-        _write_phases(archive, folders, out)
+        _write_rows(archive, folders, out, rows)
     count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name
     messages().print(f"{count} written.", soft_wrap=True)
     results().print(str(out), soft_wrap=True)
     return 0
 
 
-def _write_phases(archive: Archive, folders: list[Path], out: Path) -> None:
+def _write_rows(archive: Archive, folders: list[Path], out: Path, rows: str) -> None:
     from sonde.store import sql
     from sonde.store.tableformat import write_table
 
     catalog = open_catalog(archive.root)
     ids = [folder.name for folder in folders]
     wanted = Selection(ids=ids, calibrations=True)
-    answer = sql.ask(
-        catalog,
-        wanted,
-        'SELECT runs.* EXCLUDE (folder), phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, verdict),'
-        " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.verdict AS phase_verdict"
-        " FROM runs LEFT JOIN phases USING (run) ORDER BY started_s, run, position",
-    )
+    answer = sql.ask(catalog, wanted, _STATEMENTS[rows])
     write_table(answer.table, out)

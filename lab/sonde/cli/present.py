@@ -12,6 +12,7 @@ from sonde.terminal.screen import messages
 
 if TYPE_CHECKING:
     from sonde.charts.study import Section
+    from sonde.model.system import System
 
 
 def make_report(
@@ -26,12 +27,19 @@ def make_report(
         return None
 
 
-def write(runs: Sequence[Path], out: Path, title: str | None, quiet: bool, before: Sequence[Section] = ()) -> Path:
+def write(
+    runs: Sequence[Path],
+    out: Path,
+    title: str | None,
+    quiet: bool,
+    before: Sequence[Section] = (),
+    system: System | None = None,
+) -> Path:
     """The same, raising UserError."""
     # The charts' libraries take longer to import than most commands take to run.
     from sonde.report import write_report
 
-    return write_with(lambda: write_report(runs, out, title, before), out, quiet)
+    return write_with(lambda: write_report(runs, out, title, before, system), out, quiet)
 
 
 def write_with(writer: Callable[[], Path], out: Path, quiet: bool) -> Path:

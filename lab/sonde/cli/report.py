@@ -24,7 +24,12 @@ from sonde.terminal.screen import print_json, results
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write.")
 @click.option("--title", help="Title of the page.")
-@click.option("--system", "described", metavar="SYSTEM", help="Of an experiment: the machine, for units and peaks.")
+@click.option(
+    "--system",
+    "described",
+    metavar="SYSTEM",
+    help="System file of the machine: which server and unit has which target; of an experiment its units and peaks.",
+)
 @click.option(
     "--export",
     "formats",
@@ -62,13 +67,12 @@ def command(
     group = _experiment(archive, runs)
     if group:
         return _of_experiment(archive, group, output, described, formats, as_json)
-    if described or formats:
-        raise UserError(
-            "--system and --export are for experiments: name the group of one (docs/reference/experiments.md)."
-        )
+    if formats:
+        raise UserError("--export is for experiments: name the group of one (docs/reference/experiments.md).")
+    system = read_system(system_source(described)) if described else None
     folders = [folder for run in runs or ("last",) for folder in archive.find(run)]
     folders = list(dict.fromkeys(folders))
-    page = write(folders, output or _place(archive, folders), title, quiet=as_json)
+    page = write(folders, output or _place(archive, folders), title, quiet=as_json, system=system)
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:

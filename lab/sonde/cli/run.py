@@ -31,8 +31,11 @@ from sonde.model.errors import DONE, UnitError, UserError
 from sonde.model.experiment.description import SCHEMA as EXPERIMENT
 from sonde.model.plan import read_document
 from sonde.model.plan_remarks import remarks_on
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system
 from sonde.model.units import parse_rate
 from sonde.store.archive import Archive
+from sonde.store.durable import read_json
 from sonde.store.groups import check_group
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
@@ -65,7 +68,10 @@ from sonde.terminal.screen import messages, print_json, results
     help="Directory of a pool that an experiment names; of several, each is one target of the pool.",
 )
 @click.option(
-    "--system", metavar="FILE", help="System file of this machine: pools, units and mounts are taken from it."
+    "--system",
+    metavar="FILE",
+    help="System file of this machine: pools, units and mounts are taken from it, and of a plan which server and unit"
+    " serves which target.",
 )
 @click.option("--profile", metavar="NAME", default="", help="Scale of an experiment: ci, laptop, published.")
 @click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every cell so many times.")
@@ -157,7 +163,7 @@ def command(
         if tasks or processes:
             raise UserError("--tasks and --processes belong to a plan; of an experiment say --set clients.nodes=4.")
         return run_experiment(source, wanted, how)
-    _only_for_experiments(profile, pools, system, places)
+    _only_for_experiments(profile, pools, places)
     checked = load_plan(plan, settings, places.default or None, written)
     if wanted.more_than_once or dry_run:
         from sonde.cli.experimenting import run_plan
@@ -168,7 +174,15 @@ def command(
     for remark in remarks_on(checked) if not quiet else ():
         messages().print(f"sonde: {remark}", soft_wrap=True)
     display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, make_launcher(launcher, ranks, launcher_args), mpi_module, display.stopping)
+    described = read_system(system_source(system)) if system else None
+    setup = Setup(
+        find_engine(),
+        archive,
+        make_launcher(launcher, ranks, launcher_args),
+        mpi_module,
+        display.stopping,
+        described=described,
+    )
     archive.recover()
     display.begin(checked.title, 1, 1, checked)
     facts = {"group": group or None, **({"note": note} if note else {})}
@@ -185,9 +199,9 @@ def command(
     return DONE
 
 
-def _only_for_experiments(profile: str, pools: tuple[str, ...], system: str | None, places: Where) -> None:
+def _only_for_experiments(profile: str, pools: tuple[str, ...], places: Where) -> None:
     """Raises UserError for what a plan has no use for."""
-    option = "--profile" if profile else "--pool" if pools else "--system" if system else ""
+    option = "--profile" if profile else "--pool" if pools else ""
     if option:
         raise UserError(f"{option} belongs to an experiment, and this is a plan; leave it out.")
     if places.named:
@@ -213,6 +227,6 @@ def show_run(result: Result, page: Path | None, as_json: bool, quiet: bool) -> N
     else:
         console = results()
         console.print()
-        print_run(console, result.folder, result.record)
+        print_run(console, result.folder, result.record, read_json(result.folder / SUMMARY))
         if page is not None:
             console.print(f"Report  {page}", soft_wrap=True)

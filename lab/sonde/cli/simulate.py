@@ -156,7 +156,7 @@ def _plan(
         place.setdefault("path", _path_of(machine, launcher.mount))
     checked = load_plan(plan, settings, None, document)
     display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, stopping=display.stopping)
+    setup = Setup(find_engine(), archive, stopping=display.stopping, described=machine)
     display.begin(checked.title, 1, 1, checked)
     kept = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if traces else None
     try:

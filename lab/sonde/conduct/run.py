@@ -27,8 +27,11 @@ from sonde.model.errors import (
     UserError,
 )
 from sonde.model.lines import Line
+from sonde.model.parents import Parents
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
+from sonde.model.system import System
+from sonde.model.system.parents import parents_of
 from sonde.store.archive import RECORD, Archive
 
 Observer = Callable[[str, Line], None]
@@ -44,6 +47,7 @@ class Setup:
     mpi_module: Path | None = None
     stopping: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
     environment: Mapping[str, str] = field(default_factory=dict)  # of the engine, beside that of this process
+    described: System | None = None  # the machine that this is, or that is simulated: says whose targets are whose
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def conduct(
         "group": None,
         **(facts or {}),
     }
+    if setup.described is not None:
+        known["parents"] = _parents(setup.described, plan, known.get("simulated")).as_json()
     draft = setup.archive.begin(name or plan.id, plan.to_json(), known)
     job = Job(
         setup.engine,
@@ -104,6 +110,13 @@ def conduct(
     record = _reread(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
     return Result(folder, outcome.exit_code, outcome.text, record)
+
+
+def _parents(system: System, plan: Plan, simulated: Any) -> Parents:
+    """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
+    if isinstance(simulated, Mapping):
+        return parents_of(system, str(simulated.get("mount") or plan.target), simulated=True)
+    return parents_of(system, str(plan.target))
 
 
 def _directory(plan: Plan, folder: Path) -> Path | None:

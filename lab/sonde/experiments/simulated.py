@@ -58,7 +58,8 @@ class Simulated(Stoppable):
         if clients.nodes:
             launcher = replace(launcher, nodes=min(clients.nodes, attempt.plan.processes))
         self.begin(attempt)
-        return simulate(attempt.plan, self.setup, self.observer, launcher, attempt.name, attempt.facts)
+        setup = replace(self.setup, described=self.system)
+        return simulate(attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts)
 
     def _changed(self, changes: Mapping[str, Any]) -> Path:
         """The file of the machine with changes, written once for each set of them."""

@@ -17,6 +17,7 @@ from sonde.findings.profile import Profile, profile_of
 from sonde.findings.served import answer_words
 from sonde.findings.standing import Standing, many_files, standing_of
 from sonde.findings.targets import target_words
+from sonde.findings.units import unit_words
 from sonde.model import quantities
 from sonde.model.errors import sentence
 from sonde.model.limits import SHORTEST_S
@@ -33,10 +34,10 @@ SMALL_OPERATION = 64 * 1024
 class Judgement:
     """What a number is worth.
 
-    `because` is the clause on its standing. `moved`, `slow`, `taken`, `node` and `target` are sentences, or empty: how
-    the rate moved, who was slow, how fast the page cache took what was made durable later, which nodes were slower than
-    the middle one and when, and which storage targets were slow. Blanks inside quantities do not break; `plain` of
-    `model.quantities` makes ordinary ones of them.
+    `because` is the clause on its standing. `moved`, `slow`, `taken`, `node`, `target` and `unit` are sentences, or
+    empty: how the rate moved, who was slow, how fast the page cache took what was made durable later, which nodes were
+    slower than the middle one and when, which storage targets were slow, and which servers or units of them. Blanks
+    inside quantities do not break; `plain` of `model.quantities` makes ordinary ones of them.
     """
 
     standing: Standing
@@ -48,6 +49,7 @@ class Judgement:
     taken: str = ""
     node: str = ""
     target: str = ""
+    unit: str = ""
 
     @property
     def sentence(self) -> str:
@@ -63,13 +65,13 @@ class Judgement:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Everything beyond the standing, a sentence each."""
-        said = (self.doubt, self.moved, self.taken, self.slow, self.node, self.target)
+        said = (self.doubt, self.moved, self.taken, self.slow, self.node, self.target, self.unit)
         return tuple(words for words in said if words)
 
     def as_json(self) -> dict[str, Any]:
         """The machine form; what there is nothing to say of is absent."""
         said = {"moved": self.moved, "slow": self.slow, "node": self.node, "target": self.target}
-        said["taken"] = self.taken
+        said |= {"unit": self.unit, "taken": self.taken}
         return {
             "standing": self.standing.value,
             "verdict": self.verdict,
@@ -110,6 +112,7 @@ def judged(run: Run, phase: PhaseRecord, profile: Profile | None, interval: str 
         taken if interval == "total" else "",
         stretch_words(run, phase, operations),
         answer_words(phase) or target_words(phase, operations),
+        unit_words(run, phase),
     )
 
 

@@ -14,7 +14,7 @@ from sonde.model import quantities
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
-from sonde.stats.bins import rebin
+from sonde.stats.bins import padded, rebin
 from sonde.stats.imbalance import slow_factor
 
 # A middle needs company.
@@ -104,11 +104,7 @@ def stretch_words(run: Run, phase: PhaseRecord, operations: bool) -> str:
 
 
 def _slices(found: Sequence[SeriesLine], length: int, operations: bool) -> list[list[float]]:
-    rows = []
-    for one in found:
-        values = [float(value) for value in (one.ops if operations else one.bytes)]
-        rows.append([*values, *[0.0] * (length - len(values))])
-    return rows
+    return [padded(one.ops if operations else one.bytes, length) for one in found]
 
 
 def _cells(found: Sequence[SeriesLine], length: int) -> int:
@@ -122,7 +118,7 @@ def _compared(found: Sequence[SeriesLine], length: int, cells: int) -> NDArray[n
     full = np.zeros((len(found), cells), dtype=bool)
     edges = np.linspace(0, length, cells + 1)
     for row, one in enumerate(found):
-        active = np.array([*one.active, *[0] * (length - len(one.active))])
+        active = np.array(padded(one.active, length))
         most = active.max(initial=0)
         # The first and the last slice of a transfer are full in part only.
         at_work = np.flatnonzero(active == most) if most else np.array([], dtype=int)
@@ -144,7 +140,7 @@ def _middle_of_many(
     per_slice = [(rate or 0.0) * several.slice_s for rate in middle_rates(several, operations)]
     joined = max(1, round(slice_s / several.slice_s))
     wide = [sum(per_slice[at : at + joined]) for at in range(0, len(per_slice), joined)]
-    return np.array(rebin([*wide, *[0.0] * length][:length], cells))
+    return np.array(rebin(padded(wide, length)[:length], cells))
 
 
 def _longest(node: int, shares: NDArray[np.float64], limit: float, width: float) -> Stretch | None:

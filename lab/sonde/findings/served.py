@@ -9,7 +9,7 @@ that what hits all of them at once blames none. The median of these shares is wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from sonde.model import quantities
 from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.visible import one_line
-from sonde.stats.bins import rebin
+from sonde.stats.bins import padded, rebin
 from sonde.stats.ratio import LEAST
 from sonde.stats.spread import student_quantile
 
@@ -44,6 +44,7 @@ class Served:
     single_ops: int
     single_ns: int
     p50_ns: float | None
+    p90_ns: float | None
     p99_ns: float | None
     max_ns: float | None
 
@@ -53,11 +54,11 @@ def served(line: TargetsLine) -> list[Served]:
     found = []
     for row in line.rows:
         one = dict(zip(line.columns, row, strict=False))
-        counts = [one.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
+        counts: list[Any] = [one.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
         if not all(isinstance(count, int) for count in counts):
             continue
-        times = [_number(one.get(name)) for name in ("p50_ns", "p99_ns", "max_ns")]
-        found.append(Served(str(one.get("target", "?")), str(one.get("kind", "")), *_ints(counts), *times))
+        times = [_number(one.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
+        found.append(Served(str(one.get("target", "?")), str(one.get("kind", "")), *counts, *times))
     return found
 
 
@@ -75,21 +76,35 @@ def target_series(phase: PhaseRecord) -> list[SeriesLine]:
     return [one for one in phase.series if one.scope == "target" and one.kind == kind and one.slice_s > 0]
 
 
+@dataclass(frozen=True)
+class Answers:
+    """Operations of a target, or of several together, that lie on it alone: how many ended in each slice, and how long
+    they took together (ns)."""
+
+    name: str
+    ops: tuple[float, ...]
+    ns: tuple[float, ...]
+
+
 def answer_rates(phase: PhaseRecord) -> list[TargetRates]:
     """By target the rate at which it answered in each block, as a share of the middle target's in that block.
 
     Empty when too few operations lie on one target alone.
     """
-    series = target_series(phase)
-    length = max((len(one.single_ops) for one in series), default=0)
-    if len(series) < 2 or not length:
+    return shares_of([Answers(str(one.target), one.single_ops, one.single_ns) for one in target_series(phase)])
+
+
+def shares_of(answers: Sequence[Answers]) -> list[TargetRates]:
+    """The same of targets or groups of them."""
+    length = max((len(one.ops) for one in answers), default=0)
+    if len(answers) < 2 or not length:
         return []
-    counts = [sum(one.single_ops) for one in series]
+    counts = [sum(one.ops) for one in answers]
     blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
     if blocks < LEAST:
         return []
-    ops = _blocks([one.single_ops for one in series], length, blocks)
-    seconds = _blocks([one.single_ns for one in series], length, blocks) / 1e9
+    ops = _blocks([one.ops for one in answers], length, blocks)
+    seconds = _blocks([one.ns for one in answers], length, blocks) / 1e9
     enough = (ops >= _OPERATIONS_A_BLOCK / 2) & (seconds > 0)
     rates = np.where(enough, ops / np.where(enough, seconds, 1.0), np.nan)
     told = [at for at in range(blocks) if np.count_nonzero(enough[:, at]) >= 2]
@@ -97,39 +112,44 @@ def answer_rates(phase: PhaseRecord) -> list[TargetRates]:
         return []
     shares = rates[:, told] / np.nanmedian(rates[:, told], axis=0)
     return [
-        TargetRates(str(one.target), tuple(float(share) for share in row if np.isfinite(share)))
-        for one, row in zip(series, shares, strict=True)
+        TargetRates(one.name, tuple(float(share) for share in row if np.isfinite(share)))
+        for one, row in zip(answers, shares, strict=True)
     ]
 
 
 def slow_answers(phase: PhaseRecord) -> list[SlowTarget]:
-    """Targets whose operations took longer than those on the others, worst first.
+    """Targets whose operations took longer than those on the others, worst first."""
+    return slow_among(answer_rates(phase))
+
+
+def slow_among(rates: Sequence[TargetRates]) -> list[SlowTarget]:
+    """The slow ones, worst first; `files` is the number of blocks.
 
     What a target did in one block is like what it did in the next, so blocks are no repetitions: a target is one value,
     the median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room
     for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
     targets can be told apart only by a large factor, and four are the fewest.
     """
-    judged = [(one.name, np.log(np.median(one.rates)), len(one.rates)) for one in answer_rates(phase)]
-    judged = [one for one in judged if one[2] >= LEAST]
+    judged = [one for one in rates if len(one.rates) >= LEAST]
+    levels = np.array([np.log(np.median(one.rates)) for one in judged])
     slow = []
-    for at, (name, level, blocks) in enumerate(judged):
-        others = np.array([other for place, (_, other, _) in enumerate(judged) if place != at])
+    for at, one in enumerate(judged):
+        others = np.delete(levels, at)
         if others.size < _LEAST_OTHERS:
             continue
         quantile = student_quantile(1 - (1 - LEVEL) / 2 / len(judged), others.size - 1)
         room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
-        behind = float(np.median(others)) - float(level)
+        behind = float(np.median(others)) - float(levels[at])
         if behind > room and behind >= math.log(LEAST_FACTOR):
             factor, low, high = (math.exp(behind + side) for side in (0.0, -room, room))
-            slow.append(SlowTarget(name, blocks, factor, low, high))
+            slow.append(SlowTarget(one.name, len(one.rates), factor, low, high))
     return sorted(slow, key=lambda one: -one.factor)
 
 
 def answer_words(phase: PhaseRecord) -> str:
     """The slow ones as sentences; empty when none is, or nothing is known."""
     slow = slow_answers(phase)
-    kind = {"read": "Reads from", "write": "Writes to"}.get(busiest_kind(phase), "Operations on")
+    kind = way_words(phase, "Reads from", "Writes to", "Operations on")
     words = [
         f"{kind} target {one_line(one.name, 60)} took {one.factor:.1f} times as long as those on the others"
         f" ({100 * LEVEL:g} % interval over all targets: {one.low:.1f} to {one.high:.1f})."
@@ -138,6 +158,11 @@ def answer_words(phase: PhaseRecord) -> str:
     if len(slow) > _MOST_NAMED:
         words.append(f"So did those of {quantities.plural(len(slow) - _MOST_NAMED, 'other target')}.")
     return " ".join(words)
+
+
+def way_words(phase: PhaseRecord, read: str, written: str, other: str) -> str:
+    """The word for the busiest kind of operations of the phase."""
+    return {"read": read, "write": written}.get(busiest_kind(phase), other)
 
 
 def unknown_words(line: TargetsLine) -> str:
@@ -149,13 +174,9 @@ def unknown_words(line: TargetsLine) -> str:
     return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
 
 
-def _blocks(rows: list[tuple[int, ...]], length: int, blocks: int) -> NDArray[np.float64]:
-    return np.array([rebin([*map(float, row), *[0.0] * (length - len(row))], blocks) for row in rows])
+def _blocks(rows: Sequence[Sequence[float]], length: int, blocks: int) -> NDArray[np.float64]:
+    return np.array([rebin(padded(row, length), blocks) for row in rows])
 
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
-
-
-def _ints(values: list[Any]) -> Iterator[int]:
-    yield from (int(value) for value in values)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import ReportError
 from sonde.model.json_parts import items, member, members, number, text
 from sonde.model.lines import End, ErrorLine, NodeLine, RunLine
+from sonde.model.parents import Parents, parents_from
 from sonde.model.record import PhaseRecord, RecordReader, read_record
 
 _SCHEMA = "sonde-record/1"
@@ -68,6 +70,11 @@ class Run:
         """What the plan calls itself."""
         return text(self.plan, "title") or text(self.plan, "id") or self.folder.name
 
+    @cached_property
+    def parents(self) -> Parents:
+        """To which servers and units its storage targets belong; empty where no described system was named."""
+        return parents_from(self.notes.get("parents"))
+
     @property
     def own_errors(self) -> list[ErrorLine]:
         """Errors that belong to no phase that began."""
@@ -86,10 +93,10 @@ class Run:
         return own if own is not None else member(self.plan, ("data", *path))
 
 
-def run_of(record: RecordReader, folder: Path = Path()) -> Run:
-    """The run of a record that was read already; what stands beside it in the folder is left out."""
+def run_of(record: RecordReader, folder: Path = Path(), notes: Mapping[str, Any] | None = None) -> Run:
+    """The run of a record that was read already; of what stands beside it in the folder only `notes` (run.json)."""
     plan = record.run.plan if record.run else {}
-    return Run(folder=folder, record=record, machines=(), notes={}, plan=plan, damage=())
+    return Run(folder=folder, record=record, machines=(), notes=notes or {}, plan=plan, damage=())
 
 
 def read_run(folder: Path) -> Run:

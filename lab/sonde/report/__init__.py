@@ -18,22 +18,32 @@ from sonde.charts.study import Section
 from sonde.charts.writing import replace_file
 from sonde.model.errors import ReportError
 from sonde.model.run import read_run
+from sonde.model.system import System
+from sonde.model.system.parents import described
 from sonde.report.page import page
 
 __all__ = ["write_report"]
 
 
-def write_report(runs: Sequence[Path], out: Path, title: str | None = None, before: Sequence[Section] = ()) -> Path:
+def write_report(
+    runs: Sequence[Path],
+    out: Path,
+    title: str | None = None,
+    before: Sequence[Section] = (),
+    system: System | None = None,
+) -> Path:
     """Writes the report on these run folders to the file `out` and returns its path.
 
     Several runs make one report with a summary over all of them. Runs that failed, were interrupted or lost their end
-    are shown with what they have. `before`: what another tool makes of them, shown first. Raises ReportError (one
+    are shown with what they have. `before`: what another tool makes of them, shown first. `system` says which
+    server and unit each storage target belongs to, instead of what was said when they were run. Raises ReportError (one
     sentence) when a folder holds no readable record, or when `out` cannot be written. An older file is replaced in one
     step.
     """
     if not runs:
         raise ReportError("There is no run to report on: name at least one run folder.")
-    view = replace(page([read_run(Path(run)) for run in runs], title), before=tuple(before))
+    read = [read_run(Path(run)) for run in runs]
+    view = replace(page([described(run, system) for run in read] if system else read, title), before=tuple(before))
     html = lay_out(view, "report.html.j2", owner=__name__)
     try:
         replace_file(out, html)

@@ -23,6 +23,11 @@ def rebin(values: Sequence[float], bins: int) -> list[float]:
     return [float(part) for part in np.diff(at_edges)]
 
 
+def padded(values: Sequence[float], length: int) -> list[float]:
+    """`values` as floats, with zeros behind the last up to `length` of them."""
+    return [*map(float, values), *[0.0] * (length - len(values))]
+
+
 def trim(values: Sequence[float], active: Sequence[int]) -> tuple[int, int]:
     """First and one past the last slice in which all tasks that ever were active are active.
 

@@ -125,7 +125,7 @@ class Archive:
         """`commit`; false when somebody else found the run complete and made it visible first."""
         folder = draft.folder
         try:
-            tables.write_tables(folder, draft.id, reader)
+            tables.write_tables(folder, draft.id, reader, draft.facts)
             messages = folder / "messages.txt"
             if messages.exists() and messages.stat().st_size == 0:
                 messages.unlink()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL over the archive, by DuckDB in this process.
 
-The tables are ``runs`` and ``phases`` (from the index, so a million runs are no matter), and ``series`` and ``tasks``
-(from the Parquet files of the runs: as many files as there are runs, so say which runs).
+The tables are ``runs`` and ``phases`` (from the index, so a million runs are no matter), and ``series``, ``tasks`` and
+``targets`` (from the Parquet files of the runs: as many files as there are runs, so say which runs).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 
 # Tables that lie in a file of each run.
-_FILES = {"series": "series.parquet", "tasks": "tasks.parquet", "phases_full": "phases.parquet"}
+_FILES = {"series": tables.SERIES, "tasks": tables.TASKS, "targets": tables.TARGETS, "phases_full": tables.PHASES}
 TABLES = ("runs", "phases", *_FILES)
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from sonde.findings.doubts import verdict_of_phase
+from sonde.findings.served import served
 from sonde.findings.standing import standing_of
 from sonde.model.errors import RecordError, sentence
 from sonde.model.lines import Rate
+from sonde.model.parents import Parents
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import Run, run_of
@@ -46,13 +48,13 @@ class Summary:
 
 def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str) -> dict[str, Any]:
     """The document run.json. `facts` are what the lab knows beside the record; they come first."""
-    run, end, known = reader.run, reader.end, run_of(reader)
+    run, end, known = reader.run, reader.end, run_of(reader, notes=facts)
     host = reader.machines[0].host if reader.machines else ""
     kind = reader.machines[0].file_system.type if reader.machines else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
     document: dict[str, Any] = {
         "schema": SCHEMA,
-        **facts,
+        **{name: value for name, value in facts.items() if name != "parents"},
         "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
         "exit_code": exit_code,
         "text": text,
@@ -67,6 +69,8 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
         "errors": [one.text for one in reader.errors[:5]],
         "problems": reader.problems[:20],
     }
+    if parents := _parents(known):
+        document["parents"] = parents.as_json()
     if run is not None:
         document |= {
             "started": run.started or facts.get("started", ""),
@@ -91,6 +95,12 @@ def standing_facts(run: Run, phase: PhaseRecord) -> dict[str, str]:
         "standing_words": plain(sentence(because)),
         "verdict": verdict_of_phase(run, phase),
     }
+
+
+def _parents(run: Run) -> Parents:
+    """Those of the targets that the record names."""
+    lines = [phase.targets for phase in run.phases if phase.targets]
+    return run.parents.only({one.target for line in lines for one in served(line)})
 
 
 def _last_time(reader: RecordReader) -> float | None:

@@ -6,16 +6,17 @@ Every row carries the id of its run, so ``SELECT … FROM 'sonde-archive/*/phase
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sonde.findings.served import served
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import run_of
+from sonde.model.run import Run, run_of
 from sonde.store.summary import standing_facts
 
-PHASES, SERIES, TASKS = "phases.parquet", "series.parquet", "tasks.parquet"
+PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
 _KINDS = (
     *("read", "write", "open", "fsync", "close", "stat", "remove"),
@@ -25,13 +26,14 @@ _PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99
 _PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.
 _ROWS = 65536
+_TARGET_TIMES = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
 _SPREAD = ("min", "p25", "p50", "p75", "max")
 _SPREAD_OF = ("task_rate", "node_rate", "node_ops_rate")
 
 
-def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
-    """Writes the three files into `folder`."""
-    run = run_of(reader, folder)
+def write_tables(folder: Path, run_id: str, reader: RecordReader, facts: Mapping[str, Any] | None = None) -> None:
+    """Writes the files into `folder`; that of targets only where the record knows any. `facts`: of run.json."""
+    run = run_of(reader, folder, facts)
     phases = run.phases
     rows = ([{**_phase_row(run_id, one), **standing_facts(run, one)}] for one in phases)
     _write(folder / PHASES, _phase_types(), rows)
@@ -40,12 +42,16 @@ def write_tables(folder: Path, run_id: str, reader: RecordReader) -> None:
     tables = [table for phase in phases for table in phase.tasks]
     types = _task_types(tables)
     _write(folder / TASKS, types, (_task_rows(run_id, table, types) for table in tables))
+    targets = [_target_rows(run_id, run, one) for one in phases]
+    if any(targets):
+        _write(folder / TARGETS, _target_types(), targets)
 
 
 def columns_of(file: str) -> dict[str, str]:
-    """Names and kinds (text, int, float, bool) of the columns of one of the three files; those of the tasks file are
-    the ones that every run has, the rest depends on what its phases count."""
-    return {PHASES: _phase_types(), SERIES: _series_types(), TASKS: _task_types([])}[file]
+    """Names and kinds (text, int, float, bool) of the columns of one of the files; those of the tasks file are the ones
+    that every run has, the rest depends on what its phases count."""
+    types = {PHASES: _phase_types(), SERIES: _series_types(), TASKS: _task_types([]), TARGETS: _target_types()}
+    return types[file]
 
 
 def _write(path: Path, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]) -> None:
@@ -136,6 +142,7 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
 def _series_types() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "scope": "text", "node": "int", "slice": "int", "start_s": "float"}
     types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int", "extreme": "text"}
+    types |= {"target": "text", "kind": "text", "single_ops": "int", "single_ns": "int"}
     return types | {f"{of}_{name}": "float" for of in _SPREAD_OF for name in _SPREAD}
 
 
@@ -151,12 +158,29 @@ def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
             "start_s": position * series.slice_s,
             "slice_s": series.slice_s,
         }
-        for name in ("bytes", "ops", "active"):
+        row |= {"target": series.target, "kind": series.kind}
+        for name in ("bytes", "ops", "active", "single_ops", "single_ns"):
             row[name] = _at(getattr(series, name), position)
         row["extreme"] = series.extreme
         for of in _SPREAD_OF:
             row |= {f"{of}_{name}": _at(getattr(getattr(series, of), name), position) for name in _SPREAD}
         rows.append(row)
+    return rows
+
+
+def _target_types() -> dict[str, str]:
+    types = {"run": "text", "phase": "text", "target": "text", "kind": "text", "server": "text", "unit": "text"}
+    types |= {"bytes": "int", "bytes_per_s": "float", "ops": "int", "single_ops": "int", "single_ns": "int"}
+    return types | dict.fromkeys(_TARGET_TIMES, "float")
+
+
+def _target_rows(run_id: str, run: Run, phase: PhaseRecord) -> list[dict[str, Any]]:
+    seconds = phase.end.seconds.elapsed if phase.end else None
+    rows = []
+    for one in served(phase.targets) if phase.targets else ():
+        row: dict[str, Any] = {"run": run_id, "phase": phase.id, **vars(one)}
+        row |= {"server": run.parents.server_of(one.target), "unit": run.parents.unit_of(one.target)}
+        rows.append(row | {"bytes_per_s": one.bytes / seconds if seconds else None})
     return rows
 
 

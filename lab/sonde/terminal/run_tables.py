@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,6 +21,7 @@ from sonde.model.run import Run, run_of
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
 from sonde.terminal.phase_words import phase_words
 from sonde.terminal.screen import plain_table
+from sonde.terminal.target_tables import print_targets
 
 _RATES = (
     ("total", "total", "all bytes / first open to last close"),
@@ -38,15 +40,17 @@ _STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "r
 _SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
 
 
-def print_run(console: Console, folder: Path, record: RecordReader) -> None:
-    """Everything about a run that fits on a screen."""
+def print_run(console: Console, folder: Path, record: RecordReader, notes: Mapping[str, Any] | None = None) -> None:
+    """Everything about a run that fits on a screen; `notes` is its run.json."""
+    run = run_of(record, folder, notes)
     _print_head(console, folder, record)
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
-        _print_rates(console, ended, run_of(record, folder))
-    _print_judgements(console, run_of(record, folder))
+        _print_rates(console, ended, run)
+    _print_judgements(console, run)
     if ended:
         _print_latencies(console, ended)
+        print_targets(console, run)
         _print_costs(console, ended)
     _print_findings(console, record)
     for problem in record.problems[:5]:

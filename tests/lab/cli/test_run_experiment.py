@@ -183,7 +183,6 @@ def test_wrong_words_are_told_in_one_sentence(
     [
         (["--profile", "ci"], "--profile belongs to an experiment, and this is a plan"),
         (["--pool", "P=/tmp"], "--pool belongs to an experiment"),
-        (["--system", "edison"], "--system belongs to an experiment"),
         (["--on", "fs1=/tmp"], "--on fs1=… names a file system of an experiment"),
         (["--on", "/tmp", "--sweep", "data.access.transfer="], "is not PATH=VALUES"),
     ],

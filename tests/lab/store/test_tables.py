@@ -11,7 +11,10 @@ from make_record import Scene, Work, steady, write_run
 
 from sonde.model.lines import SeriesLine, TaskRate
 from sonde.model.record import read_record
-from sonde.store.tables import SERIES, write_tables
+from sonde.store.summary import summarize
+from sonde.store.tables import SERIES, TARGETS, write_tables
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "schema" / "record" / "example.ndjson"
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -48,3 +51,37 @@ def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path
     assert (second["start_s"], second["node_rate_p50"], second["node_ops_rate_max"]) == (0.5, None, None)
     assert first["node_ops_rate_min"] == 1.0
     assert (third["node"], third["extreme"], third["slice_s"]) == (17, "slowest", 1.0)
+
+
+def test_targets_have_their_rows_with_server_and_unit_and_their_slices(tmp_path: Path) -> None:
+    reader = read_record(EXAMPLE)
+    levels = {"OSS": {"oss1": ["OST0002"], "oss2": ["OST0003"]}, "SSU": {"ssu1": ["OST0002", "OST0003", "OST0004"]}}
+    facts = {"id": "r", "parents": {"system": "site", "levels": levels}}
+    write_tables(tmp_path, "r", reader, facts)
+    rows = {(row["target"], row["kind"]): row for row in pq.read_table(tmp_path / TARGETS).to_pylist()}
+    (phase,) = [one for one in reader.phases.values() if one.targets]
+    assert phase.targets is not None
+    assert phase.end is not None
+    assert phase.end.seconds.elapsed
+    known = {(row[0], row[1]): dict(zip(phase.targets.columns, row, strict=True)) for row in phase.targets.rows}
+    assert rows.keys() == known.keys()
+    for key, row in rows.items():
+        assert {name: row[name] for name in known[key]} == known[key]
+        assert row["bytes_per_s"] == row["bytes"] / phase.end.seconds.elapsed
+        assert (row["server"], row["unit"]) == ({"OST0002": "oss1", "OST0003": "oss2"}[key[0]], "ssu1")
+    slices = [row for row in rows_of(tmp_path) if row["scope"] == "target"]
+    for (target, kind), row in rows.items():
+        own = [one for one in slices if (one["target"], one["kind"]) == (target, kind)]
+        for name in ("bytes", "ops", "single_ops", "single_ns"):
+            assert sum(one[name] for one in own) == row[name]
+    # Of the described system run.json keeps what the record names.
+    kept = summarize(reader, facts, 0, "")["parents"]
+    assert kept == {"system": "site", "levels": {**levels, "SSU": {"ssu1": ["OST0002", "OST0003"]}}}
+
+
+def test_a_run_without_targets_has_no_such_table(tmp_path: Path) -> None:
+    run = write_run(tmp_path, Scene(works=[Work()]))
+    reader = read_record(run / "record.ndjson")
+    write_tables(tmp_path, "r", reader, {"parents": {"system": "site", "levels": {"OSS": {"a": ["OST0000"]}}}})
+    assert not (tmp_path / TARGETS).exists()
+    assert "parents" not in summarize(reader, {}, 0, "")

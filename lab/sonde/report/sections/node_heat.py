@@ -9,8 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sonde.charts.axes import time_axis
-from sonde.charts.heat import HeatMap, heat_map
+from sonde.charts.heat import HeatMap, heat_map, heat_ticks
 from sonde.findings.members import host_names
 from sonde.findings.node_stretches import all_nodes, middle_rates, node_series, slow_stretches
 from sonde.findings.verdicts import Judged
@@ -18,7 +17,7 @@ from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.report.sections.section import Place, Section
-from sonde.stats.bins import rebin
+from sonde.stats.bins import padded, rebin
 
 _MOST_COLUMNS = 300
 
@@ -41,7 +40,6 @@ def node_heat(run: Run, phase: PhaseRecord, operations: bool) -> Markup | None:
     usual = _usual(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
         return None
-    axis = time_axis(length * (series[0].slice_s or 0.0) or 1.0)
     hosts = host_names(run)
     names = [hosts.get(one.node or 0, f"node {one.node}") for one in series]
     slow = {one.node for one in slow_stretches(phase, operations)}
@@ -54,15 +52,15 @@ def node_heat(run: Run, phase: PhaseRecord, operations: bool) -> Markup | None:
             f"{len(series)} of {several.nodes or 0:,} nodes, those with the lowest and the highest rate over their own"
             " time; each value by the median of all nodes."
         )
-    ticks = [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
+    ticks = heat_ticks(length * series[0].slice_s)
     return heat_map(HeatMap(title, words, names, values / usual, ticks, marked))
 
 
 def _shown(one: SeriesLine, length: int, columns: int, operations: bool) -> list[float]:
     """What a node moved in each column; NaN where none of its tasks was at work."""
-    moved = [float(value) for value in (one.ops if operations else one.bytes)]
-    active = [float(value) for value in one.active] or [1.0] * len(moved)
-    here, there = (rebin([*row, *[0.0] * (length - len(row))], columns) for row in (moved, active))
+    moved = one.ops if operations else one.bytes
+    active = one.active or [1] * len(moved)
+    here, there = (rebin(padded(row, length), columns) for row in (moved, active))
     return [value if value > 0 or at_work > 0 else float("nan") for value, at_work in zip(here, there, strict=True)]
 
 

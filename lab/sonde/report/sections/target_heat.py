@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.axes import time_axis
-from sonde.charts.heat import HeatMap, heat_map
+from sonde.charts.heat import HeatMap, heat_map, heat_ticks
 from sonde.charts.plot import table
 from sonde.findings.served import served, slow_answers, target_series, unknown_words
+from sonde.findings.units import levels_of, slow_units, unit_rows, unit_series
 from sonde.findings.verdicts import Judged
 from sonde.model import quantities
 from sonde.model.lines import SeriesLine, TargetsLine
@@ -19,7 +19,7 @@ from sonde.model.record import PhaseRecord
 from sonde.model.run import Run
 from sonde.model.visible import one_line
 from sonde.report.sections.section import Place, Section
-from sonde.stats.bins import rebin
+from sonde.stats.bins import padded, rebin
 
 _MOST_COLUMNS = 64
 # Of more targets those with the longest 99th percentile are in the table; the record has them all.
@@ -37,8 +37,7 @@ def target_heat(phase: PhaseRecord) -> Markup | None:
     working = values[values > 0]
     if not working.size:
         return None
-    axis = time_axis(length * series[0].slice_s)
-    ticks = [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
+    ticks = heat_ticks(length * series[0].slice_s)
     slow = {one.name for one in slow_answers(phase)}
     marked = [at for at, one in enumerate(series) if one.target in slow]
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
@@ -52,7 +51,7 @@ def target_heat(phase: PhaseRecord) -> Markup | None:
 
 def _shown(one: SeriesLine, length: int, columns: int) -> list[float]:
     """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
-    moved = rebin([*map(float, one.bytes), *[0.0] * (length - len(one.bytes))], columns)
+    moved = rebin(padded(one.bytes, length), columns)
     at_work = [at for at, value in enumerate(moved) if value > 0]
     if not at_work:
         return [float("nan")] * len(moved)
@@ -68,7 +67,7 @@ def _table(line: TargetsLine) -> Markup:
             one.kind,
             str(quantities.size(one.bytes)),
             f"{one.ops:,}",
-            *("" if ns is None else str(quantities.seconds(ns / 1e9)) for ns in (one.p50_ns, one.p99_ns, one.max_ns)),
+            *(_time(ns) for ns in (one.p50_ns, one.p99_ns, one.max_ns)),
         )
         for one in listed
     ]
@@ -84,11 +83,68 @@ def _table(line: TargetsLine) -> Markup:
     return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(words), 2)
 
 
-def _draw(_run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    if heat := target_heat(judged.phase):
+def unit_heat(run: Run, phase: PhaseRecord, level: str) -> Markup | None:
+    """The heat map of the parts of a level ("OSS", "SSU"), each value by the median of all; None for one."""
+    series = unit_series(run, phase, level)
+    length = max((len(one.bytes) for one in series), default=0)
+    if len(series) < 2 or not length:
+        return None
+    values = np.array([rebin(one.bytes, min(length, _MOST_COLUMNS)) for one in series])
+    working = values[values > 0]
+    if not working.size:
+        return None
+    slow = {one.name for one in slow_units(run, phase, level)}
+    name = one_line(level, 40)
+    return heat_map(
+        HeatMap(
+            f"{name} over time",
+            f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
+            " median of all.",
+            [one.unit for one in series],
+            values / float(np.median(working)),
+            heat_ticks(length * series[0].slice_s),
+            [at for at, one in enumerate(series) if one.unit in slow],
+        )
+    )
+
+
+def _unit_table(run: Run, phase: PhaseRecord, level: str) -> Markup:
+    name = one_line(level, 40)
+    cells = [
+        (
+            one_line(one.unit, 60),
+            one.kind,
+            f"{one.targets}",
+            str(quantities.size(one.bytes)),
+            "" if one.bytes_per_s is None else str(quantities.byte_rate(one.bytes_per_s)),
+            f"{one.ops:,}",
+            *(_time(ns) for ns in (one.mean_ns, one.worst_p99_ns, one.max_ns)),
+        )
+        for one in unit_rows(run, phase, level)
+    ]
+    words = (
+        f"What the targets of each {name} served together; rates are over the whole phase, the mean is that of the"
+        " operations that lie on one target alone"
+    )
+    head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
+    return table(head, cells, words, 2)
+
+
+def _time(ns: float | None) -> str:
+    return "" if ns is None else str(quantities.seconds(ns / 1e9))
+
+
+def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
+    phase = judged.phase
+    if heat := target_heat(phase):
         yield "wide", heat
-    if judged.phase.targets is not None:
-        yield "wide", _table(judged.phase.targets)
+    if phase.targets is None:
+        return
+    yield "wide", _table(phase.targets)
+    for level in levels_of(run, phase):
+        if heat := unit_heat(run, phase, level):
+            yield "wide", heat
+        yield "wide", _unit_table(run, phase, level)
 
 
 SECTION = Section(41, _draw)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which server and unit a storage target belongs to, by the name that a record has for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.lines import RunLine
+from sonde.model.parents import Parents, parents_from
+from sonde.model.record import RecordReader
+from sonde.model.run import Run, run_of
+from sonde.model.system import System, read_system
+from sonde.model.system.parents import described, parents_of
+
+TWO = """
+schema = "sonde-system/1"
+id = "site"
+
+[[servers]]
+id = "a-oss[0-1]"
+roles = ["oss"]
+
+[[servers]]
+id = "b-store[0-1]"
+roles = ["other"]
+
+[[targets]]
+id = "a-ost[0-3]"
+kind = "ost"
+index = 30
+file_system = "a"
+server = "a-oss[0-1]"
+
+[[targets]]
+id = "b-target[0-3]"
+kind = "target"
+index = 4201
+file_system = "b"
+server = "b-store[0-1]"
+
+[[units]]
+id = "a-ssu"
+kind = "SSU"
+file_system = "a"
+targets = "a-ost[0-3]"
+
+[[file_systems]]
+id = "a"
+kind = "lustre"
+
+[[file_systems]]
+id = "b"
+kind = "beegfs"
+
+[[mounts]]
+id = "a-mount"
+file_system = "a"
+path = "/a"
+
+[[mounts]]
+id = "b-mount"
+file_system = "b"
+path = "/a/below/b"
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> System:
+    path = tmp_path / "site.toml"
+    path.write_text(TWO, encoding="utf-8")
+    return read_system(str(path))
+
+
+def test_lustre_names_targets_by_index_and_simulated_runs_by_id(site: System) -> None:
+    found = parents_of(site, "/a/project")
+    assert found.levels == {
+        "OSS": {"a-oss0": ("OST001e", "OST001f"), "a-oss1": ("OST0020", "OST0021")},
+        "SSU": {"a-ssu": ("OST001e", "OST001f", "OST0020", "OST0021")},
+    }
+    assert (found.server_of("OST0020"), found.unit_of("OST0020")) == ("a-oss1", "a-ssu")
+    assert found.server_of("OST0099") is None
+    assert parents_of(site, "a-mount", simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
+
+
+def test_beegfs_names_targets_by_number_and_server_and_the_nearest_mount_counts(site: System) -> None:
+    found = parents_of(site, "/a/below/b/x")
+    assert found.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
+    assert found.server_of("4203@oss-4-4-stor2") == "b-store1"
+    assert found.unit_of("4203@oss-4-4-stor2") is None
+
+
+def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> None:
+    assert set(parents_of(site, "/elsewhere").levels) == {"OSS", "server", "SSU"}
+    assert not parents_of(read_system("systems/edison.toml"), "/elsewhere")  # OST0000 of three file systems
+
+
+def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
+    kept = parents_of(site, "/a").only(["OST0020", "OST0777"])
+    assert kept.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
+    assert parents_from(kept.as_json()) == kept
+    for nonsense in (None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}):
+        assert not [part for parts in parents_from(nonsense).levels.values() for part in parts]
+
+
+def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) -> None:
+    def run(plan: dict[str, Any], simulated: dict[str, Any]) -> Run:
+        reader = RecordReader()
+        reader.run = RunLine(plan=plan, simulated=simulated)
+        return run_of(reader)
+
+    measured = described(run({"target": {"path": "/a/x"}}, {}), site)
+    assert measured.parents.server_of("OST001e") == "a-oss0"
+    simulated = described(run({"target": {"path": "/tmp"}}, {"mount": "b-mount"}), site)
+    assert simulated.parents.server_of("b-target3") == "b-store1"
+    assert Parents() == run({}, {}).parents

@@ -7,8 +7,9 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -16,11 +17,17 @@ import click
 from sonde.cli.options import archive_option
 from sonde.conduct.run import Setup, conduct, failure
 from sonde.dialects.survey.echo import EchoSurvey
+from sonde.dialects.survey.kept import kept_run
 from sonde.dialects.survey.plans import head, plan_of, results_of, tail
 from sonde.dialects.survey.words import Survey, read_survey
 from sonde.launch.engine import find_engine
 from sonde.model.errors import DONE, MachineError, UserError
+from sonde.model.parents import Parents
+from sonde.model.shipped import system_source
+from sonde.model.system import System, read_system
+from sonde.model.system.parents import parents_of
 from sonde.store.archive import Archive, new_id
+from sonde.store.imports import add_imported
 from sonde.terminal.live import make_display
 from sonde.terminal.screen import messages
 
@@ -28,8 +35,9 @@ from sonde.terminal.screen import messages
 @click.command("obdfilter-survey")
 @archive_option
 @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
+@click.option("--system", metavar="FILE", help="Of OSTs: described system that says which OSS has which of them.")
 @click.argument("words", nargs=-1)
-def command(archive: Archive, quiet: bool, words: tuple[str, ...]) -> int:
+def command(archive: Archive, quiet: bool, system: str | None, words: tuple[str, ...]) -> int:
     """Survey objects × threads × record size, with the variables and the lines of obdfilter-survey.
 
     Variables stand in the environment or follow as name=value: targets, size (MiB a target), nobjlo, nobjhi, thrlo,
@@ -53,7 +61,7 @@ def command(archive: Archive, quiet: bool, words: tuple[str, ...]) -> int:
         elif any("/" in target for target in survey.targets):
             raise UserError(f"There is no directory {survey.targets[0]}; name directories, or OSTs of this server.")
         else:
-            _survey_objects(survey, lines)
+            _survey_objects(survey, archive, read_system(system_source(system)) if system else None, lines)
     finally:
         if survey.rslt:
             Path(f"{survey.rslt}.summary").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -79,7 +87,7 @@ def _survey_folders(survey: Survey, archive: Archive, quiet: bool, lines: list[s
         display.close()
 
 
-def _survey_objects(survey: Survey, lines: list[str]) -> None:
+def _survey_objects(survey: Survey, archive: Archive, system: System | None, lines: list[str]) -> None:
     program = shutil.which("lctl")
     if program is None:
         raise MachineError(
@@ -98,10 +106,16 @@ def _survey_objects(survey: Survey, lines: list[str]) -> None:
     echo = EchoSurvey(survey, lctl)
     targets = echo.targets()
     named = Survey(**{**vars(survey), "targets": tuple(targets)})
+    parents = parents_of(system, targets[0].partition("-")[0]) if system else Parents()
+    host, group = socket.gethostname(), new_id("survey")
     with echo.clients(targets) as clients:
         for point in survey.points():
-            lines.append(head(named, point) + tail(echo.run(point, clients)))
+            began, clock = datetime.now(UTC), time.monotonic()
+            figures = echo.run(point, clients)
+            lines.append(head(named, point) + tail(figures))
             click.echo(lines[-1])
+            run = kept_run(named, point, figures, began, time.monotonic() - clock, host, group, parents)
+            add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)
 
 
 def _now() -> str:

@@ -24,6 +24,8 @@ Lctl = Callable[[Sequence[Sequence[str]], str], list[str]]
 
 _DEVICE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
 _OBJECT = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
+# What one target says in the end: all threads of it together.
+_WHOLE = re.compile(r"^Total: total \d+ threads \d+ sec [\d.]+ (\d+\.\d+)/second$", re.M)
 _SNAP = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
 
 
@@ -128,4 +130,10 @@ class EchoSurvey:
             min(rates, default=None),
             max(rates, default=None),
             any("error" in answer for answer in answers),
+            tuple(_last(_WHOLE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
         )
+
+
+def _last(rates: Sequence[str], mib: float) -> float | None:
+    """The last of the rates, which count records of `mib` MiB."""
+    return float(rates[-1]) * mib if rates else None

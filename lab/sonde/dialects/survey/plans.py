@@ -20,13 +20,15 @@ _SAMPLE_S = 1.0  # between two looks at the rate, as the original takes them
 
 @dataclass(frozen=True)
 class Figure:
-    """MiB/s over all targets, and the least and most of one target in a second; None when it was too short."""
+    """MiB/s over all targets, and the least and most of one target in a second; None when it was too short. `each` is
+    that of each target over the whole test, in their order, None where it did not say; empty of directories."""
 
     name: str
     rate: float
     least: float | None = None
     most: float | None = None
     failed: bool = False
+    each: tuple[float | None, ...] = ()
 
 
 def plan_of(survey: Survey, point: Point) -> Plan:

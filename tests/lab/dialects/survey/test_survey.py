@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from sonde.dialects.survey.echo import EchoSurvey
+from sonde.dialects.survey.kept import kept_run
 from sonde.dialects.survey.plans import Figure, head, plan_of, samples_of, tail
 from sonde.dialects.survey.words import Point, Survey, read_survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
+from sonde.model.parents import Parents
+from sonde.store.archive import Archive
+from sonde.store.imports import add_imported
 
 DEVICES = """  0 UP osd-ldiskfs lustre-OST0000-osd lustre-OST0000-osd_UUID 5
   1 UP obdfilter lustre-OST0000 lustre-OST0000_UUID 7
@@ -150,7 +156,45 @@ def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
         ([[]], "--device lustre-OST0001_ecc cleanup\n--device lustre-OST0001_ecc detach\n"),
     ]
     # 2 targets x 4 threads x 16 records of 1 MiB in one second of the clock; 80 to 100 records a second at a target.
-    assert result == Figure("write", 128.0, 80.0, 100.0)
+    assert result == Figure("write", 128.0, 80.0, 100.0, each=(4.0, 4.0))
+
+
+def test_a_combination_is_kept_with_its_total_its_servers_and_its_targets(tmp_path: Path) -> None:
+    """The table of a survey of two OSSs with two OSTs each: 3757 MB/s written by both, 1899 and 1858 by each."""
+    found = survey("size=16384 targets=lustre-OST0000,lustre-OST0001,lustre-OST0002,lustre-OST0003 tests_str=write")
+    levels = {"OSS": {"oss1": ("OST0000", "OST0001"), "oss2": ("OST0002", "OST0003")}}
+    written = Figure("write", 3700.0, 900.0, 960.0, each=(950.0, 949.0, 929.0, 929.0))
+    began = datetime(2012, 4, 30, 12, tzinfo=UTC)
+    point = Point(1024, 8, 64)
+    run = kept_run(found, point, [written], began, 20.0, "client", "survey-1", Parents("s", levels))
+    rates = {one.phase: (one.bytes_per_s or 0) / 2**20 for one in run.phases}
+    assert rates == {
+        "write": 3700.0, "write oss1": 1899.0, "write oss2": 1858.0,
+        "write OST0000": 950.0, "write OST0001": 949.0, "write OST0002": 929.0, "write OST0003": 929.0,
+    }  # fmt: skip
+    moved = {one.phase: one.bytes for one in run.phases}
+    assert moved == {name: (4 << 34) // (4 if "OST" in name else 2 if "oss" in name else 1) for name in moved}
+    assert {one.definition for one in run.phases} == {
+        "obdfilter-survey", "obdfilter-survey, one OSS", "obdfilter-survey, one OST"
+    }  # fmt: skip
+    add_imported(Archive(tmp_path), [run], {"file": "lctl"}, None, lambda done: None)
+    (folder,) = tmp_path.glob("20*/*")
+    assert json.loads((folder / "run.json").read_text())["context"]["osts"]["OST0002"] == "oss2"
+
+
+def test_without_a_described_system_this_host_serves_what_it_has_and_what_an_ost_does_not_say_is_left_out() -> None:
+    found = survey("size=64 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
+    silent = Figure("write", 10.0, each=(5.0, None))
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    run = kept_run(found, Point(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", Parents())
+    assert [one.phase for one in run.phases] == ["write", "write OST0000"]
+    both = Figure("write", 10.0, each=(5.0, 4.0))
+    served = kept_run(found, Point(1024, 1, 1), [both], moment, 1.0, "oss7", "g", Parents())
+    assert "write oss7" in {one.phase for one in served.phases}
+    over_network = survey("size=64 case=netdisk targets=lustre-OST0000-osc-ffff tests_str=write")
+    nine = Figure("write", 9.0, each=(9.0,))
+    alone = kept_run(over_network, Point(1024, 1, 1), [nine], moment, 1.0, "c", "g", Parents())
+    assert [one.phase for one in alone.phases] == ["write", "write OST0000"]
 
 
 def test_reads_are_checked_when_asked_and_errors_are_said() -> None:

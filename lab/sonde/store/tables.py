@@ -54,14 +54,25 @@ def columns_of(file: str) -> dict[str, str]:
     return types[file]
 
 
+def empty(file: str) -> Any:
+    """One of the files without rows, as an Arrow table."""
+    return _schema(columns_of(file)).empty_table()
+
+
+def _schema(types: dict[str, str]) -> Any:
+    # pyarrow takes longer to import than most commands take to run
+    import pyarrow as pa
+
+    kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+
+
 def _write(path: Path, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]) -> None:
     """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
-    # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+    schema = _schema(types)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for rows in _at_least(groups, _ROWS):
             columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}

@@ -72,7 +72,7 @@ def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
         (("query", "SELECT 1", "-o", "x.xls"), "does not say its format"),
         (("query", "FROM tasks"), "has a table tasks"),
         (("query", "FROM tasks", "--plan", "none"), "none like that, so no table tasks either"),
-        (("query", "FROM nowhere"), "there are runs, phases, series, tasks, phases_full. `sonde query`"),
+        (("query", "FROM nowhere"), "there are runs, phases, series, tasks, targets, phases_full. `sonde query`"),
         (("baseline", "show", "nope"), 'There is no baseline "nope"'),
         (("baseline", "rm", "nope"), 'There is no baseline "nope"'),
         (("list", "--sort", "time"), "'--source'? See `sonde list --help`."),
@@ -133,7 +133,7 @@ def test_every_table_that_is_listed_can_be_described(sonde: Any, fake: Any, targ
     fake("good")
     sonde("run", "quick", "--on", target, "--no-report")
     listed = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
-    assert listed == {"runs", "phases", "series", "tasks", "phases_full"}
+    assert listed == {"runs", "phases", "series", "tasks", "targets", "phases_full"}
     for table in listed:
         described = sonde("query", f"DESCRIBE {table}", "--json")
         assert described.code == 0, described.err

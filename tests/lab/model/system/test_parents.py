@@ -101,7 +101,8 @@ def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
     kept = parents_of(site, "/a").only(["OST0020", "OST0777"])
     assert kept.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
     assert parents_from(kept.as_json()) == kept
-    for nonsense in (None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}):
+    wrong: list[Any] = [None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}]
+    for nonsense in wrong:
         assert not [part for parts in parents_from(nonsense).levels.values() for part in parts]
 
 

@@ -26,7 +26,8 @@ constexpr std::uint64_t speed_of_memory = 1500;  ///< bytes per microsecond
 constexpr std::uint64_t least_measured = 4U << 10U;
 constexpr std::uint64_t most_of_a_small_call = 64U << 10U;
 constexpr std::int64_t large_in_memory = 8U << 10U;
-constexpr std::uint32_t most_probes = 4;  ///< the very first one may be slow for reasons of its own
+constexpr std::uint32_t most_probes = 4;      ///< the very first one may be slow for reasons of its own
+constexpr std::uint32_t least_transfers = 3;  ///< before storage counts as slow: whoever was interrupted seems slow too
 constexpr std::uint64_t reach_in_memory = 128U << 10U;
 constexpr std::uint64_t call_of_memory_ns = 3000;   ///< a small call that is quicker was answered from memory
 constexpr std::uint32_t calls_a_hit = 16;           ///< that must come with it, at most
@@ -58,16 +59,27 @@ bool is_fast(const File& file) noexcept {
     return file.payoff.best_rate > speed_of_memory && !file.rule->eager && !goes_around(file);
 }
 
+/// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
+bool is_unknown(const File& file) noexcept {
+    return file.payoff.measured < least_transfers && file.held.page_size >= most_of_a_small_call && !file.rule->eager &&
+           !goes_around(file);
+}
+
 bool quick_calls(const File& file) noexcept {
     return file.payoff.small_call_ns != 0 && file.payoff.small_call_ns < call_of_memory_ns && !file.rule->eager;
 }
 
 }  // namespace
 
+bool is_slow(const File& file) noexcept {
+    return !is_fast(file) && !is_unknown(file);
+}
+
 namespace {
 
 /// The best of late: one that was interrupted says nothing about storage.
 void note_rate(File& file, std::uint64_t bytes_per_us) noexcept {
+    ++file.payoff.measured;
     file.payoff.best_rate -= file.payoff.best_rate / 16;
     file.payoff.best_rate = std::max(file.payoff.best_rate, bytes_per_us);
 }
@@ -102,11 +114,14 @@ Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noe
         move.straight = end - begin >= large_in_memory;
         move.local = move.local && !move.straight;
         move.reach = std::min(move.reach, reach_in_memory);
+        move.passes = move.local && move.run > file.held.page_size;
     } else if (file.payoff.probes < most_probes && !goes_around(file) && end - begin >= large_in_memory) {
         // The first large calls show what storage is like: where they gain nothing, no page and no thread is made.
         ++file.payoff.probes;
         move.straight = true;
         move.local = false;
+    } else if (is_unknown(file)) {
+        move.reach = std::min(move.reach, reach_in_memory);
     }
     return move;
 }
@@ -130,6 +145,7 @@ Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t 
     stream.last_end = end;
     ++stream.calls;
     const std::uint32_t run = std::max(stream.forward, stream.backward);
+    move.run = static_cast<std::uint64_t>(run) * static_cast<std::uint64_t>(end - begin);
     move.backward = stream.backward > 0;
     move.dense = stream.strides >= strides_of_a_stream &&
                  std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
@@ -161,9 +177,9 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
     return true;
 }
 
-void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
+void plan_ahead(File& file, Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
-    if (most == 0 || file.watching || file.held.queued >= most || is_fast(file) ||
+    if (most == 0 || file.watching || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
         state.settings->limits.workers() == 0) {
         return;
     }
@@ -177,15 +193,21 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
     if (steady && move.reach >= file.held.page_size / 4) {
         const std::int64_t direction = move.backward ? -1 : 1;
         const std::int64_t from = (move.backward ? begin : end - 1) / size;
+        if (stream.planned == from) {
+            return;
+        }
+        stream.planned = from;
         for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
             const std::int64_t index = from + direction * k;
             if (index < 0 || index * size >= file.size) {
                 break;
             }
-            if (find_page(file, index) == nullptr && !queue_page(file, index, 0, file.held.page_size)) {
-                break;
+            if (find_page(file, index) == nullptr) {
+                if (!queue_page(file, index, 0, file.held.page_size)) {
+                    break;
+                }
+                queued = true;
             }
-            queued = true;
         }
     } else if (stream.strides >= strides_of_a_stream && !move.local) {
         for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {

@@ -3,6 +3,7 @@
 #include "buffer/descriptors.hpp"
 
 #include "buffer/direct.hpp"
+#include "buffer/dividing.hpp"
 #include "buffer/files.hpp"
 #include "buffer/flushing.hpp"
 #include "buffer/node_locks.hpp"
@@ -124,6 +125,7 @@ void join(File& file, Description& made, int fd, int flags, bool just_opened) no
     file.ends.descriptions = &made;
     made.file.store(&file, std::memory_order_release);
     choose_descriptors(file);
+    fit_pages(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
             add_direct(file, fd, made.reads, made.writes && !made.appends);
@@ -174,11 +176,11 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
         return;
     }
     system::Hold hold(state.files_lock);
-    File* file = known_or_new_file(fd, got, rule, absolute[0] == '/' ? absolute : path);
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    File* file = known_or_new_file(fd, got, rule, absolute[0] == '/' ? absolute : path, !writes);
     if (file == nullptr) {
         return;
     }
-    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
     reason = reason == nullptr && mpi != nullptr ? unfit(*mpi, flags, *file->rule) : reason;
     // Ranks may also open one file each for itself (MPI_COMM_SELF).
     if (mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {

@@ -40,6 +40,7 @@ struct Page {
     bool is_dirty = false;  ///< in the list of dirty pages
     bool full = false;      ///< the writer has gone past it: the worker may write it
     bool ahead = false;     ///< read ahead and not used yet
+    bool touched = false;   ///< its memory is there: nothing is waited for but storage
     RangeSet valid;         ///< includes everything dirty
     RangeSet dirty;
 };
@@ -53,6 +54,7 @@ struct Stream {
     std::uint32_t forward = 0;   ///< calls in a row that began where the one before ended
     std::uint32_t backward = 0;  ///< calls in a row that ended where the one before began
     std::uint32_t strides = 0;   ///< calls in a row at the same distance
+    std::int64_t planned = -1;   ///< the page from which on was last planned what is read ahead
 };
 
 /// What open() made: an offset and flags, shared by all duplicates of the descriptor.
@@ -90,6 +92,7 @@ struct Held {
     std::uint32_t page_size = 0;  ///< bytes
     std::uint32_t limit = 0;      ///< pages
     std::uint32_t prefetch = 0;   ///< pages read ahead
+    bool small = false;           ///< the file is only read, and storage may be as fast as memory: see dividing.hpp
     std::uint32_t count = 0;
     std::uint32_t queued = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;
@@ -125,6 +128,7 @@ struct Payoff {
     std::uint32_t window_calls = 0, window_hits = 0;
     std::uint32_t dormant_calls = 0;  ///< of the last sleep
     std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
+    std::uint32_t measured = 0;       ///< transfers that this follows from
     std::uint64_t small_call_ns = 0;  ///< of small transfers lately
     std::uint32_t probes = 0;         ///< large calls that went straight to see how fast storage is
     std::uint32_t ahead_off = 0;      ///< page changes for which nothing is read ahead

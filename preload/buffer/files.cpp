@@ -3,6 +3,7 @@
 #include "buffer/files.hpp"
 
 #include "buffer/direct.hpp"
+#include "buffer/dividing.hpp"
 #include "buffer/node_locks.hpp"
 #include "buffer/pages.hpp"
 #include "buffer/report.hpp"
@@ -50,7 +51,7 @@ File* known(dev_t device, ino_t inode) noexcept {
     return nullptr;
 }
 
-File* make_file(const struct stat& got, settings::Rule& rule, const char* path) noexcept {
+File* make_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
     File* file = state.file_slab.take();
     if (file == nullptr) {
         return nullptr;
@@ -63,6 +64,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path) 
     file->held.page_size = rule.size;
     file->held.limit = rule.count;
     file->held.prefetch = rule.prefetch;
+    if (only_read) {
+        divide_pages(*file);
+    }
     file->block = static_cast<std::uint64_t>(got.st_blksize);
     if (!make_buckets(*file)) {
         file->lock.unlock();
@@ -123,6 +127,7 @@ void unmake_file(File& file) noexcept {
     file.payoff = {};
     file.appended = {};
     file.lazy = {};
+    file.held.small = false;
     file.locked = file.inherited = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
     file.dormant = false;
@@ -165,7 +170,8 @@ bool keep_for_reopening(File& file, int fd) noexcept {
     return true;
 }
 
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path) noexcept {
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
+                        bool only_read) noexcept {
     File* file = known(got.st_dev, got.st_ino);
     if (file != nullptr) {
         if (file->lazy.closed) {
@@ -173,7 +179,7 @@ File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, co
         }
         return file;
     }
-    return rule != nullptr && file_system_allows(fd) ? make_file(got, *rule, path) : nullptr;
+    return rule != nullptr && file_system_allows(fd) ? make_file(got, *rule, path, only_read) : nullptr;
 }
 
 File* locked_file(int fd, Description*& description) noexcept {

@@ -10,7 +10,9 @@ namespace sonde::buffer {
 File* locked_file(int fd, Description*& description) noexcept;
 File* find_file(dev_t device, ino_t inode) noexcept;  ///< locked, or nullptr
 /// These four with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path) noexcept;
+/// `only_read`: by this descriptor nothing can be written.
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
+                        bool only_read) noexcept;
 /// True when the rule wants the pages of a closed file to stay for the next open.
 bool keep_for_reopening(File& file, int fd) noexcept;
 /// Back to the state of a fresh object, and unlocked.

@@ -3,6 +3,7 @@
 
 #include "buffer/pages.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include "buffer/ahead.hpp"
 #include "buffer/below.hpp"
@@ -111,6 +112,7 @@ Page* fresh_page(File& file) noexcept {
         return nullptr;
     }
     page->data = data;
+    page->touched = false;
     ++file.held.count;
     return page;
 }
@@ -188,6 +190,19 @@ void touch(File& file, Page& page) noexcept {
     }
 }
 
+Page* page_left_behind(File& file, std::int64_t index, bool backward) noexcept {
+    constexpr std::uint32_t some = 2;
+    Page* page = file.held.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
+    if (page == nullptr || page->is_dirty || page->busy != Busy::No) {
+        return nullptr;
+    }
+    forget(file, *page);
+    leave_bucket(file, *page);
+    unlink_use(file, *page);
+    enter(file, *page, index);
+    return page;
+}
+
 Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexcept {
     again = false;
     Page* page = fresh_page(file);
@@ -237,11 +252,30 @@ void drop_all(File& file) noexcept {
     }
 }
 
+namespace {
+
+/// Memory that nobody has touched costs about what it costs to fill it from the kernel's cache. That must not be taken
+/// for the time of storage, and all at once is cheaper (Linux 5.14; before, each page is made when it is met).
+void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
+    constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
+    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
+    if (page.touched || bytes < worth_it || file.held.page_size > most) {
+        return;
+    }
+    page.touched = true;
+    const std::int64_t left = file.size - page.index * file.held.page_size;
+    const auto used = static_cast<long>(std::clamp<std::int64_t>(left, 0, file.held.page_size));
+    raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
+}
+
+}  // namespace
+
 int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
     Job job;
     if (!job.begin_load(file, page, begin, end)) {
         return 0;
     }
+    touch_memory(file, page, end - begin);
     Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
     outside.end();

@@ -10,6 +10,9 @@ Page* find_page(File& file, std::int64_t index) noexcept;
 /// A page for `index`, newest in use. `again` means that the lock was given back: look again. nullptr without `again`:
 /// no memory for it.
 Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait = true) noexcept;
+/// The page that a stream comes from becomes the one for `index`, when there are some others: its memory is in the
+/// processor's cache. nullptr when that cannot be.
+Page* page_left_behind(File& file, std::int64_t index, bool backward) noexcept;
 void touch(File& file, Page& page) noexcept;
 void drop_page(File& file, Page& page) noexcept;  ///< its dirty bytes are forgotten
 void drop_all(File& file) noexcept;

@@ -144,7 +144,8 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
             pay = pay || (!move.straight && worth_a_guess(file, index));
             const std::size_t run = straight_run(file, place, bytes - done, pay);
             if (run == 0) {
-                page = new_page(file, index, again);
+                page = move.passes ? page_left_behind(file, index, move.backward) : nullptr;
+                page = page != nullptr ? page : new_page(file, index, again);
             }
             if (again) {
                 continue;

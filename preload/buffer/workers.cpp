@@ -182,6 +182,23 @@ void hand_to_workers(File& file) noexcept {
     errno = kept;
 }
 
+namespace {
+
+/// What was planned first is wanted first. It is found from the other end, where all that is planned lies.
+Page* next_queued(const File& file) noexcept {
+    Page* found = nullptr;
+    std::uint32_t left = file.held.queued;
+    for (Page* page = file.held.newest; page != nullptr && left > 0; page = page->older) {
+        if (page->busy == Busy::Queued) {
+            found = page;
+            --left;
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
 bool begin_next(File& file, Job& job) noexcept {
     Page* first = file.dirty.first;
     if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
@@ -194,14 +211,12 @@ bool begin_next(File& file, Job& job) noexcept {
             return true;
         }
     }
-    for (Page* page = file.held.newest; page != nullptr && file.held.queued > 0; page = page->older) {
-        if (page->busy == Busy::Queued) {
-            if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
-                return true;
-            }
-            page->busy = Busy::No;
-            --file.held.queued;
+    while (Page* page = next_queued(file)) {
+        if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
+            return true;
         }
+        page->busy = Busy::No;
+        --file.held.queued;
     }
     return false;
 }

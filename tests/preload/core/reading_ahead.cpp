@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read ahead, in which pieces and in which order.
+#include "buffered.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+using namespace under_test;
+
+namespace {
+
+constexpr std::uint32_t MiB = 1U << 20U;
+
+buffer::File& file_of(int fd) {
+    return *buffer::table[fd].load()->file.load();
+}
+
+std::string file_with(const Folder& folder, std::size_t bytes) {
+    std::string path = folder.path + "/data";
+    std::string text(bytes, '\0');
+    for (std::size_t at = 0; at < bytes; ++at) {
+        text[at] = static_cast<char>(at * 2654435761U >> 13U);
+    }
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    REQUIRE(write(fd, text.data(), bytes) == static_cast<ssize_t>(bytes));
+    close(fd);
+    return path;
+}
+
+/// Reads all of it in small records, each of which must be what the file holds.
+void read_through(int fd, const std::string& truth, std::size_t record) {
+    std::vector<char> seen(record);
+    for (std::size_t at = 0; at < truth.size(); at += record) {
+        const std::size_t there = std::min(record, truth.size() - at);
+        REQUIRE(read_at(fd, seen.data(), record, static_cast<off64_t>(at)) == static_cast<ssize_t>(there));
+        REQUIRE(std::equal(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(there),
+                           truth.begin() + static_cast<std::ptrdiff_t>(at)));
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "pages of a file that is only read are small until storage is known to be slow, those of others as was said") {
+    const Folder folder;
+    const std::string path = file_with(folder, 3 * MiB);
+    const std::string truth = contents(path);
+    struct Case {
+        const char* params;
+        int flags;
+        std::uint32_t page, pages, ahead;                 // at first
+        std::uint32_t slow_page, slow_pages, slow_ahead;  // after three transfers that were slow
+    };
+    const Case cases[] = {
+        {"*:size=32m:count=2:alone", O_RDONLY, MiB / 8, 512, 256, MiB, 64, 32},
+        {"*:size=32m:count=2:prefetch=0:alone", O_RDONLY, MiB / 8, 512, 0, MiB, 64, 0},
+        {"*:alone", O_RDONLY, MiB / 8, 32, 8, MiB, 4, 1},
+        {"*:size=32m:count=2:alone", O_RDWR, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
+        {"*:size=32m:count=2:direct:alone", O_RDONLY, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
+        {"*:size=32m:count=2:eager", O_RDONLY, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
+        {"*:size=128k:count=3:alone", O_RDONLY, MiB / 8, 3, 1, MiB / 8, 3, 1},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.params);
+        use(one.params);
+        const int fd = open_buffered(path, one.flags);
+        buffer::Held& held = file_of(fd).held;
+        CHECK((held.page_size == one.page && held.limit == one.pages && held.prefetch == one.ahead));
+        slow_storage = true;
+        read_through(fd, truth, 1000);
+        slow_storage = false;
+        CHECK((held.page_size == one.slow_page && held.limit == one.slow_pages && held.prefetch == one.slow_ahead));
+        CHECK(close_buffered(fd) == 0);
+    }
+}
+
+TEST_CASE(
+    "who opens a file for writing that was only read has pages as large as was said, and all that was read stays "
+    "true") {
+    const Folder folder;
+    const std::string path = file_with(folder, 3 * MiB);
+    std::string truth = contents(path);
+    use("*:size=2m:count=3:alone");
+    const int reader = open_buffered(path, O_RDONLY);
+    std::vector<char> seen(1000);
+    for (off64_t at = 0; at < 400'000; at += 1000) {
+        REQUIRE(read_at(reader, seen.data(), seen.size(), at) == 1000);
+    }
+    const int writer = open_buffered(path, O_WRONLY);
+    CHECK(file_of(reader).held.page_size == 2 * MiB);
+    CHECK(file_of(reader).held.limit == 3);
+    for (std::size_t at = 200'000; at < 2'500'000; at += 1000) {
+        std::fill(truth.begin() + static_cast<std::ptrdiff_t>(at),
+                  truth.begin() + static_cast<std::ptrdiff_t>(at) + 1000, 'w');
+        REQUIRE(write_at(writer, &truth[at], 1000, static_cast<off64_t>(at)) == 1000);
+    }
+    read_through(reader, truth, 1000);
+    CHECK(close_buffered(writer) == 0);
+    read_through(reader, truth, 1000);
+    CHECK(close_buffered(reader) == 0);
+    CHECK((contents(path) == truth));
+}
+
+TEST_CASE("small reads through large buffers see the file, and storage is asked in pieces of no more than a mebibyte") {
+    const Folder folder;
+    const std::string path = file_with(folder, 20 * MiB + 777);
+    const std::string truth = contents(path);
+    for (const bool slow : {false, true}) {
+        for (const char* params : {"*:size=8m:count=2:alone", "*:size=8m:count=2:alone,%process:threads=0"}) {
+            CAPTURE(params);
+            use(params);
+            slow_storage = slow;
+            const int fd = open_buffered(path, O_RDONLY);
+            read_through(fd, truth, 1000);
+            const buffer::Direction& reads = file_of(fd).statistics.read;
+            CHECK(reads.below >= 21);
+            CHECK(reads.below < 20 * 8 + 20);  // and of 128 KiB at least
+            CHECK(reads.hits * 100 > reads.asked * 97);
+            CHECK(close_buffered(fd) == 0);
+            slow_storage = false;
+        }
+    }
+    CHECK_FALSE(buffer::any());
+}
+
+TEST_CASE("where storage is quick a stream leaves no trail of pages behind") {
+    const Folder folder;
+    const std::string path = file_with(folder, 20 * MiB);
+    const std::string truth = contents(path);
+    use("*:size=32m:count=64:alone");
+    const int fd = open_buffered(path, O_RDONLY);
+    file_of(fd).payoff.best_rate = 1U << 30U;  // bytes per microsecond: quick for as long as this test lasts
+    read_through(fd, truth, 1000);
+    CHECK(file_of(fd).held.count <= 3);
+    CHECK(close_buffered(fd) == 0);
+}
+
+TEST_CASE("what is planned first is read first") {
+    const Folder folder;
+    const std::string path = file_with(folder, 12 * MiB);
+    const std::string truth = contents(path);
+    use("*:count=16:prefetch=8:alone,%process:threads=1");
+    slow_storage = true;
+    const int fd = open_buffered(path, O_RDONLY);
+    std::vector<char> seen(1000);
+    for (off64_t at = 0; at < 500'000;
+         at += 1000) {  // long enough that storage is known to be slow, and all is planned
+        REQUIRE(read_at(fd, seen.data(), seen.size(), at) == 1000);
+    }
+    buffer::File& file = file_of(fd);
+    std::uint32_t left = 8;
+    for (int tries = 0; tries < 20'000 && left > 0; ++tries) {
+        file.lock.lock();
+        std::int64_t farthest_begun = 0, nearest_waiting = 100;
+        for (const buffer::Page* page = file.held.oldest; page != nullptr; page = page->newer) {
+            if (page->busy == buffer::Busy::Queued) {
+                nearest_waiting = std::min(nearest_waiting, page->index);
+            } else {
+                farthest_begun = std::max(farthest_begun, page->index);
+            }
+        }
+        left = file.held.queued;
+        file.lock.unlock();
+        REQUIRE(farthest_begun < nearest_waiting);
+        usleep(100);
+    }
+    CHECK(left == 0);
+    CHECK(file.held.count == 9);
+    CHECK(close_buffered(fd) == 0);
+    slow_storage = false;
+}

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the preload library costs, and what it gains: the same program with and without it, in turns.
 
-Four parts: `costs` of single calls; `files` smaller and larger than the memory for their cache, on the file system of
---dir and on an XFS of its own; `scattered` access, where there is nothing to gain; `dear`, a file system whose calls
-take --pause microseconds. A number above 1 says how many times faster a program is under the library: median of the
-rounds. With --json one object of named figures instead. What this machine lacks is left out, with the reason.
+Six parts: `costs` of single calls; `files` smaller and larger than the memory for their cache, on the file system of
+--dir and on an XFS of its own; `buffers`, small reads of a file through buffers of usual and of large size, in the
+kernel's cache and on disk; `scattered` access, where there is nothing to gain; `dear`, a file system whose calls take
+--pause microseconds; `databases`, with their files in --memory. A number above 1 says how many times faster a program
+is under the library: median of the rounds, and in brackets where that median lies with 95 % certainty (six rounds or
+more). With --json one object of named figures instead. What this machine lacks is left out, with the reason.
 Build first: cmake --preset dev && cmake --build --preset dev.
 """
 
@@ -21,11 +23,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from buffering import cells, costs, places
+from buffering import cells, costs, databases, places
 from buffering.programs import ROOT, NotHereError, Workshop, library
-from buffering.turns import run, take_turns
+from buffering.turns import Result, run, take_turns
 
-PARTS = ("costs", "files", "scattered", "dear")
+PARTS = ("costs", "files", "buffers", "scattered", "dear", "databases")
 MEMORY_MIB = 64  #: for the cache of files that are larger than their cache
 
 
@@ -45,7 +47,7 @@ class Bench:
         if line.endswith("BROKEN"):
             self.broken.append(line)
 
-    def play(self, key: str, cell: cells.Cell, place: Path, group: Path | None = None) -> None:
+    def play(self, key: str, cell: cells.Cell, place: Path, group: Path | None = None, from_disk: bool = False) -> None:
         """One cell in one place; within `group`: with little memory, and read from disk."""
         name = f"{key}.{cell.name}"
         if self.options.cells not in name:
@@ -60,18 +62,31 @@ class Bench:
             return
         ours = {"LD_PRELOAD": str(self.library)}
         ways = {way: {**ours, "IOBUF_PARAMS": params} if params else {} for way, params in cell.ways.items()}
-        result = take_turns(command, ways, self.options.rounds, before(cell, file, group is not None), group)
+        result = take_turns(
+            dict.fromkeys(ways, command),
+            ways,
+            self.options.rounds,
+            before(cell, file, from_disk or group is not None),
+            group,
+        )
         file.unlink(missing_ok=True)
+        self.tell(name, result, cell.least, cell.by)
+
+    def tell(self, name: str, result: Result, least: float, by: str) -> None:
+        """A line of the table and its figures."""
         line = f"{name:32}"
-        for way in ways:
+        for way in result.turns:
             turn = result.median(way)
             self.figures[f"{name}.{way.replace(' ', '_')}_s"] = round(turn.real_s, 4)
             line += f" | {way} {turn.real_s:7.3f} s ({turn.user_s:.2f} + {turn.system_s:.2f})"
             if way != "as is":
                 ratio = result.ratio(way)
+                low, high = result.interval(way)
                 self.figures[f"{name}.{way}"] = round(ratio, 4)
-                line += f" {ratio:.2f} x"
-        self.say(line + (" BROKEN" if result.ratio(cell.by) < cell.least else ""))
+                self.figures[f"{name}.{way}.least"] = round(low, 4)
+                self.figures[f"{name}.{way}.most"] = round(high, 4)
+                line += f" {ratio:.2f} x ({low:.2f} to {high:.2f})"
+        self.say(line + (" BROKEN" if result.ratio(by) < least else ""))
 
 
 def before(cell: cells.Cell, file: Path, cold: bool) -> Callable[[], None]:
@@ -108,6 +123,13 @@ def run_files(bench: Bench, folder: Path) -> None:
         bench.say(f"xfs: left out: {reason}")
 
 
+def run_buffers(bench: Bench, folder: Path) -> None:
+    kind = places.type_of(folder)
+    for cell in cells.BUFFERS:
+        bench.play(f"buffers.{kind}.in_memory", cell, folder)
+        bench.play(f"buffers.{kind}.from_disk", cell, folder, from_disk=True)
+
+
 def run_scattered(bench: Bench, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
         for cell in cells.SCATTERED:
@@ -123,6 +145,25 @@ def run_dear(bench: Bench, folder: Path) -> None:
                 bench.play("dear", cell, mounted)
     except NotHereError as reason:
         bench.say(f"dear: left out: {reason}")
+
+
+def run_databases(bench: Bench, _: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
+        Path(memory).chmod(0o755)  # servers run as users of their own
+        for cell in databases.LIBRARIES:
+            bench.play("databases", cell, Path(memory))
+        for kind in databases.SERVERS:
+            if bench.options.cells not in f"databases.{kind.name}":
+                continue
+            try:
+                with databases.side_by_side(kind, Path(memory), bench.library) as loads:
+                    for load in loads["as is"]:
+                        commands = {way: commands[load] for way, commands in loads.items()}
+                        plain: dict[str, dict[str, str]] = {way: {} for way in commands}
+                        turns = take_turns(commands, plain, bench.options.rounds, lambda: None)
+                        bench.tell(f"databases.{kind.name}.{load}", turns, databases.LEAST, "layer")
+            except NotHereError as reason:
+                bench.say(f"databases.{kind.name}: left out: {reason}")
 
 
 def run_costs(bench: Bench, _: Path) -> None:
@@ -148,7 +189,14 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    parts = {"costs": run_costs, "files": run_files, "scattered": run_scattered, "dear": run_dear}
+    parts = {
+        "costs": run_costs,
+        "files": run_files,
+        "buffers": run_buffers,
+        "scattered": run_scattered,
+        "dear": run_dear,
+        "databases": run_databases,
+    }
     options.dir.mkdir(exist_ok=True)
     with ExitStack() as stack:
         made = stack.enter_context(tempfile.TemporaryDirectory())

@@ -77,6 +77,19 @@ FILES = (
     ),
     *netcdf_cells(NETCDF_STEPS),
 )
+LARGE = {"as is": "", "layer": "*", "alone": "*:alone", "large": "*:count=2:size=32m:alone"}
+#: A code that reads its 50 MB in kilobytes, as QLUA did on Edison through two buffers of 32 MB, and others beside it.
+BUFFERS = tuple(
+    Cell(
+        f"read.{size}.of.{volume}",
+        loops("read", size, volume // size),
+        loops("write", 100_000, volume // 100_000),
+        LARGE,
+        0.97,
+        "large",
+    )
+    for volume, size in ((50_000_000, 1_000), (50_000_000, 10_000), (32_000_000, 1_000), (200_000_000, 1_000))
+)
 #: Nothing to gain: the buffer must notice, and cost nothing. On a file in memory, where a call is cheapest.
 SCATTERED = tuple(
     Cell(f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), NO_DIRECT, 0.97)

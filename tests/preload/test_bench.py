@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
@@ -44,3 +45,14 @@ def test_each_way_of_a_program_has_a_time_and_a_ratio(preload: Preload, memory: 
     name = next(key for key in found if key.endswith(".as_is_s")).removesuffix(".as_is_s")
     assert {f"{name}.{way}" for way in ("layer", "direct", "layer_s", "direct_s")} <= found.keys()
     assert name in table
+
+
+def test_the_interval_of_a_median_leaves_out_what_a_coin_would_seldom_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    turns = importlib.import_module("buffering.turns")
+    ratios = [1.5, 0.2, 1.3, 1.4, 1.6, 9.0, 1.7, 1.2, 1.1]
+    result = turns.Result({"as is": [turns.Turn(one, 0, 0) for one in ratios], "layer": [turns.Turn(1, 0, 0)] * 9})
+    assert result.ratio("layer") == 1.4
+    assert result.interval("layer") == (1.1, 1.7)  # one of nine at either end: 2 (1 + 9) / 512 is 4 %
+    few = turns.Result({"as is": [turns.Turn(one, 0, 0) for one in ratios[:3]], "layer": [turns.Turn(1, 0, 0)] * 3})
+    assert few.interval("layer") == (0.2, 1.5)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases: libraries (SQLite, LMDB) in a program of their own, and servers (Redis, PostgreSQL, MariaDB), of which one
+runs with the library and one without it, and the same clients go to both in turns.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from buffering.cells import Cell, Command
+from buffering.programs import HERE, NotHereError, Workshop
+from buffering.turns import OURS
+
+WAYS = {"as is": "", "layer": "*", "eager": "*:eager"}
+LEAST = 0.9  #: they need not be faster
+
+
+def stored(what: str, library: str, count: int) -> Callable[[Workshop, Path], Command]:
+    def command(_: Workshop, file: Path) -> Command:
+        tried = subprocess.run([sys.executable, "-c", f"import {library}"], capture_output=True, check=False)
+        if tried.returncode != 0:
+            raise NotHereError(f"the package {library} is not installed for {sys.executable}")
+        return (sys.executable, HERE / "stored.py", what, file, str(count))
+
+    return command
+
+
+LIBRARIES = tuple(
+    Cell(f"{name}.{kind}", stored(f"{name}.{kind}", library, count), made, WAYS, LEAST)
+    for name, library, count in (
+        ("sqlite", "sqlite3", 3_000),
+        ("sqlite-wal", "sqlite3", 10_000),
+        ("lmdb", "lmdb", 5_000),
+    )
+    for kind, made in (("insert", None), ("select", stored(f"{name}.insert", library, count)))
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one server works, and as whom."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    user: str | None  #: None: who runs the bench
+
+    def words(self, *words: str) -> list[str]:
+        as_user = ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups"] if self.user else []
+        return [*as_user, *words]
+
+    def call(self, *words: str, under: bool = False) -> None:
+        done = subprocess.run(
+            self.words(*words),
+            env=self.environment if under else plain(),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise NotHereError(f"{words[0]} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+
+    def wait(self, *question: str) -> None:
+        limit = time.monotonic() + 60
+        while subprocess.run(self.words(*question), env=plain(), capture_output=True, check=False).returncode != 0:
+            if time.monotonic() > limit:
+                raise NotHereError(f"{question[0]} got no answer")
+            time.sleep(0.05)
+
+
+def plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OURS}
+
+
+def redis(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+    socket = str(place.folder / "s")
+    words = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(place.folder), "--save", ""]
+    words += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(place.folder / "log")]
+    server = subprocess.Popen(words, env=place.environment)
+    place.wait("redis-cli", "-s", socket, "ping")
+    load = ["redis-benchmark", "-s", socket, "-q", "-c", "10", "-d", "200", "-r", "10000"]
+    return server, {"set": [*load, "-n", "60000", "-t", "set"], "get": [*load, "-n", "60000", "-t", "get"]}
+
+
+def postgresql(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    data, folder = str(place.folder / "db"), str(place.folder)
+    place.call(str(programs / "initdb"), "-D", data, "-A", "trust", "-N", under=True)
+    with (place.folder / "db/postgresql.conf").open("a") as settings:
+        settings.write(f"listen_addresses=''\nunix_socket_directories='{folder}'\n")
+    with (place.folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            place.words(str(programs / "postgres"), "-D", data), env=place.environment, stdout=log, stderr=log
+        )
+    place.wait(str(programs / "pg_isready"), "-h", folder)
+    place.call(str(programs / "pgbench"), "-h", folder, "-q", "-i", "-s", "5", "postgres")
+    load = place.words(str(programs / "pgbench"), "-h", folder, "-n", "-c", "2")
+    return server, {"tpcb": [*load, "-t", "1000", "postgres"], "select": [*load, "-S", "-t", "10000", "postgres"]}
+
+
+def mariadb(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+    folder = str(place.folder)
+    place.call(
+        *("mariadb-install-db", "--no-defaults", f"--datadir={folder}/db", "--skip-test-db"),
+        "--auth-root-authentication-method=normal",
+        under=True,
+    )
+    server = subprocess.Popen(
+        place.words(
+            *(shutil.which("mariadbd") or "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={folder}/db"),
+            *(f"--socket={folder}/s", "--skip-networking", f"--log-error={folder}/log", f"--pid-file={folder}/pid"),
+        ),
+        env=place.environment,
+    )
+    client = ["--no-defaults", "-u", "root", f"--socket={folder}/s"]
+    place.wait("mariadb", *client, "-e", "select 1")
+    rows = "create table test.t (id int primary key auto_increment, text varchar(300), key (text))"
+    place.call("mariadb", *client, "-e", f"create database test; {rows}")
+    load = ["mariadb-slap", *client, "--create-schema=test", "--no-drop", "--concurrency=2"]
+    insert = "insert into t (text) values (repeat('x', 200))"
+    return server, {
+        "insert": [*load, "--number-of-queries=6000", f"--query={insert}"],
+        "select": [*load, "--number-of-queries=20000", "--query=select count(*) from t where id < 50"],
+    }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A server: what must be there, whose it is, and how it comes up."""
+
+    name: str
+    needs: str
+    user: str
+    start: Callable[[Place], tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]]
+
+
+SERVERS = (
+    Kind("redis", "redis-benchmark", "", redis),
+    Kind("postgresql", "pgbench", "postgres", postgresql),
+    Kind("mariadb", "mariadb-slap", "mysql", mariadb),
+)
+
+
+@contextmanager
+def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, dict[str, Sequence[str]]]]:
+    """A server for each way; commands of their clients, by way and load."""
+    if shutil.which(kind.needs) is None or shutil.which("setpriv") is None:
+        raise NotHereError(f"{kind.needs} is not on PATH")
+    user = kind.user if os.geteuid() == 0 and kind.user else None
+    servers: list[subprocess.Popen[bytes]] = []
+    loads: dict[str, dict[str, Sequence[str]]] = {}
+    try:
+        for number, (way, params) in enumerate(WAYS.items()):
+            folder = below / f"{kind.name}{number}"
+            folder.mkdir()
+            copy = folder / library.name  # the server's user may not be allowed to go where the library was built
+            shutil.copyfile(library, copy)
+            ours = {"LD_PRELOAD": str(copy), "IOBUF_PARAMS": params} if params else {}
+            if user is not None:
+                shutil.chown(folder, user, user)
+            server, loads[way] = kind.start(Place(folder, {**plain(), **ours}, user))
+            servers.append(server)
+        yield loads
+    finally:
+        for server in servers:
+            server.terminate()
+        for server in servers:
+            server.wait(timeout=60)

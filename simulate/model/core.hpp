@@ -55,6 +55,7 @@ struct PendingCall {
     std::uint32_t requests = 0;  ///< still under way
     bool issued = false;         ///< a read asked for what it lacks
     bool paid = false;           ///< the time under the lock of the client's cache
+    std::uint32_t full = none;   ///< the target that has all that the client may hold dirty for it: what a write awaits
 };
 
 /// A piece of a file between two stripe and request borders that a stream has reserved room for.
@@ -170,7 +171,7 @@ class Core {
     void wait_for_room(std::uint32_t call);
     void count_writer(Stream& stream, FileId file);
     void end_writing(Stream& stream);
-    bool open_piece(Stream& stream, FileId file, std::uint64_t offset);
+    bool open_piece(std::uint32_t call, FileId file, std::uint64_t offset);
     void written_back(const Request& request);
     void begin_fsync(std::uint32_t call);
     void begin_read(std::uint32_t call);

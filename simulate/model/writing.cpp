@@ -62,7 +62,8 @@ void Core::begin_direct(std::uint32_t call) {
 }
 
 /// Room for what may come up to the next border. False when the client has none.
-bool Core::open_piece(Stream& stream, FileId file_id, std::uint64_t offset) {
+bool Core::open_piece(std::uint32_t call, FileId file_id, std::uint64_t offset) {
+    Stream& stream = streams[calls[call].operation.stream];
     Client& client = clients[stream.client];
     const File& file = files[file_id];
     const Where where = place_of(file, offset, client.site.rpc_size);
@@ -74,8 +75,9 @@ bool Core::open_piece(Stream& stream, FileId file_id, std::uint64_t offset) {
     const std::uint64_t limit = client.site.dirty_limit;
     const std::uint64_t of_target = client.site.dirty_per_target;
     // One piece may always be there, however small the limits are.
-    if ((limit > 0 && client.dirty > 0 && client.dirty + room > limit) ||
-        (of_target > 0 && channel.dirty > 0 && channel.dirty + room > of_target)) {
+    const bool full = of_target > 0 && channel.dirty > 0 && channel.dirty + room > of_target;
+    calls[call].full = full ? where.target : none;
+    if (full || (limit > 0 && client.dirty > 0 && client.dirty + room > limit)) {
         return false;
     }
     count_writer(stream, file_id);
@@ -95,7 +97,7 @@ bool Core::continue_write(std::uint32_t call) {
         if (stream.piece.open && (stream.piece.file != operation.file || stream.piece.file_at != at)) {
             seal(operation.stream);
         }
-        if (!stream.piece.open && !open_piece(stream, operation.file, at)) {
+        if (!stream.piece.open && !open_piece(call, operation.file, at)) {
             return false;
         }
         const std::uint64_t part = std::min(end, stream.piece.file_end) - at;
@@ -173,7 +175,9 @@ void Core::written_back(const Request& request) {
     while (!waiting.empty()) {
         const std::uint32_t call = waiting.front();
         waiting.pop_front();
-        if (!continue_write(call)) {
+        const std::uint32_t full = calls[call].full;
+        const bool still = full != none && full != request.target && client.channels[full].dirty > 0;
+        if (still || !continue_write(call)) {
             wait_for_room(call);
         }
     }

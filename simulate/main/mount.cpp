@@ -160,7 +160,7 @@ int run_mount(int argc, char** argv) {
     mount_command->add_option("--speed", words.pace.speed, "seconds of the machine in a second of the clock")
         ->check(CLI::Range(1e-6, 1e3));
     double lead_s = seconds(words.pace.lead);
-    mount_command->add_option("--lead", lead_s, "seconds by which calls may be answered before they end")
+    mount_command->add_option("--lead", lead_s, "seconds from an answer to the next call that are not the program's")
         ->check(CLI::Range(0.0, 1.0));
     mount_command->add_option("--fault", words.faults, "what is wrong from the beginning; may be repeated")
         ->expected(1)

@@ -86,7 +86,7 @@ void Service::getattr(fuse_req_t request, fuse_ino_t node, Info* info) {
     if (info != nullptr) {
         look();
     } else {
-        const Pace::Call call(pace_, on_names(request, Call::stat, store_.file(of)));
+        const Pace::Call call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request));
         look();
     }
     if (error != 0) {
@@ -107,7 +107,7 @@ void Service::setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, 
     int error = 0;
     {
         const FileId file = store_.file(of);
-        const Pace::Call call(pace_, on_names(request, Call::stat, file));
+        const Pace::Call call(pace_, on_names(request, Call::stat, file), caller(request));
         error = change(of, *wanted, which);
         if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
             pace_.with([&](Machine& machine) { machine.resize(file, static_cast<std::uint64_t>(wanted->st_size)); });
@@ -139,7 +139,7 @@ void Service::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, st
         fuse_reply_err(request, what.starts_with("system.") ? EOPNOTSUPP : ENODATA);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of))).wait();
+    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
     if (what == lov_name || what == text_name) {
         if (!S_ISREG(of.mode) && !of.directory()) {
             fuse_reply_err(request, ENODATA);
@@ -183,7 +183,7 @@ void Service::setxattr(fuse_req_t request, fuse_ino_t node, const char* name, co
         fuse_reply_err(request, EOPNOTSUPP);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of))).wait();
+    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
     if (what == lov_name || what == text_name) {
         const std::string_view given(value, size);
         const std::optional<WantedLayout> wanted = what == lov_name ? from_lov(given) : from_text(given);
@@ -227,7 +227,7 @@ void Service::removexattr(fuse_req_t request, fuse_ino_t node, const char* name)
         fuse_reply_err(request, ENODATA);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of))).wait();
+    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
     fuse_reply_err(request, ::removexattr(DescriptorPath(of.fd).c_str(), name) == 0 ? 0 : errno);
 }
 

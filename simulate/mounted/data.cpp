@@ -92,7 +92,7 @@ void Service::create(fuse_req_t request, fuse_ino_t parent, const char* name, mo
     Inode* found = handle->fd >= 0 ? made(request, at, name, attributes) : nullptr;
     const int error = errno;
     handle->file = found != nullptr ? store_.file(*found, &at) : store_.file(at);
-    Pace::Call(pace_, on_names(request, Call::create, handle->file)).wait();
+    Pace::Call(pace_, on_names(request, Call::create, handle->file), caller(request)).wait();
     if (found == nullptr) {
         if (handle->fd >= 0) {
             ::close(handle->fd);
@@ -112,7 +112,7 @@ void Service::open(fuse_req_t request, fuse_ino_t node, Info* info) {
     }
     auto handle = std::make_unique<Handle>();
     handle->file = store_.file(of);
-    Pace::Call call(pace_, on_names(request, Call::open, handle->file));
+    Pace::Call call(pace_, on_names(request, Call::open, handle->file), caller(request));
     handle->fd = ::open(DescriptorPath(of.fd).c_str(), below(info->flags));
     const int error = errno;
     if (handle->fd >= 0 && (info->flags & O_TRUNC) != 0) {
@@ -171,13 +171,10 @@ void Service::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, of
     operation.offset = static_cast<std::uint64_t>(offset);
     operation.length = size;
     char* buffer = read_buffer();
-    ssize_t length = 0;
-    int error = 0;
-    {
-        const Pace::Call call(pace_, operation);
-        length = ::pread(handle.fd, buffer, std::min(size, largest_read), offset);
-        error = errno;
-    }
+    Pace::Call call(pace_, operation, caller(request));
+    const ssize_t length = ::pread(handle.fd, buffer, std::min(size, largest_read), offset);
+    const int error = errno;
+    call.wait();
     if (length < 0) {
         fuse_reply_err(request, error);
         return;
@@ -200,11 +197,9 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
     into.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
     into.buf[0].fd = handle.fd;
     into.buf[0].pos = offset;
-    ssize_t length = 0;
-    {
-        const Pace::Call call(pace_, operation);
-        length = fuse_buf_copy(&into, data, static_cast<fuse_buf_copy_flags>(0));
-    }
+    Pace::Call call(pace_, operation, caller(request));
+    const ssize_t length = fuse_buf_copy(&into, data, static_cast<fuse_buf_copy_flags>(0));
+    call.wait();
     if (length < 0) {
         fuse_reply_err(request, static_cast<int>(-length));
         return;
@@ -216,7 +211,7 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
 void Service::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
     const Handle& handle = *kept<Handle>(info->fh);
     if (handle.fd >= 0) {
-        Pace::Call(pace_, on_file(handle, Call::close)).wait();
+        Pace::Call(pace_, on_file(handle, Call::close), caller(request)).wait();
     }
     fuse_reply_err(request, 0);
 }
@@ -233,7 +228,7 @@ void Service::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, Info
     const Handle& handle = *kept<Handle>(info->fh);
     int error = 0;
     if (handle.fd >= 0) {
-        const Pace::Call call(pace_, on_file(handle, Call::fsync));
+        const Pace::Call call(pace_, on_file(handle, Call::fsync), caller(request));
         error = (only_data != 0 ? ::fdatasync(handle.fd) : ::fsync(handle.fd)) == 0 ? 0 : errno;
     }
     fuse_reply_err(request, error);

@@ -113,7 +113,7 @@ void Service::answer_entry(fuse_req_t request, Call what, Inode& parent, const c
         error = errno;
     }
     const FileId file = found != nullptr ? store_.file(*found, &parent) : store_.file(parent);
-    Pace::Call(pace_, on_names(request, what, file)).wait();
+    Pace::Call(pace_, on_names(request, what, file), caller(request)).wait();
     if (error != 0) {
         fuse_reply_err(request, error);
         return;
@@ -162,7 +162,7 @@ void Service::take_away(fuse_req_t request, Call what, fuse_ino_t parent, const 
         fuse_reply_err(request, EPERM);
         return;
     }
-    Pace::Call call(pace_, on_names(request, what, store_.file(at)));
+    Pace::Call call(pace_, on_names(request, what, store_.file(at)), caller(request));
     const int error = ::unlinkat(at.fd, name, flags) == 0 ? 0 : errno;
     call.wait();
     fuse_reply_err(request, error);
@@ -184,7 +184,7 @@ void Service::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fu
         fuse_reply_err(request, EPERM);
         return;
     }
-    Pace::Call call(pace_, on_names(request, Call::rename, store_.file(from)));
+    Pace::Call call(pace_, on_names(request, Call::rename, store_.file(from)), caller(request));
     const int error = ::renameat2(from.fd, name, into.fd, to_name, flags) == 0 ? 0 : errno;
     call.wait();
     fuse_reply_err(request, error);
@@ -233,7 +233,7 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
             ::closedir(stream);
             Operation operation = on_names(request, Call::readdir, store_.file(directory));
             operation.length = listing.entries.size();
-            Pace::Call(pace_, operation).wait();
+            Pace::Call(pace_, operation, caller(request)).wait();
         }
     }
     std::vector<char> buffer(size);

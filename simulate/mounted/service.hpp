@@ -84,6 +84,8 @@ class Service {
     Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *kept<Inode>(node); }
     /// Not to be made, removed or moved: the name of the control files, and everything in there.
     bool ours(const Inode& parent, const char* name) const;
+    /// The thread whose call it is.
+    static pid_t caller(fuse_req_t request) { return fuse_req_ctx(request)->pid; }
     /// An operation on the names of `file`, by whoever makes the call.
     Operation on_names(fuse_req_t request, Call call, FileId file);
     /// An operation on the bytes of an open file.

@@ -211,8 +211,8 @@ def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -
 
 # --- the machine's time --------------------------------------------------------------------------------------------
 
-# A fifth of the machine's speed: a MiB on one target takes 52 ms. Calls may come 40 ms late without harm, and the whole
-# of 40 of them is answered too early by as much, which is 2 %.
+# A fifth of the machine's speed: a MiB on one target takes 52 ms. Calls may come 40 ms late without harm; the whole of
+# 40 of them may be too long by as much at its end, which is 2 %.
 SPEED, LEAD = 0.2, 0.04
 
 
@@ -268,8 +268,8 @@ def test_counters_count_what_was_moved_and_a_fault_stretches_it(mounted: Mount) 
 
     took()
     (directory / ".sonde" / "faults").write_text("slow-target 1 20x\n", encoding="utf-8")
-    # Twenty times the machine's time of two requests, at half its speed; the lead may take a little of it.
-    assert took() > 20 * 2 * MIB / 100e6 / 0.5 - 0.001
+    # Twenty times the machine's time of two requests, at half its speed; less what is made up for at most.
+    assert took() > 20 * 2 * MIB / 100e6 / 0.5 - 0.11
     os.close(descriptor)
     folder = directory / ".sonde" / "proc" / "fs" / "lustre" / "obdfilter" / "fs-OST0001"
     lines = {line.split()[0]: line.split() for line in (folder / "stats").read_text(encoding="utf-8").splitlines()}
@@ -292,4 +292,4 @@ def test_an_operation_on_names_never_ends_before_the_machine(mounted: Mount) -> 
         os.close(os.open(directory / f"f{i}", os.O_CREAT | os.O_WRONLY))
         os.unlink(directory / f"f{i}")
     took = time.monotonic() - begin
-    assert took > 20 * 3 * 0.001 / 0.2 - 0.001  # create, close, remove; less the lead
+    assert took > 20 * 3 * 0.001 / 0.2 - 0.001  # create, close, remove

@@ -28,7 +28,12 @@ from sonde.model.system import read_system
     default=1.0,
     help="Seconds of the machine in a second here: 0.01 for one that is a hundred times as fast as this computer.",
 )
-@click.option("--lead", metavar="S", type=click.FloatRange(0, 1), help="Answer calls up to so many seconds early.")
+@click.option(
+    "--lead",
+    metavar="S",
+    type=click.FloatRange(0, 1),
+    help="Seconds from an answer to the next call that are not the program's.",
+)
 @click.option(
     "--fault", "faults", metavar="FAULT", multiple=True, help="What is wrong from the beginning, as of `fault`."
 )

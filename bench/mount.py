@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `sonde mount` costs where the machine costs nothing: the most that any machine on it can be seen to do.
+
+The engine overwrites and reads its files in calls of 1 MiB and of 4 KiB (random order), in turn in three places: in a
+folder of --dir itself (raw), through `sonde mount --free-of-cost` with its store there, and through passthrough_ll,
+which libfuse brings as an example; it is compiled here if its source is found and left out otherwise, with the reason.
+Prints medians of the rounds, and ratios within a round. The goals are 2 GB/s at 1 MiB and 100,000 operations of 4 KiB a
+second; on a machine that others use the ratios say more. Build first: cmake --preset dev && cmake --build --preset dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from overhead.contestants import Engine, RunError, call, phase_end
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "lab"))
+
+from sonde.model.system import read_system  # noqa: E402
+
+MIB = 1 << 20
+FILE = 64 * MIB  #: of each task
+CELLS = {  # name: operation, bytes of a call, order, the goal in operations/s
+    "write_1m": ("rewrite", MIB, "sequential", 2e9 / MIB),
+    "read_1m": ("read_only", MIB, "sequential", 2e9 / MIB),
+    "write_4k": ("rewrite", 4096, "random_permute", 100e3),
+    "read_4k": ("read_only", 4096, "random_permute", 100e3),
+}
+SOURCES = ("/usr/share/doc/libfuse3-dev/examples", "/usr/share/doc/fuse3/examples", "/usr/share/doc/fuse3-devel")
+UNIT = {MIB: (1e9 / MIB, "GB/s"), 4096: (1e3, "k op/s")}
+Rates = dict[str, float]  #: operations/s, by cell
+
+
+class LeftOutError(Exception):
+    """A place cannot be had here; one sentence."""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="of all data (default: %(default)s)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="a developer build (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each cell in a round (default: %(default)s)")
+    parser.add_argument("--tasks", type=int, action="append", help="threads that call; several (default: 1 and 4)")
+    parser.add_argument("--example", type=Path, help="folder with passthrough_ll.c of libfuse")
+    parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
+    return parser.parse_args()
+
+
+def plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
+    """Files are made first, then every cell goes over them for so long."""
+    phases: list[dict[str, Any]] = [{"id": "lay", "op": "write"}]
+    for name, (operation, transfer, order, _goal) in CELLS.items():
+        access = {"transfer": transfer, "block": FILE, "segments": 1, "order": order}
+        phases.append({"id": name, "op": operation, "access": access, "stop": {"time": seconds}})
+    return {
+        "schema": "sonde-plan/1",
+        "id": "bench",
+        "target": {"path": str(folder), "min_free": 0},
+        "tasks": {"threads": tasks},
+        "data": {
+            "access": {"transfer": MIB, "block": FILE, "segments": 1},
+            "payload": {"period": 4096},
+        },
+        "phases": phases,
+    }
+
+
+def turn(engine: Engine, folder: Path, work: Path, tasks: int, seconds: float) -> Rates:
+    command, record = engine.command(plan(folder, tasks, seconds), work)
+    call(command, work)
+    return {name: float(phase_end(record, name)["rates"]["transfer"]["ops_per_s"]) for name in CELLS}
+
+
+@contextmanager
+def served(command: Sequence[str], point: Path) -> Iterator[Path]:
+    """A file system whose program stays in the foreground, until the end."""
+    point.mkdir()
+    with subprocess.Popen([*command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+        before = point.stat().st_dev
+        while point.stat().st_dev == before:
+            if program.poll() is not None:
+                said = program.stderr.read().strip() if program.stderr else ""
+                raise LeftOutError(f"{Path(command[0]).name} ended with {program.returncode}: {said}")
+            time.sleep(0.01)
+        try:
+            yield point
+        finally:
+            subprocess.run(["fusermount3", "-u", "-z", str(point)], check=False, capture_output=True)
+            try:
+                program.wait(10)
+            except subprocess.TimeoutExpired:
+                program.kill()
+
+
+def machine(build: Path, work: Path) -> list[str]:
+    program = build / "simulate" / "sonde-mount"
+    if not program.exists():
+        raise LeftOutError(f"{program} is not built")
+    system = work / "system.json"
+    system.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
+    (work / "store").mkdir()
+    words = ["mount", str(work / "mount"), "--system", str(system), "--store", str(work / "store")]
+    return [str(program), *words, "--free-of-cost", "--foreground"]
+
+
+def example(given: Path | None, work: Path) -> list[str]:
+    """passthrough_ll as it is, without a cache of the kernel, as the machine has none either."""
+    folders = [given] if given else [Path(name) for name in SOURCES]
+    source = next((folder / "passthrough_ll.c" for folder in folders if (folder / "passthrough_ll.c").exists()), None)
+    compiler = shutil.which("cc")
+    if source is None or compiler is None:
+        raise LeftOutError("passthrough_ll.c of libfuse (--example) or a C compiler is not here")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False)
+    program = work / "passthrough_ll"
+    command = [compiler, "-O2", "-w", str(source), "-o", str(program), *flags.stdout.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LeftOutError(f"{source} cannot be compiled: {(done.stderr.splitlines() or ['?'])[-1]}")
+    (work / "passed").mkdir()
+    return [str(program), "-f", "-o", f"source={work / 'passed'},cache=never", str(work / "example")]
+
+
+def show(tasks: int, seen: dict[str, list[Rates]]) -> dict[str, float]:
+    """The table of so many tasks; its figures by name."""
+    figures = {}
+    for name, (_operation, transfer, _order, goal) in CELLS.items():
+        scale, unit = UNIT[transfer]
+        words = [f"{tasks} task{'s' * (tasks > 1)}  {name:9}"]
+        for place, rounds in seen.items():
+            rate = statistics.median(one[name] for one in rounds)
+            figures[f"{place}.{name}.{tasks}"] = rate
+            words.append(f"{place} {rate / scale:7.2f} {unit}")
+        for place in ("raw", "example"):
+            if place in seen and "mount" in seen:
+                ratio = statistics.median(
+                    one[name] / other[name] for one, other in zip(seen["mount"], seen[place], strict=True)
+                )
+                figures[f"mount_over_{place}.{name}.{tasks}"] = ratio
+                words.append(f"mount/{place} {ratio:5.2f}")
+        if "mount" in seen:
+            there = figures[f"mount.{name}.{tasks}"] >= goal
+            words.append(f"goal {goal / scale:g} {unit}: {'reached' if there else 'not reached'}")
+        print("  ".join(words), file=sys.stderr, flush=True)
+    return figures
+
+
+def main() -> int:
+    options = arguments()
+    engine = Engine(options.build / "engine" / "sonde-engine")
+    figures: dict[str, float] = {}
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=options.dir)))
+        (work / "raw").mkdir()
+        places = {"raw": work / "raw"}
+        for name in ("mount", "example"):
+            try:
+                command = machine(options.build, work) if name == "mount" else example(options.example, work)
+                places[name] = stack.enter_context(served(command, work / name))
+            except LeftOutError as reason:
+                print(f"{name} is left out: {reason}", file=sys.stderr)
+        for tasks in options.tasks or [1, 4]:
+            seen: dict[str, list[Rates]] = {name: [] for name in places}
+            for number in range(options.rounds):
+                order = list(places)
+                for name in order[number % len(order) :] + order[: number % len(order)]:
+                    seen[name].append(turn(engine, places[name], work, tasks, options.seconds))
+            figures |= show(tasks, seen)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except RunError as error:
+        raise SystemExit(str(error)) from error

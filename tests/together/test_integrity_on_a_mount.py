@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every byte on a mounted machine is the one that was written: fsx of crates.io changes a file in every way and looks
+at it, while the kernel caches nothing and while it keeps pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Operations by weight. Files can only be mapped where the kernel keeps pages.
+SETTINGS = """
+flen = 262144
+[opsize]
+min = 1
+max = 65536
+[weights]
+close_open = 1
+read = 20
+write = 20
+mapread = {maps}
+mapwrite = {maps}
+invalidate = {maps}
+truncate = 5
+fsync = 0.5
+fdatasync = 0.5
+posix_fallocate = 2
+punch_hole = 3
+sendfile = 2
+posix_fadvise = 1
+copy_file_range = 3
+"""
+NIGHTLY = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def fsx() -> str:
+    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
+    if found is None:
+        pytest.skip("fsx is not on PATH (cargo install fsx)")
+    return found
+
+
+@pytest.mark.parametrize("operations", [500, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("maps", "words"),
+    [(0, ("--free-of-cost",)), (2, ("--free-of-cost", "--kernel-cache")), (0, ("--speed", "1000"))],
+    ids=["no cache", "pages of the kernel", "in the machine's time"],
+)
+def test_fsx_finds_no_wrong_byte(
+    mounted: Callable[..., Path], fsx: str, tmp_path: Path, maps: int, words: tuple[str, ...], operations: int
+) -> None:
+    directory = mounted(*words)
+    settings = tmp_path / "fsx.toml"
+    settings.write_text(SETTINGS.format(maps=maps), encoding="ascii")
+    command: list[str | Path] = [
+        fsx,
+        "-q",
+        "-N",
+        str(operations),
+        "-S",
+        "14",
+        "-f",
+        settings,
+        "-P",
+        tmp_path,
+        directory / "file",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert (directory / "file").read_bytes() == (tmp_path / "store" / "file").read_bytes()

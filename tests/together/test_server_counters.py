@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine says of each target of a mounted machine is what the counters of its servers say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+PAGE = 4096
+
+
+def counted(directory: Path) -> dict[str, dict[str, tuple[int, int]]]:
+    """Requests and bytes of each target and kind, from `stats` of the mount."""
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for stats in sorted((directory / ".sonde" / "proc" / "fs" / "lustre" / "obdfilter").glob("*/stats")):
+        lines = {line.split()[0]: line.split() for line in stats.read_text(encoding="utf-8").splitlines()}
+        found[stats.parent.name.rsplit("-", 1)[1]] = {
+            kind: (int(lines[f"{kind}_bytes"][1]), int(lines[f"{kind}_bytes"][6]))
+            for kind in ("write", "read")
+            if f"{kind}_bytes" in lines
+        }
+    return found
+
+
+def test_the_targets_of_a_record_are_those_of_the_counters(
+    mounted: Callable[..., Path], engine: Path, tmp_path: Path
+) -> None:
+    """Three tasks write 51 pages each, and read 26 of them, in stripes of 16: no target has as much as another."""
+    directory = mounted("--speed", "1000")
+    plan = {
+        "schema": "sonde-plan/1",
+        "id": "t",
+        "target": {
+            "path": str(directory),
+            "min_free": 0,
+            "use_existing": True,
+            "keep": True,
+            "striping": {"count": 2, "size": 16 * PAGE, "start": 1},
+        },
+        "tasks": {"threads": 3},
+        "data": {
+            "files": {"paths": [str(directory / "f")], "mapping": "per_task"},  # in place: no file of the engine's own
+            "access": {"transfer": PAGE, "block": 51 * PAGE},
+            "io": {"direct": True},
+        },
+        "phases": [
+            {"id": "write", "op": "write", "open": "exclusive"},
+            {"id": "read", "op": "read", "access": {"transfer": PAGE, "block": 26 * PAGE}},
+        ],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    record = tmp_path / "record.ndjson"
+    command = [str(engine), "run", str(tmp_path / "plan.json"), "--record", str(record)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said: dict[str, dict[str, tuple[int, int]]] = {}
+    for line in (json.loads(one) for one in record.read_text(encoding="utf-8").splitlines()):
+        if line["type"] == "targets":
+            for row in (dict(zip(line["columns"], one, strict=True)) for one in line["rows"]):
+                said.setdefault(row["target"], {})[row["kind"]] = (row["ops"], row["bytes"])
+    assert said == counted(directory)
+    # And both are what arithmetic says: the file begins on the second target.
+    assert said["OST0001"] == {"write": (3 * 32, 3 * 32 * PAGE), "read": (3 * 16, 3 * 16 * PAGE)}
+    assert said["OST0000"] == {"write": (3 * 19, 3 * 19 * PAGE), "read": (3 * 10, 3 * 10 * PAGE)}

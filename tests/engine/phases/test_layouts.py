@@ -3,26 +3,10 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
-import pytest
 from engine_under_test import Engine, complaints, write_plan
-
-KIB64 = 65536
-
-
-def lov(stripe: int, *osts: int) -> bytes:
-    """struct lov_user_md_v1 of lustre_user.h with its objects."""
-    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts), 0)
-    return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
-
-
-@pytest.fixture
-def pretended(tmp_path: Path) -> Path:
-    folder = tmp_path / "layouts"
-    folder.mkdir()
-    return folder
+from lustre_layouts import KIB64, lov
 
 
 def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, target: Path, pretended: Path) -> None:

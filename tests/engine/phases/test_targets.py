@@ -9,34 +9,7 @@ from typing import Any
 
 import pytest
 from engine_under_test import Engine, complaints, write_plan
-
-KIB64 = 65536
-NO_END = (1 << 64) - 1
-Parts = list[tuple[int, int, bytes]]
-
-
-def lov(stripe: int, *osts: int, count: int | None = None) -> bytes:
-    """struct lov_user_md_v1 of lustre_user.h with its objects; without them when only a `count` was asked for."""
-    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts) if count is None else count, 0)
-    return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
-
-
-def composite(parts: Parts) -> bytes:
-    """struct lov_comp_md_v1: components (start, end, layout)."""
-    place = 32 + 48 * len(parts)
-    entries, blobs = b"", b""
-    for number, (start, end, blob) in enumerate(parts, 1):
-        entries += struct.pack("<IIQQII", number, 0x10, start, end, place + len(blobs), len(blob)) + bytes(16)
-        blobs += blob
-    head = struct.pack("<IIIHHH", 0x0BD60BD0, place + len(blobs), 1, 0, len(parts), 0)
-    return head.ljust(32, b"\0") + entries + blobs
-
-
-@pytest.fixture
-def pretended(tmp_path: Path) -> Path:
-    folder = tmp_path / "layouts"
-    folder.mkdir()
-    return folder
+from lustre_layouts import KIB64, NO_END, composite, lov
 
 
 def tables(result: Any) -> dict[str, list[dict[str, Any]]]:

@@ -16,8 +16,7 @@ struct Bench : Listener {
     std::vector<std::uint64_t> left;
     std::vector<Time> ended;  ///< by stream: of its last call
 
-    explicit Bench(const SiteModel& site, std::uint64_t seed = 1, Time sample = 0)
-        : machine(site, {seed, sample}, *this) {}
+    explicit Bench(const SiteModel& site) : machine(site, {1, 0}, *this) {}
 
     void add(Call call, std::uint32_t client, std::uint64_t calls, std::uint64_t transfer = mib, bool direct = true,
              const std::string& name = {}) {
@@ -101,47 +100,6 @@ inline SiteModel with_server(SiteModel site) {
     for (TargetSite& target : site.targets) {
         target.server = static_cast<int>(site.servers.size()) - 1;
     }
-    return site;
-}
-
-/// `count` routers of `rate` between the clients and the targets.
-inline SiteModel routed_site(std::size_t count, double rate) {
-    SiteModel site = with_server(small_site(4, 4, 10e9));
-    for (std::size_t i = 0; i < count; ++i) {
-        site.routers.push_back(add_link(site, "r" + std::to_string(i), rate));
-    }
-    for (ClientSite& client : site.clients) {
-        client.routed = true;
-    }
-    return site;
-}
-
-inline MediumSite hard_disk(double rate) {
-    MediumSite medium;
-    medium.rate = {rate, rate};
-    medium.inner_rate = 0.5;
-    medium.seek = time_of(8e-3);
-    medium.rotation = time_of(8e-3);
-    medium.elevator = true;
-    medium.segment = 128U << 10U;
-    return medium;
-}
-
-/// One target on 8 data drives and one of parity, segment 256 KiB.
-inline SiteModel raid_site(double rate) {
-    SiteModel site = small_site(1, 1, 0);
-    site.fs.local = true;
-    site.fs.stripe_size = 1024 * mib;
-    site.targets[0].rate = {};
-    MediumSite medium;
-    medium.id = "md0";
-    medium.data = 8;
-    medium.drives = 9;
-    medium.segment = 256U << 10U;
-    medium.parity = true;
-    medium.rate = {rate, rate};
-    site.media.push_back(medium);
-    site.targets[0].medium = 0;
     return site;
 }
 

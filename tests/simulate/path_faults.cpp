@@ -8,6 +8,18 @@
 namespace sonde::simulate {
 namespace {
 
+/// `count` routers of `rate` between the clients and the targets.
+SiteModel routed_site(std::size_t count, double rate) {
+    SiteModel site = with_server(small_site(4, 4, 10e9));
+    for (std::size_t i = 0; i < count; ++i) {
+        site.routers.push_back(add_link(site, "r" + std::to_string(i), rate));
+    }
+    for (ClientSite& client : site.clients) {
+        client.routed = true;
+    }
+    return site;
+}
+
 TEST_CASE("slow-node: its calls, copies and adapter take so many times as long, and its counters say so") {
     SiteModel site = small_site(3, 3, 100e9);
     for (ClientSite& client : site.clients) {

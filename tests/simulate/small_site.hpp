@@ -53,6 +53,24 @@ inline int add_link(SiteModel& site, const std::string& id, double rate, Time la
     return static_cast<int>(site.links.size()) - 1;
 }
 
+/// One target of `rate` bytes/s a drive: RAID 5 of eight data drives and one of parity, segment 256 KiB.
+inline SiteModel raid_site(double rate) {
+    SiteModel site = small_site(1, 1, 0);
+    site.fs.local = true;
+    site.fs.stripe_size = 1024 * mib;
+    site.targets[0].rate = {};
+    MediumSite medium;
+    medium.id = "md0";
+    medium.data = 8;
+    medium.drives = 9;
+    medium.segment = 256U << 10U;
+    medium.parity = true;
+    medium.rate = {rate, rate};
+    site.media.push_back(medium);
+    site.targets[0].medium = 0;
+    return site;
+}
+
 /// Keeps when each tag was done.
 struct Heard : Listener {
     std::map<std::uint64_t, Time> at;

@@ -11,6 +11,17 @@
 namespace sonde::simulate {
 namespace {
 
+MediumSite hard_disk(double rate) {
+    MediumSite medium;
+    medium.rate = {rate, rate};
+    medium.inner_rate = 0.5;
+    medium.seek = time_of(8e-3);
+    medium.rotation = time_of(8e-3);
+    medium.elevator = true;
+    medium.segment = 128U << 10U;
+    return medium;
+}
+
 TEST_CASE("slow-target: its requests take so many times as long, from when it begins, and those of others do not") {
     Bench bench(small_site(4, 4, 100e6));
     for (std::uint32_t i = 0; i < 4; ++i) {

@@ -114,44 +114,27 @@ TEST_CASE("both directions at once get twice a full-duplex link and once a half-
     CHECK(duplex_rate(true) == doctest::Approx(100e6).epsilon(0.02));
 }
 
-/// A RAID 5 of eight data drives with a segment of 256 KiB.
-SiteModel raid_site() {
-    SiteModel site = small_site(1, 1, 0);
-    site.fs.local = true;
-    site.fs.stripe_size = 64 * mib;
-    site.targets[0].rate = {};
-    MediumSite medium;
-    medium.id = "8+1";
-    medium.data = 8;
-    medium.segment = 256U << 10U;
-    medium.parity = true;
-    medium.rate = {272e6, 272e6};
-    site.media.push_back(medium);
-    site.targets[0].medium = 0;
-    return site;
-}
-
 TEST_CASE("a write that begins inside a stripe takes twice as long as an aligned one") {
-    const Time aligned = one_call(raid_site(), direct(Call::write, 0, 2 * mib));
+    const Time aligned = one_call(raid_site(272e6), direct(Call::write, 0, 2 * mib));
     CHECK(aligned == time_for(2 * mib, 272e6));
     // Each data drive reads and writes the same bytes again; parity is read and written once more, over nine drives.
-    const Time shifted = one_call(raid_site(), direct(Call::write, 256U << 10U, 2 * mib));
+    const Time shifted = one_call(raid_site(272e6), direct(Call::write, 256U << 10U, 2 * mib));
     const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
     CHECK(ratio == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
     SUBCASE("but not where there is no parity") {
-        SiteModel mirror = raid_site();
+        SiteModel mirror = raid_site(272e6);
         mirror.media[0].parity = false;
         CHECK(one_call(mirror, direct(Call::write, 256U << 10U, 2 * mib)) == aligned);
     }
     SUBCASE("and not when it reads") {
-        CHECK(one_call(raid_site(), direct(Call::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
+        CHECK(one_call(raid_site(272e6), direct(Call::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
     }
 }
 
 TEST_CASE("a run of writes that begin inside stripes takes what each of them takes, across every 16 MiB") {
     const auto run = [](std::uint64_t offset) {
         ClosedLoop loop;
-        Machine machine(raid_site(), {1, 0}, loop);
+        Machine machine(raid_site(272e6), {1, 0}, loop);
         loop.machine = &machine;
         Operation operation = direct(Call::write, offset, 2 * mib);
         operation.stream = machine.stream(0);
@@ -166,7 +149,7 @@ TEST_CASE("a run of writes that begin inside stripes takes what each of them tak
 
 TEST_CASE("a call longer than the largest transfer of a driver is cut after so much, not at borders of its own") {
     Heard heard;
-    Machine machine(raid_site(), {1, 0}, heard);
+    Machine machine(raid_site(272e6), {1, 0}, heard);
     Operation operation = direct(Call::write, 10 * mib, 40 * mib);
     operation.stream = machine.stream(0);
     operation.file = machine.file("f");
@@ -212,7 +195,7 @@ TEST_CASE("each target deals its requests to all its ways, whatever the order of
 
 TEST_CASE("a stripe takes every offset that is a multiple of it alike") {
     for (const std::uint64_t stripes : {1U, 3U, 17U}) {
-        CHECK(one_call(raid_site(), direct(Call::write, stripes * 2 * mib, 2 * mib)) == time_for(2 * mib, 272e6));
+        CHECK(one_call(raid_site(272e6), direct(Call::write, stripes * 2 * mib, 2 * mib)) == time_for(2 * mib, 272e6));
     }
 }
 

@@ -69,12 +69,10 @@ TEST_CASE("BeeGFS is told by its own program, and what that complains of is in t
                                          "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
     CHECK(beegfs_command(wanted, "/b/d") == words);
     const TemporaryFolder folder;
-    const std::string program = folder.path() + "/beegfs-ctl";
     const std::string path = std::getenv("PATH");
     setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
-    const auto is = [&program](const std::string& script) {
-        std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
-        chmod(program.c_str(), 0700);
+    const auto is = [&folder](const std::string& script) {
+        chmod(folder.write("beegfs-ctl", "#!/bin/sh\n" + script + "\n").c_str(), 0700);
     };
     is("echo \"$@\" > " + folder.path() + "/told; echo 'New chunksize: 4194304'");
     sonde::files::stripe_directory(wanted, "beegfs", "/b/d");

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bytes are asked of storage and when, to the byte; which page goes when there is no room.
+#include "buffered.hpp"
+
+#include "buffer/pages.hpp"
+#include "buffer/shared_memory.hpp"
+#include "buffer/state.hpp"
+#include "system/high_descriptor.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace under_test;
+using buffer::File;
+using buffer::state;
+
+namespace {
+
+/// A file of `size` bytes, all '-', open for reading and writing.
+struct Opened {
+    Folder folder;
+    std::string path = folder.path + "/data";
+    int fd = -1;
+    File* file = nullptr;
+    std::string data = std::string(1 << 20, 'x');
+    explicit Opened(const char* params, std::size_t size = 1 << 20) {
+        use(params);
+        const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        const std::string content(size, '-');
+        REQUIRE(write(made, content.data(), size) == static_cast<ssize_t>(size));
+        close(made);
+        fd = open_buffered(path, O_RDWR);
+        file = buffer::table[fd].load()->file.load();
+    }
+    ~Opened() {
+        if (fd >= 0) {
+            CHECK(close_buffered(fd) == 0);
+        }
+    }
+    /// Bytes that a read of [at, at + bytes) asks of storage.
+    std::uint64_t read(off64_t at, std::size_t bytes) {
+        const std::uint64_t before = file->statistics.read.below_bytes;
+        REQUIRE(read_at(fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
+        return file->statistics.read.below_bytes - before;
+    }
+    /// Whether a write stays here for now.
+    bool write_stays(off64_t at, std::size_t bytes) {
+        const std::uint64_t before = file->statistics.write.below;
+        REQUIRE(write_at(fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
+        return file->statistics.write.below == before;
+    }
+    std::string there(std::size_t at) const { return contents(path).substr(at, 1); }
+};
+
+constexpr const char* plain = "*:size=64k:count=4:prefetch=0,%process:age=600";
+constexpr const char* eager = "*:size=4k:count=2:prefetch=0:eager,%process:threads=0";
+
+}  // namespace
+
+TEST_CASE("a call that follows nothing asks for its own bytes, a stream for sixteen KiB and then for more") {
+    Opened one(plain);
+    CHECK(one.read(500'000, 100) == 100);
+    CHECK(one.read(700'000, 100) == 100);
+    CHECK(one.read(0, 100) == 100);  // not the first call, and not behind the one before
+    CHECK(one.read(100, 100) == 16'384);
+    CHECK(one.read(200, 16'284) == 0);
+    CHECK(one.file->statistics.read.hits == 1);
+    CHECK(one.file->statistics.read.asked == 5);
+    CHECK(one.file->statistics.read.consecutive == 2);
+    // The fourth call in a row reaches beyond the page: all of it that is not there yet.
+    CHECK(one.read(16'484, 4000) == 65'536 - 16'384);
+    CHECK(one.read(20'484, 4000) == 0);
+}
+
+TEST_CASE("the first call at the beginning of a file is taken for a stream") {
+    Opened one(plain);
+    CHECK(one.read(0, 100) == 16'384);
+    Opened small(plain, 1000);
+    CHECK(small.read(0, 100) == 1000);  // there is no more
+}
+
+TEST_CASE("a stream that goes back asks for what lies before it in the page") {
+    Opened one(plain);
+    CHECK(one.read(3 * 65'536 + 3392, 100) == 100);
+    CHECK(one.read(3 * 65'536 + 3292, 100) == 3392);  // all up to the beginning of the page
+    Opened far(plain);
+    CHECK(far.read(3 * 65'536 + 40'100, 100) == 100);
+    CHECK(far.read(3 * 65'536 + 40'000, 100) == 16'384);
+    CHECK(far.read(3 * 65'536 + 40'100 - 16'384, 100) == 0);
+}
+
+TEST_CASE(
+    "a write stays here at the end of the file, behind a page that is held, or in a stream; else it goes straight") {
+    Opened one(plain);
+    CHECK_FALSE(one.write_stays(500'000, 100));
+    CHECK(one.there(500'000) == "x");
+    CHECK(one.write_stays(1 << 20, 100));
+    CHECK(contents(one.path).size() == 1 << 20);
+    CHECK(one.write_stays(17 * 65'536 + 5, 100));  // behind page 16
+    CHECK_FALSE(one.write_stays(5 * 65'536, 100));
+    CHECK(one.write_stays(5 * 65'536 + 100, 100));
+    CHECK(one.there(5 * 65'536 + 100) == "-");
+    CHECK(one.file->statistics.write.asked == 5);
+    CHECK(one.file->statistics.write.asked_bytes == 500);
+}
+
+TEST_CASE("what goes straight arrives behind what was written before it") {
+    Opened one(plain);
+    CHECK(one.write_stays(1 << 20, 100));
+    CHECK(contents(one.path).size() == 1 << 20);
+    REQUIRE(write_at(one.fd, one.data.data(), 100, 500'000) == 100);
+    CHECK(one.file->statistics.write.below == 2);
+    CHECK(contents(one.path).size() == (1 << 20) + 100);
+    CHECK_FALSE(buffer::holds_dirty(one.fd));
+}
+
+TEST_CASE("of clean pages the one goes that was not used for longest") {
+    Opened one(eager);
+    CHECK(one.read(0, 10) == 4096);
+    CHECK(one.read(4096, 10) == 4096);
+    CHECK(one.read(100, 10) == 0);
+    CHECK(one.read(8192, 10) == 4096);
+    CHECK(buffer::find_page(*one.file, 0) != nullptr);
+    CHECK(buffer::find_page(*one.file, 1) == nullptr);
+    CHECK(one.read(100, 10) == 0);
+    CHECK(one.read(4096, 10) == 4096);
+    CHECK(buffer::find_page(*one.file, 2) == nullptr);
+    CHECK(one.file->held.count == 2);
+}
+
+TEST_CASE("where all pages are dirty the one is written that became dirty first, and no other") {
+    Opened one(eager);
+    CHECK(one.write_stays(0, 10));
+    CHECK(one.write_stays(4096, 10));
+    CHECK(one.write_stays(5, 10));  // again, and yet the older one
+    CHECK_FALSE(one.write_stays(8192, 10));
+    CHECK(one.there(0) == "x");
+    CHECK(one.there(4096) == "-");
+    CHECK(one.there(8192) == "-");
+    CHECK(one.file->statistics.write.below_bytes == 15);
+    CHECK(one.file->dirty.pages == 2);
+}
+
+TEST_CASE("calls over several pages are done page by page, and whole pages that nobody holds go straight") {
+    Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0");
+    one.file->payoff.probes = 9;  // not to see how fast storage is
+    CHECK(one.read(0, 100) == 4096);
+    CHECK(one.read(100, 3 * 4096) ==
+          2 * 4096 + 4096);  // the rest of the first is here, two go straight, the last is loaded
+    CHECK(buffer::find_page(*one.file, 1) == nullptr);
+    CHECK(buffer::find_page(*one.file, 3) != nullptr);
+    CHECK(one.file->held.count == 2);
+}
+
+TEST_CASE("memory is what the user gives, or the share of the machine's that is free") {
+    use("*,%process:maxmem=64k");
+    CHECK(state.memory_most.load() == 64 << 10);
+    use("*,%process:maxmem=1000g:nodeshare=1");
+    const std::uint64_t one = state.memory_most.load();
+    CHECK(one >= 16 << 20);
+    CHECK(one < 1000ULL << 30U);
+}
+
+TEST_CASE("a descriptor of ours whose number the program wants moves to another, with all that know it") {
+    use(plain);
+    const int null = open("/dev/null", O_WRONLY);
+    const int fd = static_cast<int>(system::high_duplicate(null));
+    const int other = static_cast<int>(system::high_duplicate(null));
+    close(null);
+    buffer::note_private(fd, true);
+    buffer::note_private(other, true);
+    state.report = fd;
+    state.lines = other;
+    buffer::move_private(fd);
+    CHECK(state.report != fd);
+    CHECK(state.lines == other);
+    CHECK(buffer::is_private(state.report));
+    CHECK_FALSE(buffer::is_private(fd));
+    CHECK(fcntl(state.report, F_GETFD) >= 0);
+    for (const int mine : {fd, other, state.report}) {
+        buffer::note_private(mine, false);
+        close(mine);
+    }
+    state.report = state.lines = -1;
+}
+
+TEST_CASE("who locks a part of a file that is mapped to be written is a database: nothing is buffered from then on") {
+    Opened one(plain);
+    const std::string mapped = one.folder.path + "/mapped";
+    const int fd = open(mapped.c_str(), O_CREAT | O_RDWR, 0644);
+    buffer::note_range_lock(fd);
+    CHECK_FALSE(state.retired.load());
+    buffer::note_shared_map(fd);
+    buffer::note_range_lock(one.fd);
+    CHECK_FALSE(state.retired.load());
+    CHECK(one.file->mode.load() == buffer::Mode::Active);
+    buffer::note_range_lock(fd);
+    CHECK(state.retired.load());
+    CHECK(one.file->mode.load() == buffer::Mode::Through);
+    CHECK(std::string(one.file->why_through).find("as processes of a database do") != std::string::npos);
+    state.retired = false;
+    close(fd);
+}

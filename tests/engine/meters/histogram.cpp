@@ -152,6 +152,15 @@ TEST_CASE("what is longer than the last bucket is counted and not lost") {
     CHECK(relative_error(histogram.quantile(0.1), 1000) <= 0.008);
 }
 
+TEST_CASE("a quantile among those that were too long for the buckets is the longest of them") {
+    Histogram histogram;
+    histogram.add(1000);
+    for (std::uint64_t i = 0; i < 9; ++i) {
+        histogram.add((1ULL << 50U) + i);
+    }
+    CHECK(histogram.quantile(0.5) == (1ULL << 50U) + 8);
+}
+
 TEST_CASE("an empty histogram answers zero") {
     const Histogram histogram;
     CHECK(histogram.count() == 0);
@@ -180,6 +189,8 @@ TEST_CASE("zeroed memory is emptied without being touched, and used memory compl
     memory->clear();
     CHECK(memory->count() == 0);
     CHECK(memory->sum_ns == 0);
+    CHECK(memory->min_ns == Histogram{}.min_ns);
+    CHECK(memory->max_ns == 0);
     memory->add(1000);
     CHECK(memory->min_ns == 1000);
     CHECK(memory->max_ns == 1000);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <memory>
 #include <new>
 
@@ -72,6 +73,9 @@ TEST_CASE("a meter begins with nothing counted") {
                                      meter.live.operations.load()}) {
         CHECK(zero == 0);
     }
+    CHECK(std::size(meter.bytes) == 2);
+    CHECK(std::size(meter.operations) == 2);
+    CHECK(std::size(meter.part) == 4);
     CHECK(meter.live.active.load() == 0);
     CHECK(meter.lane == 0);
     CHECK(meter.verify_ns == 0);

@@ -78,6 +78,87 @@ TEST_CASE("slices widen when time goes on and when targets come, and their sums 
     }
 }
 
+TEST_CASE("when slices double, each takes in its neighbor, and the current one stays the one that holds the time") {
+    TargetMeter meter(0, 10);
+    const std::uint32_t target = add_target(meter, "A");
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        meter.add_single(1, target, i * 10, i * 10 + 5, 5, i + 1);
+    }
+    CHECK(meter.doublings() == 0);
+    meter.add_single(1, target, 640, 645, 5, 1000);
+    CHECK(meter.doublings() == 1);
+    for (std::uint32_t i = 0; i < 32; ++i) {
+        CHECK(row(meter, i).bytes == 4 * i + 3);
+        CHECK(row(meter, i).single_ops == 2);
+        CHECK(row(meter, i).single_ns == 10);
+    }
+    CHECK(row(meter, 32).bytes == 1000);
+    meter.add_single(1, target, 650, 660, 10, 2000);  // inside the slice that was just begun
+    CHECK(row(meter, 32).bytes == 3000);
+    meter.add_single(1, target, 660, 665, 5, 7);
+    CHECK(row(meter, 33).bytes == 7);
+}
+
+TEST_CASE("slices are as wide as was asked for, and never of no width") {
+    for (const std::uint64_t width : {0ULL, 1ULL}) {
+        TargetMeter meter(100, width);
+        const std::uint32_t target = add_target(meter, "A");
+        meter.add_single(1, target, 101, 102, 1, 5);
+        CHECK(row(meter, 0).bytes == 0);
+        CHECK(row(meter, 1).bytes == 5);
+    }
+}
+
+TEST_CASE("what was counted stays where it was when more targets come, and these begin at nothing") {
+    TargetMeter meter(0, 10);
+    const std::uint32_t first = add_target(meter, "A");
+    meter.add_single(0, first, 0, 5, 40, 7);
+    meter.add_single(0, first, 10, 15, 4000, 8);
+    meter.add_part(1, first, 20, 25, 9, true);
+    const std::uint32_t second = add_target(meter, "B");
+    meter.add_single(0, second, 0, 5, 50, 1);
+    const std::uint32_t third = add_target(meter, "C");
+    CHECK(meter.latencies(0, TargetLatency::bucket_of(40), first) == 1);
+    CHECK(meter.latencies(0, TargetLatency::bucket_of(4000), first) == 1);
+    CHECK(meter.latencies(0, TargetLatency::bucket_of(50), second) == 1);
+    CHECK(meter.longest_ns(0, first) == 4000);
+    CHECK(meter.longest_ns(0, second) == 50);
+    CHECK(meter.cell(0, 0, first).bytes == 7);
+    CHECK(meter.cell(0, 1, first).bytes == 8);
+    CHECK(meter.cell(0, 0, second).bytes == 1);
+    CHECK(meter.cell(1, 2, first).split_ops == 1);
+    std::uint64_t counted = 0;
+    for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
+        for (const unsigned kind : {0U, 1U}) {
+            counted += meter.latencies(kind, bucket, first) + meter.latencies(kind, bucket, second);
+            CHECK(meter.latencies(kind, bucket, third) == 0);
+        }
+    }
+    CHECK(counted == 3);
+}
+
+TEST_CASE("a meter has room for half as many targets again, and for the slices that fit into 64 KiB beside them") {
+    const auto meter_of = [](int targets) {
+        auto meter = std::make_unique<TargetMeter>(0, 10);
+        for (int i = 0; i < targets; ++i) {
+            meter->number_of("OST" + std::to_string(i));
+        }
+        meter->make_room();
+        return meter;
+    };
+    CHECK(meter_of(1)->rows() == 64);
+    CHECK(meter_of(32)->rows() == 64);
+    CHECK(meter_of(33)->rows() == 32);
+    CHECK(meter_of(65)->rows() == 16);
+    CHECK(meter_of(2000)->rows() == 16);
+    const auto meter = meter_of(24);
+    meter->make_room();  // nothing came: nothing changes
+    CHECK(meter->rows() == 64);
+    meter->number_of("one more");
+    meter->make_room();  // for 36
+    CHECK(meter->rows() == 32);
+}
+
 TEST_CASE("a meter knows no more targets than it can hold") {
     TargetMeter meter(0, 10);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {

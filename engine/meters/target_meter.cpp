@@ -70,7 +70,7 @@ void TargetMeter::make_room() {
                 }
             }
         }
-        counts = std::move(wider);
+        counts = std::move(wider);  // which owns what it held. NOLINT(clang-analyzer-unix.Malloc)
     }
     stride_ = stride;
 }

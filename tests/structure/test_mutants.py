@@ -64,6 +64,26 @@ def test_python_is_changed_where_it_behaves() -> None:
         ast.parse(one.applied(PYTHON))
 
 
+def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """bool near() {
+#if defined(__x86_64__)
+    return one();
+#elif defined(__aarch64__)
+    return two();
+#if SOMETHING
+    return three();
+#endif
+#else
+    return four();
+#endif
+    return five();
+}
+"""
+    for machine, tried in (("x86_64", {3, 12}), ("aarch64", {5, 7, 12}), ("riscv64", {10, 12})):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        assert {one.line for one in cpp_changes.changes("x.cpp", source)} == tried
+
+
 def test_cpp_is_changed_where_it_behaves() -> None:
     found = cpp_changes.changes("x.cpp", CPP)
     assert {

@@ -7,6 +7,7 @@ brackets of templates have none. Comments, text for people, preprocessor lines, 
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator
 
@@ -27,6 +28,7 @@ _RETURN = re.compile(r"(?<=return )(?!true;|false;)([^;{}\n]+)(?=;)")
 _IF = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
 _BOOL_FUNCTION = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
 _LEFT = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
+_OF_A_MACHINE = re.compile(r"^#(?:el)?if defined\(__(x86_64|aarch64)__\)")
 _NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
@@ -67,6 +69,7 @@ def _found(file: str, source: str) -> Iterator[Change]:
         for at, line in _lines(plain)
         if _LEFT.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
     ]
+    skipped += _of_other_machines(plain)
 
     def put(begin: int, end: int, text: str, operator: str) -> Iterator[Change]:
         if not any(first <= begin < last for first, last in skipped):
@@ -95,6 +98,27 @@ def _found(file: str, source: str) -> Iterator[Change]:
                 yield from put(hit.start(), hit.end(), text, "returned constant")
         elif hit[1] not in ("{}", "nullptr", "std::nullopt", "*this", "0"):
             yield from put(hit.start(), hit.end(), "{}", "returned constant")
+
+
+def _of_other_machines(text: str) -> Iterator[tuple[int, int]]:
+    """Lines that are compiled on machines of other kinds only: from `#if defined(__x86_64__)` on, and the like."""
+    depth, ours = 0, True  # of the block that asks for the machine; whether this branch of it is compiled here
+    found = False
+    for at, line in _lines(text):
+        if depth == 0 and line.startswith("#if") and (hit := _OF_A_MACHINE.search(line)):
+            depth, ours = 1, hit[1] == platform.machine()
+            found = ours
+        elif depth > 0 and line.startswith("#if"):
+            depth += 1
+        elif depth > 0 and line.startswith("#endif"):
+            depth -= 1
+            ours = ours or depth == 0
+        elif depth == 1 and line.startswith("#el"):
+            hit = _OF_A_MACHINE.search(line)
+            ours = not found and (hit is None or hit[1] == platform.machine())
+            found = found or ours
+        elif not ours:
+            yield at, at + len(line)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

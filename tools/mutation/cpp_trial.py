@@ -22,7 +22,8 @@ from pathlib import Path
 from mutation.change import BROKEN, KILLED, SURVIVED, TIMEOUT, Change
 from mutation.modules import ROOT, Module
 
-TREE = ROOT / "build" / "mutants" / "tree"
+# The tree of the inner loop: most often it is built already.
+TREE = ROOT / "build" / "dev"
 LONGEST_S = 60
 LONGEST_BY_LIBRARY_S = 600
 
@@ -43,8 +44,7 @@ def build(module: Module) -> Build:
     """Builds the test program as it is, and asks how. Raises CalledProcessError when it does not build."""
     targets = [module.program, *([module.library] if module.library else [])]
     if not (TREE / "build.ninja").is_file():
-        configure = ["cmake", "-S", str(ROOT), "-B", str(TREE), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"]
-        subprocess.run([*configure, "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DSONDE_TESTS=ON"], check=True, capture_output=True)
+        subprocess.run(["cmake", "--preset", "dev"], cwd=ROOT, check=True, capture_output=True)
     subprocess.run(["cmake", "--build", str(TREE), "--target", *targets], check=True, capture_output=True)
     compile_, objects = {}, {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
@@ -103,7 +103,10 @@ def attempt(change: Change, module: Module, made: Build, folder: Path) -> str:
         ]
         words = [word for word in words if word != "-Werror"]
         done = subprocess.run(
-            [*words, "-w", "-o", f"{folder}/{number}.o", "-c", str(source)], cwd=TREE, capture_output=True, text=True
+            [*words, "-O0", "-g0", "-w", "-o", f"{folder}/{number}.o", "-c", str(source)],
+            cwd=TREE,
+            capture_output=True,
+            text=True,
         )
         if done.returncode != 0:
             (folder / "compiler.txt").write_text(done.stderr, encoding="utf-8")

@@ -50,6 +50,9 @@ TEST_CASE("a slow operation is a plateau and is counted where it ends") {
     CHECK(meter.bytes[4] == 500);
     CHECK(meter.operations[4] == 1);
     CHECK(meter.count() == 1);
+    Meter later(16, 1000, 100);  // the same when time zero is not the clock's
+    later.slices.add(1050, 1450, 4000);
+    CHECK(later.bytes == meter.bytes);
 }
 
 TEST_CASE("an operation that ends with a slice belongs to it") {

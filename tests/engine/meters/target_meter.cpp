@@ -97,6 +97,9 @@ TEST_CASE("when slices double, each takes in its neighbor, and the current one s
     CHECK(row(meter, 32).bytes == 3000);
     meter.add_single(1, target, 660, 665, 5, 7);
     CHECK(row(meter, 33).bytes == 7);
+    for (std::uint32_t i = 34; i < 64; ++i) {
+        CHECK_FALSE(row(meter, i).used());
+    }
 }
 
 TEST_CASE("slices are as wide as was asked for, and never of no width") {

@@ -3,6 +3,7 @@
 #include "results/validity.hpp"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -347,4 +348,102 @@ TEST_CASE("the gravest comes first") {
               k.totals.short_operations = 1;
               k.totals.planned_operations = 9999;
           }) == "invalid:clock warning:noisy_node info:coverage info:short_operations");
+}
+
+TEST_CASE("the sentences say the figures that the evidence holds") {
+    using nlohmann::ordered_json;
+    const auto only = [](const Change& change) {
+        const auto all = found(change);
+        REQUIRE(all.size() == 1);
+        return all[0];
+    };
+    const auto late = only([](Known& k) {
+        k.totals.rows[1].start_ns = 2'500'000'000;
+        k.about.tasks_per_node = 4;
+    });
+    CHECK(late.at("text") == "the last task began 2.500 s after the first");
+    CHECK(late.at("evidence") == ordered_json{{"latest_start_s", 2.5}, {"cpus", 8}, {"tasks_per_node", 4}});
+    const auto busy = only([](Known& k) {
+        for (TaskRow& row : k.totals.rows) {
+            row.user_ns = 8 * second;
+            row.system_ns = 2 * second;
+        }
+    });
+    CHECK(busy.at("text") ==
+          "the tasks used 100 % of the cores they could use: the CPU, not the storage, set the rate");
+    CHECK(busy.at("evidence") == ordered_json{{"cores_used", 4.0}, {"cores", 4.0}});
+    const auto noisy = only([](Known& k) { k.about.other_cpu_s = 30; });
+    CHECK(noisy.at("text") == "other processes used 3.0 cores of this node during the phase");
+    CHECK(noisy.at("evidence") == ordered_json{{"other_cpu_s", 30.0}, {"elapsed_s", 10.0}});
+    const auto brief = only([](Known& k) { k.phase.valid.min_time = 20 * second; });
+    CHECK(brief.at("text") == "the phase took 10.000 s, less than 20 s: start and end weigh in the rate");
+    CHECK(brief.at("evidence") == ordered_json{{"elapsed_s", 10.0}, {"wanted_s", 20.0}});
+    const auto drift = only([](Known& k) { k.about.clock_drift_ns = -second; });
+    CHECK(drift.at("text") == "the time-stamp counter and CLOCK_MONOTONIC differ by 1 s over the phase");
+    CHECK(drift.at("evidence") == ordered_json{{"drift_s", 1.0}, {"elapsed_s", 10.0}});
+    const auto blocks = only([](Known& k) {
+        k.about.file_bytes = 1000;
+        k.about.disk_bytes = 250;
+    });
+    CHECK(blocks.at("text").get<std::string>().rfind("only 25 % of the written bytes occupy blocks", 0) == 0);
+    CHECK(blocks.at("evidence") == ordered_json{{"disk_bytes", 250}, {"file_bytes", 1000}});
+    const auto unsafe = only([](Known& k) { write_buffered(k); });
+    CHECK(unsafe.at("evidence") == ordered_json{{"written_bytes", 4 * gib}, {"memory_bytes", 16 * gib}});
+}
+
+TEST_CASE("the clock that is aligned worst is named, and the one that certainly moved farthest") {
+    const auto clocks = [](std::vector<sonde::results::NodeClock> of_nodes) {
+        return found([&](Known& k) { k.facts.clocks = of_nodes; });
+    };
+    using nlohmann::ordered_json;
+    const auto aligned = clocks({{0, 0, second / 5, 0, 0}, {1, 0, second / 2, 0, 0}, {2, 0, second / 2, 0, 0}});
+    REQUIRE(aligned.size() == 1);
+    CHECK(aligned[0].at("text") == "the clock of node 1 is aligned to 0.5 s only, more than 1 % of the phase");
+    CHECK(aligned[0].at("evidence") == ordered_json{{"error_s", 0.5}, {"elapsed_s", 10.0}, {"node", 1}});
+    // Node 0 seems to have moved most, but that is hardly certain.
+    const auto moved = clocks({{0, 0, 0, 2 * second, 19 * second / 10}, {1, 0, 0, -second, 0}, {2, 0, 0, second, 0}});
+    REQUIRE(moved.size() == 1);
+    CHECK(moved[0].at("text") == "the clock of node 1 moved by -1 s against the root's during the phase");
+    CHECK(moved[0].at("evidence") == ordered_json{{"moved_s", -1.0}, {"elapsed_s", 10.0}, {"node", 1}});
+    Known timeless;
+    timeless.about.phase = &timeless.phase;
+    timeless.totals.part = {};
+    timeless.facts.clocks = {{0, 0, second, second, 0}};
+    for (const auto& one : findings_of(timeless.totals, timeless.facts, timeless.about)) {
+        CHECK(one.at("id").get<std::string>().find("clock") == std::string::npos);
+    }
+}
+
+TEST_CASE("a slow node is told by the rate of all its tasks; one of a single task, or in a tenth of a second, is not") {
+    const auto nodes = [](int tasks_of_slow, std::uint64_t slow_bytes, std::int64_t lasts, bool names = false) {
+        return found([=](Known& k) {
+            k.totals.rows.clear();
+            for (int task = 0; task < 2 + tasks_of_slow; ++task) {
+                TaskRow row;
+                row.task = task;
+                row.node = task < 2 ? 0 : 1;
+                (names ? row.operations : row.bytes) = row.node == 0 ? 1000 : slow_bytes;
+                row.end_ns = lasts;
+                row.next_operation = gib / 1024;
+                k.totals.rows.push_back(row);
+            }
+            if (names) {
+                k.totals.bytes = {};
+            }
+            k.lasts(lasts);
+        });
+    };
+    const auto is_slow = [](const std::vector<nlohmann::ordered_json>& all) {
+        return std::any_of(all.begin(), all.end(), [](const auto& one) { return one.at("id") == "slow_node"; });
+    };
+    CHECK(is_slow(nodes(2, 499, 10 * second)));
+    CHECK_FALSE(is_slow(nodes(2, 500, 10 * second)));
+    CHECK_FALSE(is_slow(nodes(1, 100, 10 * second)));
+    CHECK(is_slow(nodes(2, 100, 10 * second, true)));
+    CHECK_FALSE(is_slow(nodes(2, 100, second / 10)));
+    CHECK(is_slow(nodes(2, 100, second / 10 + 1)));
+    const auto all = nodes(3, 250, 10 * second);
+    REQUIRE(is_slow(all));
+    CHECK(all[0].at("evidence") == nlohmann::ordered_json{{"node", 1}, {"times_slower", 4.0}, {"tasks", 3}});
+    CHECK(is_slow(nodes(2, 0, 10 * second)));  // a node that moved nothing at all
 }

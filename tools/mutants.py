@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes the sources in small ways and looks whether the tests notice: the test of the tests.
 
-Usage: .venv/bin/python tools/mutants.py [--module M]… [--sample N] [--seed S] [--jobs J] [--again] [--fresh]
+Usage: .venv/bin/python tools/mutants.py [--module M]… [--sample N] [--seed S] [--jobs J] [--again] [--fresh] [--unit]
 A fair sample of the changes of each module (tools/mutation/modules.py) is tried, one after the other, each against the
 module's own tests. Outcomes go to build/mutants/results.ndjson as they come, so an interrupted run goes on where it
-was; --again tries those once more that survived, --fresh all. Changes that mean the same are in
+was; --again tries those once more that survived, --fresh all, --unit leaves out the tests that load the preload library
+(minutes for each change that its unit tests do not notice). Changes that mean the same are in
 tests/mutants/equivalent.toml, each with its reason. Exit code 0 when of each module at least 90 % are noticed, else 1.
 """
 
@@ -262,6 +263,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--again", action="store_true", help="tries once more what survived")
     parser.add_argument("--fresh", action="store_true", help="forgets earlier outcomes")
+    parser.add_argument("--unit", action="store_true", help="only the unit tests of the preload library")
     arguments = parser.parse_args()
     with only_one(PLACE):
         return try_all(arguments)
@@ -274,6 +276,7 @@ def try_all(arguments: argparse.Namespace) -> int:
     lab_trial.prepare()
     known = results.read(PLACE / "results.ndjson")
     modules = [one for one in MODULES if not arguments.module or one.name in arguments.module]
+    modules = [replace(one, library="") for one in modules] if arguments.unit else modules
     every: dict[str, int] = {}
     kept: list[Outcome] = []
     try:

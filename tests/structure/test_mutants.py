@@ -84,6 +84,11 @@ def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
         assert {one.line for one in cpp_changes.changes("x.cpp", source)} == tried
 
 
+def test_the_smaller_of_two_equal_ones_may_be_either() -> None:
+    source = "    least = a.ns < least ? a.ns : least;\n    from = a < b ? b : c;\n    to = a[i] > b ? b : a[i];\n"
+    assert {one.line for one in cpp_changes.changes("x.cpp", source) if one.operator == "operator"} == {2}
+
+
 def test_cpp_is_changed_where_it_behaves() -> None:
     found = cpp_changes.changes("x.cpp", CPP)
     assert {

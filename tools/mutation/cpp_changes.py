@@ -29,6 +29,8 @@ _IF = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
 _BOOL_FUNCTION = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
 _LEFT = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
 _OF_A_MACHINE = re.compile(r"^#(?:el)?if defined\(__(x86_64|aarch64)__\)")
+# The smaller or the larger of two: of equal ones either is.
+_CHOICE = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : \2|\2 : \1)(?![\w.(\[])")
 _NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
@@ -75,7 +77,10 @@ def _found(file: str, source: str) -> Iterator[Change]:
         if not any(first <= begin < last for first, last in skipped):
             yield change(file, source, begin, end, text, operator)
 
+    choices = [(one.start(), one.end(2)) for one in _CHOICE.finditer(plain)]
     for hit in _OPERATOR.finditer(plain):
+        if any(first <= hit.start() < last for first, last in choices):
+            continue
         if hit[1] in (" + ", " += ", " << ") and '"' in plain[hit.start() - 1] + plain[hit.end()]:
             continue  # of text
         yield from put(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")

@@ -177,7 +177,7 @@ bool worth_a_guess(File& file, std::int64_t index) noexcept {
     return true;
 }
 
-void plan_ahead(File& file, Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
+void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
     if (most == 0 || file.watching || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
         state.settings->limits.workers() == 0) {

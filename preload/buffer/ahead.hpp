@@ -19,7 +19,7 @@ struct Move {
 };
 Move follow(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept;
 bool worth_a_guess(File& file, std::int64_t index) noexcept;
-void plan_ahead(File& file, Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept;
+void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept;
 void used_ahead(File& file, Page& page) noexcept;
 void wasted_ahead(File& file) noexcept;
 /// A call of the program went straight to storage: its `bytes` that were not there before took `ns`.

@@ -51,10 +51,10 @@ struct Stream {
     std::int64_t last_end = 0;
     std::int64_t step = 0;  ///< distance of the last two beginnings
     std::uint32_t calls = 0;
-    std::uint32_t forward = 0;   ///< calls in a row that began where the one before ended
-    std::uint32_t backward = 0;  ///< calls in a row that ended where the one before began
-    std::uint32_t strides = 0;   ///< calls in a row at the same distance
-    std::int64_t planned = -1;   ///< the page from which on was last planned what is read ahead
+    std::uint32_t forward = 0;          ///< calls in a row that began where the one before ended
+    std::uint32_t backward = 0;         ///< calls in a row that ended where the one before began
+    std::uint32_t strides = 0;          ///< calls in a row at the same distance
+    mutable std::int64_t planned = -1;  ///< the page from which on was last planned what is read ahead: only a note
 };
 
 /// What open() made: an offset and flags, shared by all duplicates of the descriptor.

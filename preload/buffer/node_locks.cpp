@@ -59,14 +59,14 @@ int locks() noexcept {
     return lock_file;
 }
 
-constexpr std::uint64_t places = 1ULL << 60U;
-constexpr off64_t to_sign = places;
+constexpr std::uint64_t all_places = 1ULL << 60U;
+constexpr off64_t to_sign = all_places;
 
 /// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
 /// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
 off64_t place_of(const File& file) noexcept {
     const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
-    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % places);
+    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % all_places);
 }
 
 bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {

@@ -31,6 +31,18 @@ LINK = "-shared -nodefaultlibs -Wl,-z,now -Wl,-z,defs -Wl,--no-as-needed"
 CHOICE = "(small and hard) or (list_of_calls and 1-tiny) or (cannot_tell and large)"
 
 
+def units(folder: Path) -> list[Path]:
+    """What is compiled: as in the package the files of one folder together, but for those in front of libc."""
+    # the starter is a program of its own
+    sources = [one for one in sorted((ROOT / "preload").rglob("*.cpp")) if one.parent.name != "starter"]
+    found = [one for one in sources if one.parent.name == "intercept"]
+    for name in sorted({one.parent.name for one in sources} - {"intercept"}):
+        unit = folder / f"{name}.cpp"
+        unit.write_text("".join(f'#include "{one}"\n' for one in sources if one.parent.name == name), encoding="utf-8")
+        found.insert(0, unit)  # they take longest
+    return found
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for needed in (COMPILER, EMULATOR):
@@ -45,10 +57,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(command, cwd=folder, check=True)
         return made
 
-    # the starter is a program of its own
-    sources = [one for one in sorted((ROOT / "preload").rglob("*.cpp")) if one.parent.name != "starter"]
     with ThreadPoolExecutor(os.cpu_count()) as several:
-        objects = list(several.map(compiled, enumerate(sources)))
+        objects = list(several.map(compiled, enumerate(units(folder))))
     old = [str(LIBRARIES / "lib" / name) for name in ("libdl.so.2", "libpthread.so.0")]
     link = [COMPILER, *LINK.split(), "-o", NAME, *objects, *old, "-Wl,--as-needed", "-lc", "-lgcc"]
     subprocess.run(link, cwd=folder, check=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("engine", "tests/engine", "simulate", "tests/simulate")
-APART = {"backends"}  # cmake/unity.cmake leaves these folders out
+PARTS = ("engine", "tests/engine", "preload", "simulate", "tests/simulate")
+APART = {"backends", "intercept"}  # which cmake/unity.cmake and preload/CMakeLists.txt leave out
 
 _TYPE = re.compile(r"(?:enum class|class|struct|enum|union) (\w+)")
 _OTHER = re.compile(r"[^(={]*?([A-Za-z_]\w*)\s*(?:\[[^\]]*\])*\s*(\(.*|=|\{|;)")

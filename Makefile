@@ -44,10 +44,17 @@ $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 $(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
+INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
+	--no-input install -v --no-build-isolation --no-deps --force-reinstall $(2) .
 $(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
-	@$(BIN)/python tools/progress.py "Building the engine and installing Sonde into $(VENV)" build/log/package.txt \
-		$(BIN)/python -m pip --disable-pip-version-check --no-input install -v --no-build-isolation --no-deps \
-		--force-reinstall .
+	@$(call INSTALL,"Building all parts and installing Sonde into $(VENV)",)
+	@touch $@
+
+# What a first report needs. The preload library and the simulator are a third of the compiler's work: `make build` goes
+# on from here in the same tree.
+LATER := $(foreach part,PRELOAD SIMULATOR,--config-settings=cmake.define.SONDE_$(part)=OFF)
+$(VENV)/.done-engine: $(VENV)/.done-build $(PACKAGE)
+	@$(call INSTALL,"Building the engine and installing Sonde into $(VENV)",$(LATER))
 	@touch $@
 
 # The tests link the objects that the package is made of: one tree, compiled once.
@@ -58,11 +65,12 @@ $(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload test
 
 # --- what people do ---------------------------------------------------------------------------------------------------
 .PHONY: build demo test bench docs clean
-build: $(VENV)/.done-package  ## engine and lab, ready as .venv/bin/sonde
+build: $(VENV)/.done-package  ## engine, library, simulator and lab, ready as .venv/bin/sonde
 
-demo: build  ## measures the disk this folder is on and writes a report
+demo: $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)  ## measures the disk this folder is on and writes a report
 	@mkdir -p build/demo
 	$(BIN)/sonde check build/demo
+	@test -e $(VENV)/.done-package || echo "make build adds the preload library and the simulator to $(BIN)/sonde."
 
 test: build $(VENV)/.done-test $(DONE)/tests  ## all tests; the last lines count them and say what was skipped
 	@$(BIN)/python tools/test.py build/package $(PYTEST)

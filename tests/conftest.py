@@ -26,14 +26,21 @@ SERIAL = (
 )
 # A file is the work of one process: those that take longest come first, so that no core waits for one at the end.
 FIRST = (
+    "together/test_slurm.py",  # mostly waits
+    "lab/cli/test_with_engine.py",  # a whole check
     "together/test_commands.py",
+    "preload/test_other_machines.py",
     "together/test_io500.py",
+    "lab/store/test_bench.py",
+    "lab/trends/test_bench.py",
     "lab/experiments/check/test_check.py",
     "lab/stats/test_shapes.py",
     "lab/store/test_kills.py",
     "together/test_one_rule.py",
     "lab/trends/test_budget.py",
-    "preload/test_other_machines.py",
+    "lab/trends/test_survey.py",
+    "lab/report/test_in_browser.py",
+    "preload/test_tools.py",
     "lab/cli/test_cli.py",
     "structure/test_adding_to_the_engine.py",
 )

@@ -137,8 +137,8 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1
 ReturnToService=2
 MpiDefault=pmi2
-SlurmdTimeout=5
-KillWait=20
+SlurmdTimeout=60
+KillWait=5
 {nodes}
 PartitionName=work Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 """

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from made_slurm import Slurm, missing
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.root, pytest.mark.serial, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 PATIENCE_S, LONG_S = 90.0, 300
 
 SITE = """
@@ -61,7 +60,7 @@ Sonde = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def sonde(slurm: Slurm, engine: Path, tmp_path: Path) -> Sonde:
+def sonde(slurm: Slurm, engine: Path, warm_program: Path, tmp_path: Path) -> Sonde:
     """Runs `sonde WORDS…` as a user of the cluster."""
     (tmp_path / "sites.toml").write_text(SITE)
     (tmp_path / "target").mkdir()
@@ -69,7 +68,7 @@ def sonde(slurm: Slurm, engine: Path, tmp_path: Path) -> Sonde:
              "HOME": str(tmp_path), **slurm.environment}  # fmt: skip
 
     def run(*words: str, start: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [*start, sys.executable, "-m", "sonde", *words]
+        command = [*start, str(warm_program), *words]
         return subprocess.run(
             command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
             check=False, env={**os.environ, **known},

@@ -173,7 +173,10 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
         if one.kind == "over_time":
             ours = over_time(one, runs)
         else:
-            groups = apart(points_of(one, runs).points, (one.x, one.series))
+            points = points_of(one, runs).points
+            if one.kind == "percent" and len({str(point.at.get(one.series)) for point in points}) < 2:
+                continue  # a percentage needs something beside the baseline
+            groups = apart(points, (one.x, one.series))
             ours = charts(one, runs, groups)
             if one.kind in ("curve", "bars", "scaling"):
                 theirs = published(one, runs, groups)

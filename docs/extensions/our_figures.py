@@ -24,6 +24,7 @@ SIMULATED = KEPT.parent / "simulated"
 PLACE = re.compile(r"^<!-- (ours|simulated): ([\w.-]+) -->$", re.MULTILINE)
 WIDTH, HEIGHT = 340, 210
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 22, 34
+LONGEST = 22  # characters of a name below a chart
 TONES = ("#0b62a8", "#c2500a", "#3a7d44", "#8a4fa3", "#7a6a00", "#666666")
 DASHES = ("", "5 3", "2 2", "8 3 2 3", "1 3", "10 4")
 UNITS = {"B/s": ("GB/s", 1e9), "op/s": ("k op/s", 1e3), "s": ("s", 1.0), "1": ("", 1.0)}
@@ -94,13 +95,21 @@ class Panel:
         return "".join([*self.parts, "</svg>"])
 
 
+def numbered(places: Sequence[str]) -> bool:
+    """Whether names of places are too long to stand below a chart, on two rows and whole: their numbers do then."""
+    most = min(LONGEST, 2 * (WIDTH - LEFT - RIGHT) / (5.4 * max(1, len(places))))
+    return len(places) > 1 and any(len(name) >= most for name in places)
+
+
 def places_words(panel: Panel, places: Sequence[str], at: Sequence[float]) -> None:
+    if numbered(places) and len(places) <= 7:
+        places = [str(number) for number in range(1, len(places) + 1)]
     every = max(1, -(-len(places) // 7))
     wide = any(5.4 * len(name) * len(places) > WIDTH - LEFT for name in places) and every == 1
     for number, (name, x) in enumerate(zip(places, at, strict=True)):
         if number % every == 0:
             lower = 9 if wide and number % 2 else 0  # long names stand on two rows
-            panel.words(x, HEIGHT - BOTTOM + 12 + lower, name if len(name) < 22 else name[:20] + "…")
+            panel.words(x, HEIGHT - BOTTOM + 12 + lower, name if len(name) < LONGEST else name[: LONGEST - 2] + "…")
 
 
 def of_places(title: str, kind: str, chart: Chart) -> str:
@@ -175,6 +184,8 @@ def cell(found: Sequence[Any] | None) -> str:
         return "–"
     value, low, high, unit = found
     told, scale = UNITS.get(unit, (unit, 1.0))
+    if unit == "s" and 0 < value < 0.1:
+        told, scale = ("ms", 1e-3) if value >= 1e-4 else ("µs", 1e-6)
     between = "" if low is None or high is None else f" [{amount(low / scale)}, {amount(high / scale)}]"
     return f"{amount(value / scale)}{between} {told}".strip()
 
@@ -192,7 +203,7 @@ def beside(printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def section(kept: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one record, as Markdown with pictures."""
-    words = f" {kept['words']}." if kept["words"] else ""
+    words = f" {kept['words'][0].upper()}{kept['words'][1:]}." if kept["words"] else ""
     if "key" in kept:
         yield f"`{kept['experiment']}`, profile {kept['profile']}, {kept['runs']} simulated runs: {kept['machine']}."
     else:
@@ -206,6 +217,9 @@ def section(kept: Mapping[str, Any]) -> Iterator[str]:
     for figure in kept["figures"]:
         drawn = list(pictures(figure))
         more = "" if figure.get("published") else " The document prints no numbers for it."
+        names: Sequence[str] = next((one["places"] for one in figure["charts"] if numbered(one.get("places", ()))), ())
+        if 0 < len(names) <= 7:
+            more += " Below the charts: " + "; ".join(f"{at} {name}" for at, name in enumerate(names, 1)) + "."
         caption = html.escape(f"{figure['title'] or figure['id']}; in the document: {figure['source']}.{more}")
         yield f"<figure>{''.join(drawn)}<figcaption>{caption}</figcaption></figure>"
         yield ""

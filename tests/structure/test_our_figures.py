@@ -90,3 +90,22 @@ def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> No
     assert panel.log
     assert panel.y(1e5) - panel.y(1e6) == pytest.approx(panel.y(1e6) - panel.y(1e7))
     assert not drawing.Panel("t", "op/s", [2e4, 4e5]).log
+
+
+def test_names_too_long_for_a_chart_are_numbered_below_it_and_named_in_the_caption(drawing: ModuleType) -> None:
+    names = [f"POSIX, a file for each task, {size}" for size in ("10k", "1m1", "1m2")]
+    series = [{"name": "write", "values": [[1e9, 0.9e9, 1.1e9]] * 3}]
+    chart = {"title": "", "unit": "B/s", "x": "plan", "places": names, "series": series}
+    figure = {"id": "f", "title": "Three tests", "source": "slide 1", "kind": "bars", "charts": [chart]}
+    kept = {"experiment": "e", "profile": "ci", "runs": 3, "date": "20261122", "machine": "a machine", "words": "busy",
+            "figures": [figure], "tables": [], "effects": [], "claims": []}  # fmt: skip
+    text = "\n".join(drawing.section(kept))
+    picture = re.search(r"<svg.*?</svg>", text)
+    assert picture is not None
+    assert "POSIX" not in picture.group()
+    assert all(f">{number}<" in picture.group() for number in (1, 2, 3))
+    assert f"1 {names[0]}; 2 {names[1]}; 3 {names[2]}." in text
+    assert "a machine." in text
+    assert " Busy." in text
+    assert not drawing.numbered(["4KiB", "64KiB", "1MiB"])
+    assert drawing.cell([0.0000079, 0.000007, 0.000008, "s"]) == "7.9 [7, 8] µs"

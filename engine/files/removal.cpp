@@ -29,6 +29,10 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
             const std::string path = map.path(task, k);
             struct stat info {};
             if (::lstat(path.c_str(), &info) != 0) {
+                // A server that is gone hides its files: a directory may look empty then, and is not.
+                if (errno != ENOENT && errno != ENOTDIR) {
+                    removal.left.push_back(path + " cannot be looked at: " + std::strerror(errno));
+                }
                 continue;
             }
             if (!S_ISREG(info.st_mode)) {

@@ -67,17 +67,23 @@ files::Removal clean_up(phases::Context& context, int code) {
     files::Removal removal;
     const ranks::Place& place = context.team.place();
     const int first = place.process * context.tasks.threads;
-    context.shared.board->files_removed.fetch_add(
-        files::remove_files(context.storage.directory, context.manifest, first, first + context.tasks.threads, false)
-            .files +
-        files::remove_items(context.storage.directory, context.manifest, first, first + context.tasks.threads));
-    context.team.all(true);
+    const files::Removal own =
+        files::remove_files(context.storage.directory, context.manifest, first, first + context.tasks.threads, false);
+    context.shared.board->files_removed.fetch_add(own.files + files::remove_items(context.storage.directory,
+                                                                                  context.manifest, first,
+                                                                                  first + context.tasks.threads));
+    const std::uint64_t kept = context.team.maximum(own.left.size());
     const std::string sum = context.team.reduce(
         std::to_string(context.shared.board->files_removed.load()),
         [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
     if (context.root()) {
-        removal = remove_alone(context);
-        removal.files += std::stoull(sum);
+        // With files that nobody could remove the list of them stays, so that `sonde clean` can do it later.
+        removal = kept == 0 ? remove_alone(context) : own;
+        removal.files = kept == 0 ? removal.files + std::stoull(sum) : std::stoull(sum);
+        if (kept > 0) {
+            removal.left.push_back("files are left in " + context.storage.directory + ": `sonde clean " +
+                                   context.plan.target.path + "` removes them when the storage answers");
+        }
     }
     return removal;
 }

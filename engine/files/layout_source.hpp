@@ -2,6 +2,7 @@
 // Asks the file system for the layout of a file.
 #pragma once
 
+#include "files/ceph_placement.hpp"
 #include "files/stripe_layout.hpp"
 #include "patterns/stripes.hpp"
 
@@ -14,19 +15,23 @@ namespace sonde::files {
 /// True where files of this type of file system (as in /proc/mounts) may have a layout that we can read.
 bool has_layouts(const std::string& file_system);
 
-/// Files of a phase that are asked for theirs. Each costs a request to the metadata server, or, on BeeGFS and GPFS, a
-/// program that is started.
+/// True where the placement of objects is to be asked for, once a run.
+bool has_placement(const std::string& file_system);
+
+/// Files of a phase that are asked for theirs. Each costs a request to the metadata server, or, on BeeGFS, GPFS and
+/// MooseFS, a program that is started.
 std::uint64_t most_layouts(const std::string& file_system);
 
 /// The layout of the file at `path`; absent when the file system does not tell. Throws std::invalid_argument with one
 /// sentence when what it tells is not a layout. With SONDE_PRETEND_LAYOUTS=FOLDER, for tests, the attribute is the
-/// content of FOLDER/NAME for a file called NAME, and absent without such a file.
-std::optional<StripeLayout> layout_of(const std::string& path);
+/// content of FOLDER/NAME for a file called NAME, and absent without such a file. On CephFS `placement` tells OSDs;
+/// without it, or when it knows nothing, the pool stands for them.
+std::optional<StripeLayout> layout_of(const std::string& path, const CephPlacement* placement = nullptr);
 
 /// The same in the form that says of each byte which one target serves it; empty when nobody can tell: no layout, one
 /// that cannot be read, or several copies, of which any may serve. By path it asks for attributes only and never starts
-/// a program, because operations are being timed: on BeeGFS and GPFS it is empty.
-patterns::FileStripes stripes_of(const std::string& path);
+/// a program, because operations are being timed: on BeeGFS, GPFS and MooseFS it is empty.
+patterns::FileStripes stripes_of(const std::string& path, const CephPlacement* placement = nullptr);
 patterns::FileStripes stripes_of(const StripeLayout& layout);
 
 }  // namespace sonde::files

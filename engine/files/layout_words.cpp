@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/layout_words.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace sonde::files {
 namespace {
@@ -75,9 +77,8 @@ std::string beegfs_target(std::string_view words) {
 
 }  // namespace
 
-StripeLayout parse_ceph_layout(std::string_view value) {
-    StripeLayout layout;
-    LayoutComponent& one = alone(layout, "ceph");
+CephStripes ceph_stripes(std::string_view value) {
+    CephStripes told;
     for (std::size_t at = 0; at < value.size();) {
         const std::size_t end = std::min(value.find_first_of(std::string_view(" \0", 2), at), value.size());
         const std::string_view word = value.substr(at, end - at);
@@ -85,18 +86,71 @@ StripeLayout parse_ceph_layout(std::string_view value) {
         const std::string_view name = word.substr(0, sign);
         const std::string_view said = word.substr(std::min(sign + 1, word.size()));
         if (name == "stripe_unit") {
-            one.stripe = number_in(said).value_or(0);
+            told.unit = number_in(said).value_or(0);
         } else if (name == "stripe_count") {
-            one.count = static_cast<std::uint32_t>(number_in(said).value_or(0));
+            told.count = number_in(said).value_or(0);
+        } else if (name == "object_size") {
+            told.object = number_in(said).value_or(0);
         } else if (name == "pool") {
-            one.pool = said;
+            told.pool = said;
+        } else if (name == "pool_namespace") {
+            told.space = said;
         }
         at = end + 1;
     }
-    if (one.stripe == 0 || one.count == 0 || one.pool.empty()) {
+    if (told.unit == 0 || told.count == 0 || told.pool.empty()) {
         no_layout("CephFS", "lacks stripe_unit, stripe_count or pool");
     }
-    one.targets = {"pool " + one.pool};
+    return told;
+}
+
+StripeLayout parse_ceph_layout(std::string_view value) {
+    const CephStripes told = ceph_stripes(value);
+    StripeLayout layout;
+    LayoutComponent& one = alone(layout, "ceph");
+    one.stripe = told.unit;
+    one.count = static_cast<std::uint32_t>(told.count);
+    one.pool = told.pool;
+    one.targets = {"pool " + told.pool};
+    return layout;
+}
+
+StripeLayout parse_moosefs_layout(std::string_view text) {
+    constexpr std::uint64_t chunk_bytes = 64ULL << 20U;  // MFSCHUNKSIZE, the same in every version
+    std::vector<std::vector<std::string>> chunks;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::string_view line = trimmed(text.substr(at, end - at));
+        if (std::string_view number; line.starts_with("chunk ") && number_in(line.substr(6), &number)) {
+            chunks.resize(static_cast<std::size_t>(*number_in(line.substr(6), &number)) + 1);
+        } else if (const std::size_t colon = line.find(": "); line.starts_with("copy ") && !chunks.empty()) {
+            // "copy 1: 10.0.0.7:9422 (status:VALID)"
+            const std::string_view rest = line.substr(std::min(colon + 2, line.size()));
+            if (rest.find("(status:VALID)") != std::string_view::npos) {
+                chunks.back().emplace_back(rest.substr(0, rest.find(' ')));
+            }
+        }
+        at = end + 1;
+    }
+    StripeLayout layout;
+    layout.kind = "moosefs";
+    const bool single =
+        std::all_of(chunks.begin(), chunks.end(), [](const auto& copies) { return copies.size() == 1; });
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+        if (!single || i == 0) {
+            LayoutComponent& one = layout.components.emplace_back();
+            one.pattern = single ? LayoutComponent::Pattern::raid0 : LayoutComponent::Pattern::whole;
+            one.stripe = single ? chunk_bytes : 0;
+            one.start = i * chunk_bytes;
+        }
+        LayoutComponent& here = layout.components.back();
+        here.end = (i + 1) * chunk_bytes;
+        here.targets.insert(here.targets.end(), chunks[i].begin(), chunks[i].end());
+        here.count = static_cast<std::uint32_t>(here.targets.size());
+    }
+    if (layout.components.empty()) {
+        no_layout("mfsfileinfo", "names no chunk");
+    }
     return layout;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <stdexcept>
 
@@ -147,7 +148,16 @@ StripeLayout parse_lustre_layout(std::string_view value) {
     return layout;
 }
 
-StripeLayout parse_gluster_layout(std::string_view value) {
+std::uint64_t bytes_in_gluster_words(std::string_view words) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), value);
+    const std::string_view unit = words.substr(static_cast<std::size_t>(end - words.data()));
+    constexpr std::array<std::string_view, 5> units{"", "KB", "MB", "GB", "TB"};
+    const auto* const found = std::find(units.begin(), units.end(), unit);
+    return error != std::errc() || found == units.end() ? 0 : value << (10 * (found - units.begin()));
+}
+
+StripeLayout parse_gluster_layout(std::string_view value, std::uint64_t shard) {
     StripeLayout layout;
     layout.kind = "gluster";
     LayoutComponent& whole = layout.components.emplace_back();
@@ -168,6 +178,12 @@ StripeLayout parse_gluster_layout(std::string_view value) {
         refuse("names no brick");
     }
     whole.count = static_cast<std::uint32_t>(whole.targets.size());
+    if (shard > 0) {
+        whole.end = shard;
+        LayoutComponent& rest = layout.components.emplace_back();
+        rest.start = shard;
+        rest.pattern = Pattern::foreign;
+    }
     return layout;
 }
 

@@ -41,8 +41,11 @@ struct StripeLayout {
 /// The layout in `value`, the attribute of a file as the kernel gives it (little endian). Throws std::invalid_argument
 /// with one sentence when it is not one: too short, a count that does not fit its length, an unknown magic number.
 StripeLayout parse_lustre_layout(std::string_view value);
-/// The bricks in the words of Gluster. The whole file lies on each brick of a replica; shards and stripes are not told.
-StripeLayout parse_gluster_layout(std::string_view value);
+/// The bricks in the words of Gluster. The whole file lies on each brick of a replica. Of a volume that cuts files into
+/// shards of `shard` bytes (0: it does not) these are the bricks of the first one, and of the others nobody knows.
+StripeLayout parse_gluster_layout(std::string_view value, std::uint64_t shard = 0);
+/// "64MB" (2^26), "4194304"; 0 when it is no size.
+std::uint64_t bytes_in_gluster_words(std::string_view words);
 
 /// "OST000a": how a target of Lustre is called here, by its index.
 std::string target_name(std::uint32_t index);

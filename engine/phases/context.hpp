@@ -2,6 +2,7 @@
 // What the phases of a run share: who asked for what, who takes part, where the files are, what was found out.
 #pragma once
 
+#include "files/ceph_placement.hpp"
 #include "files/manifest.hpp"
 #include "files/task_map.hpp"
 #include "meters/target_board.hpp"
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,11 +59,14 @@ struct Context {
     AtRoot at_root = {};
     files::Manifest manifest = {};  ///< what phases have left so far; the same in all processes between two phases
     std::size_t begun = 0;          ///< phases that have begun so far
+    /// Where CephFS keeps objects, asked before the first phase that has files there; the same in all processes.
+    std::optional<files::CephPlacement> placement = {};
     /// Operations of each task, first pass, in the phases that a later one stays within (stop.within).
     std::map<std::string, std::vector<std::uint64_t>> done = {};
 
     bool in_place() const { return plan.data.files.in_place(); }
     bool root() const { return team.place().root(); }
+    const files::CephPlacement* placed() const { return placement ? &*placement : nullptr; }
     bool stopped() const { return team.control().stop.load() != 0; }
 };
 

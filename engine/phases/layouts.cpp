@@ -78,6 +78,7 @@ struct Layouts {
     ordered_json rows = ordered_json::array();
     std::map<std::string, TargetSum> targets;
     const std::optional<plan::Striping>* asked = nullptr;
+    const files::CephPlacement* placement = nullptr;
     std::uint64_t most_files = 0;
     std::uint64_t otherwise = 0;   ///< files that lie otherwise than asked
     std::string first_difference;  ///< of the first of them, in words
@@ -87,7 +88,7 @@ struct Layouts {
     /// `task` >= 0: the only one that uses the file.
     void add(const std::string& path, std::uint64_t number, int task) {
         struct stat status {};
-        const auto layout = files::layout_of(path);
+        const auto layout = files::layout_of(path, placement);
         if (!layout || stat(path.c_str(), &status) != 0) {
             return;
         }
@@ -155,6 +156,14 @@ bool may_have_layouts(const Context& context, const plan::Phase& phase) {
     return !phase.meta && context.storage.makes_files && files::has_layouts(context.storage.file_system);
 }
 
+void ask_placement(Context& context, const plan::Phase& phase) {
+    if (context.placement || !may_have_layouts(context, phase) || !files::has_placement(context.storage.file_system)) {
+        return;
+    }
+    const std::string told = context.team.broadcast(context.root() ? files::ask_ceph_placement().to_text() : "");
+    context.placement = files::CephPlacement::from_text(told);
+}
+
 void write_layouts(const Context& context, std::size_t index, const files::FileMap& map) {
     const plan::Phase& phase = context.plan.phases[index];
     if (!may_have_layouts(context, phase)) {
@@ -163,6 +172,7 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
     const std::optional<plan::Striping>& asked = context.plan.target.striping;
     Layouts found;
     found.asked = &asked;
+    found.placement = context.placed();
     found.most_files = files::most_layouts(context.storage.file_system);
     found.files = map.distinct_files();
     const auto mapping = map.files().mapping;

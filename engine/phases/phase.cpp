@@ -63,6 +63,7 @@ bool run_phase(Context& context, std::size_t index, results::HalfRates& half) {
     const plan::Phase& phase = context.plan.phases[index];
     const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
     begin_counting(context.team);
+    ask_placement(context, phase);
 
     Treated treated = treat(context, index, map);
     if (!treated.may_begin) {

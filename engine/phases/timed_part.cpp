@@ -93,7 +93,9 @@ void TimedPart::make_streams(const std::vector<StreamPlace>& places, bool verifi
         workloads::StreamJob job = job_of(context_, index_, places[i], map_);
         job.stream = static_cast<int>(i);
         if (attributes()) {
-            job.stripes = [](const std::string& path) { return files::stripes_of(path); };
+            job.stripes = [placed = context_.placed()](const std::string& path) {
+                return files::stripes_of(path, placed);
+            };
         }
         jobs_.push_back(job);
     }

@@ -15,8 +15,6 @@ extern char** environ;
 namespace sonde::records {
 namespace {
 
-constexpr std::size_t most_output = 262144;
-
 /// -1 with an errno in `failed`.
 pid_t start(const std::vector<std::string>& arguments, int output, int& failed) {
     std::vector<char*> words;
@@ -39,7 +37,7 @@ pid_t start(const std::vector<std::string>& arguments, int output, int& failed) 
     return failed == 0 ? child : -1;
 }
 
-void take_all(int input, std::string& text) {
+void take_all(int input, std::string& text, std::size_t most) {
     std::array<char, 8192> piece{};
     for (;;) {
         const ssize_t got = ::read(input, piece.data(), piece.size());
@@ -49,7 +47,7 @@ void take_all(int input, std::string& text) {
         if (got <= 0) {
             return;
         }
-        if (text.size() < most_output) {
+        if (text.size() < most) {
             text.append(piece.data(), static_cast<std::size_t>(got));
         }
     }
@@ -73,7 +71,7 @@ std::string ProgramOutput::first_line() const {
     return text.substr(0, text.find('\n'));
 }
 
-ProgramOutput output_of(const std::vector<std::string>& arguments) {
+ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most) {
     ProgramOutput result;
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -88,7 +86,7 @@ ProgramOutput output_of(const std::vector<std::string>& arguments) {
         result.text = std::strerror(failed);
         return result;
     }
-    take_all(ends[0], result.text);
+    take_all(ends[0], result.text, most);
     ::close(ends[0]);
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

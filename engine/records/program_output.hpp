@@ -11,7 +11,7 @@ namespace sonde::records {
 
 struct ProgramOutput {
     int code = -1;     ///< exit code; -1 when it could not be started or was ended by a signal
-    std::string text;  ///< standard output and error, at most 256 KiB
+    std::string text;  ///< standard output and error
     bool ok() const { return code == 0; }
     std::string first_line() const;
 };
@@ -21,6 +21,7 @@ struct ProgramOutput {
 short default_signals(posix_spawnattr_t& attributes);
 
 /// Runs a program that is looked for in PATH, without a shell and with standard input at /dev/null, and waits for it.
-ProgramOutput output_of(const std::vector<std::string>& arguments);
+/// Of what it prints the first `most` bytes are kept.
+ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most = 262144);
 
 }  // namespace sonde::records

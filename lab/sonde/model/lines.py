@@ -374,7 +374,7 @@ class LayoutLine(Line):
     """On which storage targets the files of a phase lie: a row for each file looked at, and for each target."""
 
     phase: str = ""
-    kind: str = ""  # lustre, gluster, ceph, beegfs, gpfs
+    kind: str = ""  # lustre, gluster, ceph, beegfs, gpfs, moosefs
     files: int = 0
     told: int = 0
     asked: dict[str, Any] = field(default_factory=dict)  # stripes that the plan asks for

@@ -12,6 +12,7 @@ using sonde::files::bytes_on_targets;
 using sonde::files::parse_beegfs_layout;
 using sonde::files::parse_ceph_layout;
 using sonde::files::parse_gpfs_layout;
+using sonde::files::parse_moosefs_layout;
 using sonde::files::StripeLayout;
 using sonde::files::targets_of_byte;
 
@@ -109,4 +110,29 @@ TEST_CASE("file systems whose layouts need a program for each file are asked for
         CHECK(sonde::files::has_layouts(known));
     }
     CHECK_FALSE(sonde::files::has_layouts("ext4"));
+}
+
+TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {
+    const StripeLayout layout = parse_moosefs_layout(R"(/mnt/first/f:
+	chunk 0: 0000000000000001_00000001 / (id:1 ver:1)
+		copy 1: 10.99.0.1:9523 (status:VALID)
+	chunk 1: 0000000000000002_00000001 / (id:2 ver:1)
+		copy 1: 10.99.0.1:9522 (status:VALID)
+)");
+    CHECK(layout.kind == "moosefs");
+    REQUIRE(layout.components.size() == 1);
+    CHECK(bytes_on_targets(layout, 70 * 1024 * kib) ==
+          Held{{"10.99.0.1:9522", 6 * 1024 * kib}, {"10.99.0.1:9523", 64 * 1024 * kib}});
+    CHECK(targets_of_byte(layout, 65 * 1024 * kib) == Names{"10.99.0.1:9522"});
+}
+
+TEST_CASE("MooseFS tells several copies, and those that are not valid hold nothing") {
+    const StripeLayout layout = parse_moosefs_layout(
+        "f:\n chunk 0: 01_01 / (id:1 ver:1)\n copy 1: a:1 (status:VALID)\n copy 2: b:1 (status:VALID)\n"
+        " chunk 1: 02_01 / (id:2 ver:1)\n copy 1: c:1 (status:INVALID)\n");
+    REQUIRE(layout.components.size() == 2);
+    CHECK(targets_of_byte(layout, 0) == Names{"a:1", "b:1"});
+    CHECK(bytes_on_targets(layout, 65 * 1024 * kib) ==
+          Held{{"a:1", 64 * 1024 * kib}, {"b:1", 64 * 1024 * kib}, {"?", 1024 * kib}});
+    CHECK_THROWS_AS(parse_moosefs_layout("no chunks - empty file"), std::invalid_argument);
 }

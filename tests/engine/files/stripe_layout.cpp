@@ -236,3 +236,15 @@ TEST_CASE("Gluster says the bricks of a file") {
     CHECK_THROWS_AS(parse_gluster_layout("(<DISTRIBUTE:gv0-dht>)"), std::invalid_argument);
     CHECK_THROWS_AS(parse_gluster_layout("<POSIX(/bricks/b1):server1"), std::invalid_argument);
 }
+
+TEST_CASE("of a file of Gluster that is cut into shards only the first one is told") {
+    using sonde::files::bytes_in_gluster_words;
+    const auto layout = sonde::files::parse_gluster_layout(
+        "(<DISTRIBUTE:shard-dht> <POSIX(/b3/shard):vm:/b3/shard/f>) ", bytes_in_gluster_words("4MB"));
+    CHECK(sonde::files::targets_of_byte(layout, 4194303) == std::vector<std::string>{"vm:/b3/shard"});
+    CHECK(sonde::files::targets_of_byte(layout, 4194304) == std::vector<std::string>{"?"});
+    CHECK(bytes_in_gluster_words("64MB") == 64U << 20U);
+    CHECK(bytes_in_gluster_words("4194304") == 4194304);
+    CHECK(bytes_in_gluster_words("") == 0);
+    CHECK(bytes_in_gluster_words("12 parsecs") == 0);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, hash and groups are those of Ceph's sources: file_layout_t and Striper::file_to_extents,
+// ceph_str_hash_rjenkins, ceph_stable_mod.
+#include "files/ceph_placement.hpp"
+
+#include "files/layout_words.hpp"
+#include "records/program_output.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace sonde::files {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t most_blocks = 16'384;
+constexpr int jenkins = 2;  // CEPH_STR_HASH_RJENKINS
+// A hundred bytes a group; large clusters have some hundred thousand of them.
+constexpr std::size_t longest_answer = 64U << 20U;
+
+/// What `ceph` prints as JSON stands among remarks ("dumped pgs_brief").
+json in_json(std::string_view text, char open, char close) {
+    const std::size_t begin = text.find(open);
+    const std::size_t end = text.rfind(close);
+    const json found = begin == std::string_view::npos || end == std::string_view::npos || end < begin
+                           ? json()
+                           : json::parse(text.substr(begin, end - begin + 1), nullptr, false);
+    if (found.is_discarded() || found.is_null()) {
+        throw std::invalid_argument("what `ceph` says of its placement groups is not JSON");
+    }
+    return found;
+}
+
+void mix_of_jenkins(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
+    a = (a - b - c) ^ (c >> 13U);
+    b = (b - c - a) ^ (a << 8U);
+    c = (c - a - b) ^ (b >> 13U);
+    a = (a - b - c) ^ (c >> 12U);
+    b = (b - c - a) ^ (a << 16U);
+    c = (c - a - b) ^ (b >> 5U);
+    a = (a - b - c) ^ (c >> 3U);
+    b = (b - c - a) ^ (a << 10U);
+    c = (c - a - b) ^ (b >> 15U);
+}
+
+/// Groups are split one by one when a pool grows: a number that does not exist yet falls on the one it will come from.
+std::uint32_t group_of_hash(std::uint32_t hash, std::uint32_t groups) {
+    const std::uint32_t mask = std::bit_ceil(groups) - 1;
+    return (hash & mask) < groups ? hash & mask : hash & (mask >> 1U);
+}
+
+std::string object_name(std::uint64_t inode, std::uint64_t number) {
+    std::string name(40, '\0');
+    name.resize(static_cast<std::size_t>(std::snprintf(name.data(), name.size(), "%llx.%08llx",
+                                                       static_cast<unsigned long long>(inode),
+                                                       static_cast<unsigned long long>(number))));
+    return name;
+}
+
+}  // namespace
+
+std::uint32_t ceph_name_hash(std::string_view name) {
+    std::uint32_t a = 0x9e3779b9;
+    std::uint32_t b = a;
+    std::uint32_t c = 0;
+    const auto word = [&](std::size_t at, std::size_t bytes) {
+        std::uint32_t value = 0;
+        for (std::size_t i = 0; i < bytes && at + i < name.size(); ++i) {
+            value |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[at + i])) << (8 * i);
+        }
+        return value;
+    };
+    std::size_t at = 0;
+    for (; name.size() - at >= 12; at += 12) {
+        a += word(at, 4);
+        b += word(at + 4, 4);
+        c += word(at + 8, 4);
+        mix_of_jenkins(a, b, c);
+    }
+    // The lowest byte of the last word is the length's.
+    c += static_cast<std::uint32_t>(name.size()) + (word(at + 8, 3) << 8U);
+    a += word(at, 4);
+    b += word(at + 4, 4);
+    mix_of_jenkins(a, b, c);
+    return c;
+}
+
+CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_view groups) {
+    CephPlacement found;
+    try {
+        std::map<std::string, std::string> by_number;
+        for (const json& one : in_json(pools, '[', ']')) {
+            if (one.at("object_hash").get<int>() == jenkins) {
+                const auto name = one.at("pool_name").get<std::string>();
+                by_number[std::to_string(one.at("pool_id").get<std::int64_t>())] = name;
+                found.pools_[name].groups = one.at("pg_num").get<std::uint32_t>();
+            }
+        }
+        const json told = in_json(groups, '{', '}');
+        for (const json& one : told.at("pg_stats")) {
+            const auto id = one.at("pgid").get<std::string>();  // "3.1f"
+            const std::size_t dot = id.find('.');
+            const auto pool = by_number.find(id.substr(0, dot));
+            if (pool != by_number.end() && dot != std::string::npos) {
+                const auto number = static_cast<std::uint32_t>(std::stoul(id.substr(dot + 1), nullptr, 16));
+                found.pools_[pool->second].first[number] = one.at("acting_primary").get<std::int32_t>();
+            }
+        }
+    } catch (const json::exception&) {
+        throw std::invalid_argument("what `ceph` says of its placement groups lacks a member that it should have");
+    }
+    return found;
+}
+
+std::string CephPlacement::to_text() const {
+    json all = json::object();
+    for (const auto& [name, pool] : pools_) {
+        json& one = all[name];
+        one["groups"] = pool.groups;
+        one["first"] = json::array();
+        for (const auto& [number, osd] : pool.first) {
+            one["first"].push_back({number, osd});
+        }
+    }
+    return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+CephPlacement CephPlacement::from_text(std::string_view text) {
+    CephPlacement found;
+    const json all = json::parse(text, nullptr, false);  // nothing comes of a team that is broken
+    if (!all.is_object()) {
+        return found;
+    }
+    for (const auto& [name, one] : all.items()) {
+        Pool& pool = found.pools_[name];
+        pool.groups = one.at("groups").get<std::uint32_t>();
+        for (const json& pair : one.at("first")) {
+            pool.first[pair.at(0).get<std::uint32_t>()] = pair.at(1).get<std::int32_t>();
+        }
+    }
+    return found;
+}
+
+bool CephPlacement::known(const std::string& pool) const {
+    const auto found = pools_.find(pool);
+    return found != pools_.end() && found->second.groups > 0 && !found->second.first.empty();
+}
+
+std::string CephPlacement::osd_of(const std::string& pool, const std::string& space, std::string_view object) const {
+    if (!known(pool)) {
+        return {};
+    }
+    const Pool& one = pools_.at(pool);
+    const std::string key = space.empty() ? std::string(object) : space + '\037' + std::string(object);
+    const auto first = one.first.find(group_of_hash(ceph_name_hash(key), one.groups));
+    return first == one.first.end() || first->second < 0 ? std::string() : "osd." + std::to_string(first->second);
+}
+
+StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement) {
+    StripeLayout layout = parse_ceph_layout(value);
+    const CephStripes told = ceph_stripes(value);
+    if (!placement.known(told.pool)) {
+        return layout;
+    }
+    const std::uint64_t blocks_of_object = std::max<std::uint64_t>(told.object / told.unit, 1);
+    std::vector<std::string> by_object;
+    LayoutComponent& one = layout.components.front();
+    one.targets.clear();
+    for (std::uint64_t block = 0; block < most_blocks; ++block) {
+        const std::uint64_t row = block / told.count;
+        const std::uint64_t object = row / blocks_of_object * told.count + block % told.count;
+        while (by_object.size() <= object) {
+            const std::string osd = placement.osd_of(told.pool, told.space, object_name(inode, by_object.size()));
+            by_object.push_back(osd.empty() ? "?" : osd);
+        }
+        one.targets.push_back(by_object[object]);
+    }
+    one.end = most_blocks * told.unit;
+    LayoutComponent& rest = layout.components.emplace_back();
+    rest.start = layout.components.front().end;
+    rest.pattern = LayoutComponent::Pattern::foreign;
+    rest.pool = told.pool;
+    return layout;
+}
+
+CephPlacement ask_ceph_placement() {
+    // A client that may not ask, or reaches no monitor, must not keep the run waiting.
+    const auto ask = [](std::vector<std::string> words) {
+        words.insert(words.begin(), {"ceph", "--connect-timeout", "10", "--format", "json"});
+        return records::output_of(words, longest_answer);
+    };
+    const records::ProgramOutput pools = ask({"osd", "pool", "ls", "detail"});
+    const records::ProgramOutput groups = pools.ok() ? ask({"pg", "dump", "pgs_brief"}) : records::ProgramOutput();
+    try {
+        return groups.ok() ? CephPlacement::from_answers(pools.text, groups.text) : CephPlacement();
+    } catch (const std::exception&) {
+        return {};  // of another form: the pool stands as the target, as without the program
+    }
+}
+
+}  // namespace sonde::files

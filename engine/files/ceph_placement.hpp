@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which OSD of Ceph answers for an object: a hash of its name gives its placement group, and the monitors tell which
+// OSD is the first of each group. Asked once; after that it is arithmetic.
+#pragma once
+
+#include "files/stripe_layout.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace sonde::files {
+
+/// Placement groups as they were when the monitors were asked. Without any, nobody knows where objects are.
+class CephPlacement {
+ public:
+    CephPlacement() = default;
+    /// From what `ceph osd pool ls detail` and `ceph pg dump pgs_brief` print with `--format json`. Throws
+    /// std::invalid_argument with one sentence when they are nothing like that.
+    static CephPlacement from_answers(std::string_view pools, std::string_view groups);
+    /// For the other processes of a run, and from there.
+    std::string to_text() const;
+    static CephPlacement from_text(std::string_view text);
+
+    bool known(const std::string& pool) const;
+    /// "osd.7", the acting primary: it answers every read and write of the object. Empty: not known. `space` is the
+    /// namespace of the object in its pool, mostly empty.
+    std::string osd_of(const std::string& pool, const std::string& space, std::string_view object) const;
+
+ private:
+    struct Pool {
+        std::uint32_t groups = 0;
+        std::map<std::uint32_t, std::int32_t> first;  ///< number of a group -> OSD
+    };
+    std::map<std::string, Pool> pools_;
+};
+
+/// The layout of a file of CephFS with the OSD of each block in place of its pool, as far as the first 16,384 blocks.
+/// `value` is its attribute `ceph.file.layout`, of which its objects are called by their `inode`. Throws
+/// std::invalid_argument with one sentence.
+StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement);
+
+/// Ceph's hash of names (Robert Jenkins, 1996), which pools with object_hash 2 use: all since 2009.
+std::uint32_t ceph_name_hash(std::string_view name);
+
+/// Asks the monitors through the program `ceph`. One that knows nothing where it is not there, or may not ask.
+CephPlacement ask_ceph_placement();
+
+}  // namespace sonde::files

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which OSD has which byte, against what `ceph osd map` of a real cluster (16.2, four OSDs) said of the same names.
+#include "files/ceph_placement.hpp"
+
+#include <doctest/doctest.h>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+using sonde::files::bytes_on_targets;
+using sonde::files::ceph_name_hash;
+using sonde::files::CephPlacement;
+using sonde::files::LayoutComponent;
+using sonde::files::placed_ceph_layout;
+using sonde::files::StripeLayout;
+using sonde::files::targets_of_byte;
+
+namespace {
+
+constexpr const char* pools = R"(
+[{"pool_id":1,"pool_name":"names","object_hash":2,"pg_num":8},{"pool_id":2,"pool_name":"bytes","object_hash":2,"pg_num":16}]
+)";
+// Groups 0, 3, 5 and a are those that the cluster named.
+constexpr const char* groups = R"(dumped pgs_brief
+{"pg_ready":true,"pg_stats":[{"pgid":"2.0","up":[3],"acting":[3],"up_primary":3,"acting_primary":3},
+{"pgid":"2.3","acting":[3],"acting_primary":3},{"pgid":"2.5","acting":[3],"acting_primary":3},
+{"pgid":"2.a","acting":[1],"acting_primary":1},{"pgid":"1.0","acting":[2],"acting_primary":2}]})";
+constexpr std::uint64_t mib = 1 << 20;
+constexpr std::uint64_t inode = 0x10000000000;
+constexpr const char* usual = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=bytes";
+
+}  // namespace
+
+TEST_CASE("names have the hash that Ceph gives them") {
+    CHECK(ceph_name_hash("10000000000.00000000") == 0xf0b56f30);
+    CHECK(ceph_name_hash("10000000000.00000001") == 0x53388f2a);
+    CHECK(ceph_name_hash("10000000000.00000002") == 0x4ef517c5);
+    CHECK(ceph_name_hash("abc") == 0x251e4793);
+}
+
+TEST_CASE("objects lie where the cluster says, as far as it tells") {
+    const CephPlacement told = CephPlacement::from_answers(pools, groups);
+    for (const CephPlacement& placement : {told, CephPlacement::from_text(told.to_text())}) {
+        CHECK(placement.known("bytes"));
+        CHECK(placement.osd_of("bytes", "", "10000000000.00000000") == "osd.3");
+        CHECK(placement.osd_of("bytes", "", "10000000000.00000001") == "osd.1");
+        CHECK(placement.osd_of("bytes", "", "10000000000.00000002") == "osd.3");
+        CHECK(placement.osd_of("bytes", "", "abc") == "osd.3");
+        CHECK(placement.osd_of("bytes", "a namespace", "abc") != "osd.3");
+        CHECK_FALSE(placement.known("elsewhere"));
+        CHECK(placement.osd_of("elsewhere", "", "abc").empty());
+    }
+}
+
+TEST_CASE("bytes of a file go to the OSDs of its objects, block by block") {
+    const CephPlacement placement = CephPlacement::from_answers(pools, groups);
+    const StripeLayout plain = placed_ceph_layout(usual, inode, placement);
+    CHECK(plain.components[0].count == 1);
+    CHECK(targets_of_byte(plain, 0) == std::vector<std::string>{"osd.3"});
+    CHECK(targets_of_byte(plain, 4 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(bytes_on_targets(plain, 9 * mib) ==
+          std::map<std::string, std::uint64_t>{{"osd.1", 4 * mib}, {"osd.3", 5 * mib}});
+    // Two objects side by side, a mebibyte in turn: the third one begins when both are full.
+    const StripeLayout wide =
+        placed_ceph_layout("stripe_unit=1048576 stripe_count=2 object_size=4194304 pool=bytes", inode, placement);
+    CHECK(wide.components[0].count == 2);
+    CHECK(targets_of_byte(wide, 0) == std::vector<std::string>{"osd.3"});
+    CHECK(targets_of_byte(wide, 1 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(targets_of_byte(wide, 7 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(targets_of_byte(wide, 8 * mib) == std::vector<std::string>{"osd.3"});
+    CHECK(plain.components[1].pattern == LayoutComponent::Pattern::foreign);
+    CHECK(targets_of_byte(plain, plain.components[1].start) == std::vector<std::string>{"?"});
+}
+
+TEST_CASE("without placement the pool stands for its OSDs, and what is no answer is refused") {
+    const StripeLayout layout = placed_ceph_layout(usual, inode, CephPlacement());
+    CHECK(targets_of_byte(layout, 0) == std::vector<std::string>{"pool bytes"});
+    CHECK_THROWS_AS(CephPlacement::from_answers("error", groups), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_answers(pools, "{}"), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_answers(pools, ""), std::invalid_argument);
+    CHECK_FALSE(CephPlacement::from_text("").known("bytes"));
+}

@@ -85,7 +85,7 @@ clean:  ## removes build/ and .venv
 	rm -rf build $(VENV)
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy types asan tsan mutants test-clusters nightly fuzz
+.PHONY: check format lint tidy types asan tsan mutants test-clusters test-storage nightly fuzz
 check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
@@ -122,13 +122,18 @@ mutants: $(VENV)/.done-dev  ## changes the sources in small ways: do the tests n
 
 test-clusters: build $(VENV)/.done-test  ## jobs on a real Slurm, which is installed and started for that
 	@tools/system-packages clusters
-	$(BIN)/python -m pytest -q tests/together/test_slurm.py
+	$(BIN)/python -m pytest -q -m "nightly or not nightly" tests/together/test_slurm.py
+
+test-storage: build $(VENV)/.done-test  ## on real GlusterFS, MooseFS and CephFS, which are installed and started for that
+	@tools/system-packages storage
+	$(BIN)/python -m pytest -q -m storage tests/storage $(PYTEST)
 
 nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
 	@tools/system-packages tidy fuzz
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
 	PYTHONPATH=lab $(BIN)/python -m pytest -q -m nightly tests
+	@$(MAKE) --no-print-directory test-storage
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@$(MAKE) --no-print-directory tidy

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests want the machine for themselves: those that hold measured times, or ratios of them, against a truth. They
-are marked `serial`, or their file is named here. And which are only run when asked for: `pytest -m nightly`.
+are marked `serial`, or their file is named here. And which are only run when asked for: `pytest -m nightly`, or
+`-m storage`.
 
 tools/test.py runs all others on every core at once, and these afterwards, one at a time.
 """
@@ -53,9 +54,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "nightly" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    for asked_for in (name for name in ("nightly", "storage") if name not in config.option.markexpr):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(asked_for)])
+        items[:] = [item for item in items if not item.get_closest_marker(asked_for)]
     places = [item.path.relative_to(HERE).as_posix() for item in items]
     for item, place in zip(items, places, strict=True):
         if place.startswith(SERIAL):

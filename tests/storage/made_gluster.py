@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GlusterFS of four bricks on one machine: a volume that distributes files, one with shards, one that disperses."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from room import ADDRESS, Room
+
+NEEDED = ("glusterd", "gluster", "glusterfs", "mkfs.xfs", "getfattr")
+_BRICKS = 4
+
+
+class Gluster:
+    """`places` of volumes: distribute, shard, disperse; `second` is another mount of distribute."""
+
+    name = "gluster"
+    waits = False
+    to_servers: Mapping[str, object] = {"fsync": "per_op"}
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.bricks = [room.disk(f"b{number}") for number in range(1, _BRICKS + 1)]
+        for place in ("/var/lib/glusterd", "/var/log/glusterfs", "/run/gluster"):
+            room.cover(place)
+        volfile = room.folder / "glusterd.vol"
+        volfile.write_text(_DAEMON)
+        room.run("glusterd", "-f", str(volfile), "-p", "/run/glusterd.pid", "-l", "/var/log/glusterd.log")
+        room.until(
+            lambda: room.run("gluster", "volume", "list", check=False).returncode == 0, "glusterd did not answer"
+        )
+        self._volume("distribute", ())
+        self._volume("shard", (), {"features.shard": "on", "features.shard-block-size": "4MB"})
+        self._volume("disperse", ("disperse", str(_BRICKS), "redundancy", "1"))
+        self.places = {name: self._mount(name, name) for name in ("distribute", "shard", "disperse")}
+        self.place, self.second = self.places["distribute"], self._mount("distribute", "second")
+
+    @property
+    def targets(self) -> list[str]:
+        """Bricks of the volume that distributes, as Gluster names them: by the host, however they were made."""
+        return [f"{socket.gethostname()}:{brick}/distribute" for brick in self.bricks]
+
+    def _volume(self, name: str, form: tuple[str, ...], options: Mapping[str, str] | None = None) -> None:
+        bricks = [f"{ADDRESS}:{brick}/{name}" for brick in self.bricks]
+        self.gluster("volume", "create", name, *form, "transport", "tcp", *bricks, "force")
+        for option, value in (options or {}).items():
+            self.gluster("volume", "set", name, option, value)
+        self.gluster("volume", "start", name)
+
+    def _mount(self, volume: str, name: str) -> Path:
+        place = self.room.folder / "mnt" / name
+        place.mkdir(parents=True)
+        self.room.run("mount", "-t", "glusterfs", f"{ADDRESS}:/{volume}", str(place))
+        return place
+
+    def gluster(self, *words: str) -> str:
+        return self.room.said("gluster", "--mode=script", *words)
+
+    def told(self, path: Path) -> set[str]:
+        """The bricks of a file, as Gluster's attribute names them."""
+        said = self.room.said("getfattr", "--only-values", "-n", "trusted.glusterfs.pathinfo", str(path))
+        return {f"{host}:{brick}" for brick, host in re.findall(r"<POSIX\(([^)]*)\):([^:>]*):", said)}
+
+    def held(self, volume: str, name: str) -> dict[str, int]:
+        """By brick the bytes of the files called `name` on its disk: what is there, whatever anybody tells."""
+        found = {}
+        for brick in self.bricks:
+            sizes = self.room.said(
+                "find", f"{brick}/{volume}", "-path", "*/.glusterfs", "-prune", "-o", "-type", "f", "-name", name,
+                "-not", "-perm", "/1000", "-printf", "%s\n",
+            ).split()  # fmt: skip
+            if sizes:
+                found[f"{ADDRESS}:{brick}/{volume}"] = sum(map(int, sizes))
+        return found
+
+    def pid(self, number: int) -> int:
+        """Of the process that serves brick `number` of the volume that distributes, as it is called in the room."""
+        (file,) = self.room.said("sh", "-c", f"ls /run/gluster/vols/distribute/*-b{number + 1}-*.pid").split()
+        return int(self.room.said("cat", file))
+
+    def kill(self, number: int) -> None:
+        self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
+
+    def start(self, number: int) -> None:
+        self.gluster("volume", "start", "distribute", "force")
+        connected = f"{ADDRESS}:{self.bricks[number]}/distribute"
+        self.room.until(
+            lambda: _online(self.gluster("volume", "status", "distribute", "detail"), connected), "no brick"
+        )
+        time.sleep(4)  # clients look for a lost brick every three seconds
+
+
+def _online(status: str, brick: str) -> bool:
+    part = status.partition(brick)[2].partition("Brick  ")[0]
+    return re.search(r"Online\s*:\s*Y", part) is not None
+
+
+_DAEMON = f"""volume management
+    type mgmt/glusterd
+    option working-directory /var/lib/glusterd
+    option transport-type socket
+    option transport.socket.bind-address {ADDRESS}
+    option ping-timeout 0
+    option event-threads 1
+    option max-port 60999
+end-volume
+"""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MooseFS on one machine: a master and four chunk servers, one copy of each chunk."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from room import ADDRESS, Room
+
+NEEDED = ("mfsmaster", "mfschunkserver", "mfsmount", "mfsfileinfo", "mkfs.xfs")
+_SERVERS = 4
+_PORT = 9520
+
+
+class MooseFS:
+    """`place` and `second` are two mounts of it."""
+
+    name = "moosefs"
+    waits = False
+    to_servers: Mapping[str, object] = {"fsync": "per_op"}
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        for place in ("/var/lib/mfs", "/etc/mfs"):
+            room.cover(place)
+        self._file("/var/lib/mfs/metadata.mfs", "MFSM NEW")
+        self._file("/etc/mfs/mfsmaster.cfg", _MASTER)
+        self._file("/etc/mfs/mfsexports.cfg", "* / rw,alldirs,maproot=0\n")
+        room.run("cp", "/usr/share/doc/moosefs-master/examples/mfstopology.cfg", "/etc/mfs", check=False)
+        room.run("mfsmaster", "-c", "/etc/mfs/mfsmaster.cfg", "start")
+        for number in range(_SERVERS):
+            disk = room.disk(f"m{number}", 3072)  # each chunk that is begun counts as 64 MiB
+            room.run("mkdir", f"/var/lib/mfs/{number}")
+            self._file(f"/etc/mfs/hdd{number}.cfg", f"{disk}\n")
+            self._file(f"/etc/mfs/server{number}.cfg", _server(number))
+            self.start(number, wait=False)
+        self.place, self.second = self._mount("first"), self._mount("second")
+        room.until(lambda: self._servers() == _SERVERS, "not all chunk servers came")
+        room.run("mfssetgoal", "-r", "1", str(self.place))
+
+    @property
+    def targets(self) -> list[str]:
+        return [f"{ADDRESS}:{_PORT + number}" for number in range(_SERVERS)]
+
+    def _file(self, path: str, text: str) -> None:
+        self.room.run("/bin/sh", "-c", 'printf "%s" "$0" >"$1"', text, path)
+
+    def _mount(self, name: str) -> Path:
+        place = self.room.folder / "mnt" / name
+        place.mkdir(parents=True)
+        # Without this a client waits for minutes for a server that is gone.
+        self.room.run("mfsmount", str(place), "-H", ADDRESS, "-o", "mfsioretries=3")
+        return place
+
+    def _servers(self) -> int:
+        said = self.room.run("mfscli", "-H", ADDRESS, "-SCS", "-p", check=False).stdout
+        return len(re.findall(rf"{re.escape(ADDRESS)}", said))
+
+    def told(self, path: Path) -> set[str]:
+        """Chunk servers of a file."""
+        return set(re.findall(r"copy \d+: (\S+)", self.room.said("mfsfileinfo", str(path))))
+
+    def pid(self, number: int) -> int:
+        return int(self.room.said("cat", f"/var/lib/mfs/{number}/.mfschunkserver.lock").strip())
+
+    def kill(self, number: int) -> None:
+        self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
+
+    def start(self, number: int, wait: bool = True) -> None:
+        self.room.run("mfschunkserver", "-c", f"/etc/mfs/server{number}.cfg", "start")
+        if wait:
+            time.sleep(3)
+
+
+_MASTER = f"""WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = /var/lib/mfs
+MATOCS_LISTEN_HOST = {ADDRESS}
+MATOCL_LISTEN_HOST = {ADDRESS}
+MATOML_LISTEN_HOST = {ADDRESS}
+CHUNKS_LOOP_MIN_TIME = 300
+REPLICATIONS_DELAY_INIT = 0
+"""
+
+
+def _server(number: int) -> str:
+    return f"""WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = /var/lib/mfs/{number}
+HDD_CONF_FILENAME = /etc/mfs/hdd{number}.cfg
+MASTER_HOST = {ADDRESS}
+CSSERV_LISTEN_HOST = {ADDRESS}
+CSSERV_LISTEN_PORT = {_PORT + number}
+HDD_LEAVE_SPACE_DEFAULT = 16MiB
+"""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody who uses Sonde inside a room: calls of `sonde`, and what is in the archive afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from room import Room
+
+from sonde.model.record import RecordReader, read_record
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+class User:
+    """`folder` is the current directory of all that is called, with the archive; it is no part of the storage."""
+
+    def __init__(self, room: Room, engine: Path, folder: Path) -> None:
+        self.room, self.folder = room, folder
+        self.environment = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"), "HOME": str(folder)}
+
+    def sonde(self, *words: str, patience_s: float = 300, directory: Path | None = None) -> Done:
+        done = self.room.run(
+            sys.executable, "-m", "sonde", *words, check=False, directory=directory or self.folder,
+            environment=self.environment, patience_s=patience_s,
+        )  # fmt: skip
+        return Done(done)
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """The same, without waiting."""
+        return subprocess.Popen(
+            self.room.words(sys.executable, "-m", "sonde", *words, directory=self.folder), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **self.environment},
+        )  # fmt: skip
+
+    def plan(self, name: str, **members: Any) -> str:
+        (self.folder / f"{name}.json").write_text(json.dumps({"schema": "sonde-plan/1", "id": name, **members}))
+        return f"{name}.json"
+
+    def records(self) -> list[RecordReader]:
+        """All runs of the archive, the oldest first."""
+        return [read_record(path) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
+
+    def incoming(self) -> list[Path]:
+        """Records of runs that go on."""
+        return list(self.folder.glob("sonde-archive/.incoming-*/record.ndjson"))
+
+
+class Done:
+    """How a call ended."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def __repr__(self) -> str:
+        return f"exit code {self.code}\n{self.out[-3000:]}\n{self.err[-3000:]}"

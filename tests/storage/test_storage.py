@@ -67,7 +67,7 @@ def in_tree(storage: Storage, place: Path, what: str = "*") -> list[str]:
 
 
 def test_a_check_ends_with_numbers_and_leaves_nothing(storage: Storage, user: User) -> None:
-    done = user.sonde("check", str(storage.place), "--json", "--no-report")
+    done = user.sonde("check", str(storage.place), "--json", "--no-report", patience_s=900)
     assert done.code == 0, done
     ended = [(phase.id, phase.end) for record in user.records() for phase in record.phases.values()]
     assert [phase for phase, end in ended if end is None or end.ops.failed] == []

@@ -37,7 +37,7 @@ int close_one(int fd, Real real) {
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
-    if (stretch::stream_of(fd) != nullptr && !intercept::in_borrowed_memory()) [[unlikely]] {
+    if (stretch::slot_of(fd) != 0 && !intercept::in_borrowed_memory()) [[unlikely]] {
         pthread_testcancel();
         const int error = stretch::give_up(fd);
         const int done = real();
@@ -76,7 +76,7 @@ int duplicate_to(int fd, int to, Real real) {
         return real();
     }
     if (fd != to &&
-        (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to) || stretch::stream_of(to) != nullptr) &&
+        (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to) || stretch::slot_of(to) != 0) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
         static_cast<void>(stretch::give_up(to));
         if (intercept::is_ours(to)) {

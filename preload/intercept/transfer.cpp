@@ -42,9 +42,15 @@ ssize_t gather(stretch::Stream& stream, int fd, trace::Kind kind, const stretch:
     return got;
 }
 
-/// Its stream, when its calls may be gathered now.
-stretch::Stream* stream_of(int fd) noexcept {
-    stretch::Stream* stream = stretch::stream_of(fd);
+/// Its stream, when its calls may be gathered now. `fits`: stretch::is_one_of_few().
+stretch::Stream* stream_of(int fd, bool fits) noexcept {
+    const stretch::Slot slot = stretch::slot_of(fd);
+    stretch::Stream* stream = reinterpret_cast<stretch::Stream*>(slot);
+    if (stretch::is_early(slot)) {
+        stream = system::Critical::inside() || intercept::in_borrowed_memory() || stretch::is_one_of_few(fd, slot, fits)
+                     ? nullptr
+                     : stretch::make_known(fd, slot);
+    }
     return stream == nullptr || stretch::is_left(*stream) || system::Critical::inside() ||
                    intercept::in_borrowed_memory()
                ? nullptr
@@ -69,7 +75,8 @@ ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, 
         }
         return buffer::pass(answer, real);
     }
-    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+    const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;
+    if (stretch::Stream* stream = stream_of(fd, fits)) [[unlikely]] {
         const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
         return gather(*stream, fd, kind, &piece, 1, at, real);
     }
@@ -121,7 +128,7 @@ ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at
         }
         return buffer::pass(answer, real);
     }
-    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+    if (stretch::Stream* stream = stream_of(fd, false)) [[unlikely]] {
         constexpr int most = 16;
         stretch::Piece copies[most];
         if (flags != 0 || count <= 0 || count > most || reinterpret_cast<std::uintptr_t>(parts) <= 65536) {
@@ -176,7 +183,7 @@ off64_t seek(int fd, off64_t offset, int whence, Real real) {
         }
         return buffer::pass(answer, real);
     }
-    if (stretch::Stream* stream = stream_of(fd)) [[unlikely]] {
+    if (stretch::Stream* stream = stream_of(fd, true)) [[unlikely]] {
         const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
         return entry.way == stretch::Way::Done ? intercept::result(entry.value) : real();
     }

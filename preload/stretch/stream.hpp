@@ -55,14 +55,35 @@ inline bool is_left(const Stream& stream) noexcept {
 buffer::Statistics& counted(Stream& stream) noexcept;
 
 inline constexpr int most_descriptors = 1 << 20;
+/// What is known of a descriptor: 0 nothing; a Stream; or, with its lowest bit set, that it is a file of which only
+/// some first calls were seen (bits 1 to 7 count them, above them is share_count() at open). Most files of most
+/// programs never have more.
+using Slot = std::uintptr_t;
+inline constexpr Slot early_mark = 1, one_call = 2, calls_mask = 0xFE;
+inline constexpr unsigned share_shift = 8;
+inline constexpr Slot few_calls = 3 * one_call;
+inline constexpr std::size_t most_of_an_early_call = 8U << 10U;  ///< larger ones may be worth a look at once
 /// Empty until the first file is taken on.
-extern std::atomic<Stream*>* streams;
+extern std::atomic<Slot>* slots;
 
-inline Stream* stream_of(int fd) noexcept {
-    return streams != nullptr && static_cast<unsigned>(fd) < most_descriptors
-               ? streams[fd].load(std::memory_order_acquire)
-               : nullptr;
+inline Slot slot_of(int fd) noexcept {
+    return slots != nullptr && static_cast<unsigned>(fd) < most_descriptors ? slots[fd].load(std::memory_order_acquire)
+                                                                            : 0;
 }
+inline bool is_early(Slot slot) noexcept {
+    return (slot & early_mark) != 0;
+}
+inline Stream* stream_of(int fd) noexcept {
+    const Slot slot = slot_of(fd);
+    return is_early(slot) ? nullptr : reinterpret_cast<Stream*>(slot);
+}
+/// A call on an early one: true when that is all that need be known of it. `fits`: small, and at the offset.
+inline bool is_one_of_few(int fd, Slot slot, bool fits) noexcept {
+    return fits && (slot & calls_mask) < few_calls &&
+           slots[fd].compare_exchange_strong(slot, slot + one_call, std::memory_order_relaxed);
+}
+/// Otherwise it becomes a Stream; nullptr when nothing could be gathered here now.
+Stream* make_known(int fd, Slot slot) noexcept;
 
 /// Before any file is opened. `wants_lines`: reports are wanted as JSON too.
 void start_streams(settings::Settings& settings, bool wants_lines) noexcept;

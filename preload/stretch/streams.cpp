@@ -16,7 +16,7 @@
 
 namespace sonde::stretch {
 
-constinit std::atomic<Stream*>* streams = nullptr;
+constinit std::atomic<Slot>* slots = nullptr;
 
 namespace {
 
@@ -25,6 +25,7 @@ struct Known {
     bool is_lazy = false;  ///< no setting asks for anything but gathering: what a file is matters when it is gathered
     system::Slab<Told> told;
     bool wants_lines = false;
+    bool is_early = false;  ///< besides, all names have the same rule
     system::Slab<Stream> slab;
     std::atomic<int> highest{0};
     std::atomic<std::uint32_t> shares{0};
@@ -79,7 +80,7 @@ void report(Stream& stream) noexcept {
 }
 
 void release(int fd, Stream& stream) noexcept {
-    streams[fd].store(nullptr, std::memory_order_release);
+    slots[fd].store(0, std::memory_order_release);
     report(stream);
     if (stream.told != nullptr) {
         known.told.give(stream.told);
@@ -122,11 +123,32 @@ bool look_up(Stream& stream, int fd, const char* path) noexcept {
     return true;
 }
 
-void insert(Stream& made, int fd) noexcept {
+void insert(Slot made, int fd) noexcept {
     int most = known.highest.load(std::memory_order_relaxed);
     while (fd > most && !known.highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
     }
-    streams[fd].store(&made, std::memory_order_release);
+    slots[fd].store(made, std::memory_order_release);
+}
+
+Stream* new_stream() noexcept {
+    Stream* made = known.slab.take();
+    if (made != nullptr) {
+        Stream* const next = made->next_free;
+        *made = Stream{};
+        made->next_free = next;
+        made->rule = &any_rule;
+    }
+    return made;
+}
+
+}  // namespace
+
+namespace {
+
+void forget_early(int fd) noexcept {
+    if (is_early(slot_of(fd))) {
+        slots[fd].store(0, std::memory_order_release);
+    }
 }
 
 }  // namespace
@@ -154,13 +176,15 @@ void start_streams(settings::Settings& settings, bool wants_lines) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
         known.is_lazy = known.is_lazy && !settings.rules[i].verbose && !settings.rules[i].ignore_flush;
     }
+    known.is_early = known.is_lazy && !settings.limits.gather_always && settings.count > 0 &&
+                     std::strcmp(settings.rules[0].pattern, "*") == 0;
     // 8 MiB of addresses; memory only for the part that descriptors reach.
-    streams = static_cast<std::atomic<Stream*>*>(system::map_bytes(sizeof(*streams) * most_descriptors, true));
+    slots = static_cast<std::atomic<Slot>*>(system::map_bytes(sizeof(*slots) * most_descriptors, true));
 }
 
 bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mpi) noexcept {
     const system::Critical critical;
-    if (streams == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
+    if (slots == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
         return false;
     }
     if (Stream* stale = stream_of(fd)) {
@@ -171,14 +195,14 @@ bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mp
     if ((flags & (O_PATH | O_DIRECTORY)) != 0 || (lazy && left != nullptr)) {
         return false;
     }
-    Stream* made = known.slab.take();
+    if (known.is_early && lazy && !by_mpi) {
+        insert(early_mark | Slot{share_count()} << share_shift, fd);
+        return true;
+    }
+    Stream* made = new_stream();
     if (made == nullptr) {
         return false;
     }
-    Stream* const next = made->next_free;
-    *made = Stream{};
-    made->next_free = next;
-    made->rule = &any_rule;
     made->by_mpi = by_mpi;
     if (!lazy && !look_up(*made, fd, path)) {
         known.slab.give(made);
@@ -190,8 +214,25 @@ bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mp
     made->share = share_count();
     made->stopped = left;
     made->may = left == nullptr;
-    insert(*made, fd);
+    insert(reinterpret_cast<Slot>(made), fd);
     return true;
+}
+
+Stream* make_known(int fd, Slot slot) noexcept {
+    const system::Critical critical;
+    Stream* made = trap_is_possible() ? new_stream() : nullptr;
+    if (made == nullptr) {
+        return nullptr;
+    }
+    made->share = static_cast<std::uint32_t>(slot >> share_shift);
+    made->may = true;
+    // One less than were seen, so that the next one is timed like the third of any other.
+    made->in_a_row = (slot & calls_mask) == few_calls ? static_cast<std::uint32_t>(few_calls / one_call) - 1 : 0;
+    if (!slots[fd].compare_exchange_strong(slot, reinterpret_cast<Slot>(made), std::memory_order_acq_rel)) {
+        known.slab.give(made);
+        return nullptr;
+    }
+    return made;
 }
 
 int give_up(int fd) noexcept {
@@ -199,6 +240,7 @@ int give_up(int fd) noexcept {
     settle();
     Stream* stream = stream_of(fd);
     if (stream == nullptr) {
+        forget_early(fd);
         return 0;
     }
     const int error = stream->error;
@@ -210,6 +252,8 @@ void leave_alone(int fd, const char* reason) noexcept {
     if (Stream* stream = stream_of(fd)) {
         stream->stopped = reason;
         stream->may = false;
+    } else {
+        forget_early(fd);
     }
 }
 
@@ -227,7 +271,7 @@ std::uint32_t share_count() noexcept {
 
 void report_streams() noexcept {
     const system::Critical critical;
-    for (int fd = 0; streams != nullptr && fd <= highest_stream(); ++fd) {
+    for (int fd = 0; slots != nullptr && fd <= highest_stream(); ++fd) {
         if (Stream* stream = stream_of(fd)) {
             report(*stream);
             counted(*stream) = {};

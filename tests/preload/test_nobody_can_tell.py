@@ -33,7 +33,8 @@ OTHERS = words(
     told_by_a_queue told_by_a_name told_by_a_folder told_by_a_lock a_child_changes_it a_shell_changes_it
     a_shell_empties_it a_shell_in_a_pipe_changes_it a_child_changes_it_while_it_is_read it_waits_for_a_byte
     it_waits_for_more counter_under_a_lock_file counter_under_a_folder counter_under_a_link counter_under_a_semaphore
-    several_append_a_log work_is_shared_by_an_offset each_misses_at_most_one"""
+    several_append_a_log work_is_shared_by_an_offset work_is_shared_by_an_offset_of_which_nothing_is_known
+    each_misses_at_most_one"""
 )
 PROCESS = words(
     """a_duplicate_shares_the_offset a_high_number_is_inherited a_number_becomes_a_pipe a_descriptor_is_sent

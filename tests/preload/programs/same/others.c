@@ -301,13 +301,10 @@ static void several_append_a_log(void) {  // whole lines of everybody
     printf("%ld %ld %ld %ld %ld\n", counts[0], counts[1], counts[2], counts[3], others);
     unlink("data");  // whose line came first is chance
 }
-static void work_is_shared_by_an_offset(void) {  // each record is read by one of two, told by nothing but the offset
-    const int fd = open_new("data");
+static void share_work(int fd) {  // each record is read by one of two, told by nothing but the offset
     int counts[2];
     char record[RECORD];
     long mine = 0, theirs = 0;
-    put(fd, 20000, 's');
-    lseek(fd, 0, SEEK_SET);
     if (pipe(counts) != 0) return;
     const pid_t child = fork();
     while (read(fd, record, RECORD) == RECORD) ++mine;
@@ -316,6 +313,18 @@ static void work_is_shared_by_an_offset(void) {  // each record is read by one o
     }
     if (read(counts[0], &theirs, sizeof(theirs)) < 0) return;
     printf("%ld %d\n", mine + theirs, wait_for(child));
+}
+static void work_is_shared_by_an_offset(void) {
+    const int fd = open_new("data");
+    put(fd, 20000, 's');
+    lseek(fd, 0, SEEK_SET);
+    share_work(fd);
+}
+static void work_is_shared_by_an_offset_of_which_nothing_is_known(void) {
+    const int writer = open_new("data");
+    put(writer, 20000, 's');
+    close(writer);
+    share_work(open("data", O_RDONLY));
 }
 static void each_misses_at_most_one(void) {  // both write, then both look: one of them must see the other
     int bad = 0;
@@ -356,4 +365,5 @@ SCENARIOS(ONE(told_by_a_pipe), ONE(told_by_printf), ONE(told_by_an_unbuffered_st
           ONE(a_shell_empties_it), ONE(a_shell_in_a_pipe_changes_it), ONE(a_child_changes_it_while_it_is_read),
           ONE(it_waits_for_a_byte), ONE(it_waits_for_more), ONE(counter_under_a_lock_file), ONE(counter_under_a_folder),
           ONE(counter_under_a_link), ONE(counter_under_a_semaphore), ONE(several_append_a_log),
-          ONE(work_is_shared_by_an_offset), ONE(each_misses_at_most_one))
+          ONE(work_is_shared_by_an_offset), ONE(work_is_shared_by_an_offset_of_which_nothing_is_known),
+          ONE(each_misses_at_most_one))

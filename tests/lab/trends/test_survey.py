@@ -15,6 +15,7 @@ from sonde.model.series import SeriesKey
 from sonde.stats.ratio import Ratio, ratio
 from sonde.stats.spread import robust_sd
 from sonde.store import history
+from sonde.trends import budget
 from sonde.trends.budget import residuals
 from sonde.trends.changes import Change, _around, _size_and_error, _stood
 from sonde.trends.history import watched
@@ -27,6 +28,12 @@ from sonde.trends.survey import survey
 from sonde.trends.watch import watch
 
 DAY = 86400.0
+
+
+@pytest.fixture(autouse=True)
+def small_years(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings are learned on few simulated runs: how good they are is not asked here."""
+    monkeypatch.setattr(budget, "_SIMULATED_RUNS", 2000)
 
 
 def series(seed: int, factor: float = 1.0, runs: int = 120, at: int = 80) -> Series:

@@ -162,6 +162,23 @@ TEST_CASE("a meter has room for half as many targets again, and for the slices t
     CHECK(meter->rows() == 32);
 }
 
+TEST_CASE("when targets come and slices double for them, an early operation is still counted early") {
+    TargetMeter meter(0, 10);
+    for (int i = 0; i < 32; ++i) {
+        meter.number_of("OST" + std::to_string(i));
+    }
+    meter.make_room();
+    meter.add_single(1, 0, 400, 410, 10, 1);  // slice 40 of 64
+    meter.number_of("one more");
+    meter.make_room();
+    REQUIRE(meter.doublings() == 1);
+    CHECK(row(meter, 20).bytes == 1);
+    meter.add_single(1, 0, 0, 10, 10, 100);
+    CHECK(row(meter, 0).bytes == 100);
+    meter.add_single(1, 0, 400, 420, 20, 1000);
+    CHECK(row(meter, 20).bytes == 1001);
+}
+
 TEST_CASE("a meter knows no more targets than it can hold") {
     TargetMeter meter(0, 10);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {

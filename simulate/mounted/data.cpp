@@ -86,13 +86,14 @@ void Service::create(fuse_req_t request, fuse_ino_t parent, const char* name, mo
         fuse_reply_err(request, EPERM);
         return;
     }
+    const Time came = pace_.now();
     auto handle = std::make_unique<Handle>();
     handle->fd = ::openat(at.fd, name, below(info->flags) | O_CREAT | (info->flags & O_EXCL) | O_NOFOLLOW, mode);
     struct stat attributes {};
     Inode* found = handle->fd >= 0 ? made(request, at, name, attributes) : nullptr;
     const int error = errno;
     handle->file = found != nullptr ? store_.file(*found, &at) : store_.file(at);
-    Pace::Call(pace_, on_names(request, Call::create, handle->file), caller(request)).wait();
+    Pace::Call(pace_, on_names(request, Call::create, handle->file), caller(request), came).wait();
     if (found == nullptr) {
         if (handle->fd >= 0) {
             ::close(handle->fd);
@@ -197,7 +198,7 @@ void Service::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec*
     into.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
     into.buf[0].fd = handle.fd;
     into.buf[0].pos = offset;
-    Pace::Call call(pace_, operation, caller(request));
+    Pace::Call call(pace_, operation, caller(request), pace_.came());
     const ssize_t length = fuse_buf_copy(&into, data, static_cast<fuse_buf_copy_flags>(0));
     call.wait();
     if (length < 0) {

@@ -106,14 +106,14 @@ Inode* Service::made(fuse_req_t request, Inode& parent, const char* name, struct
     return found;
 }
 
-void Service::answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error) {
+void Service::answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error, Time came) {
     struct stat attributes {};
     Inode* found = error == 0 ? made(request, parent, name, attributes) : nullptr;
     if (error == 0 && found == nullptr) {
         error = errno;
     }
     const FileId file = found != nullptr ? store_.file(*found, &parent) : store_.file(parent);
-    Pace::Call(pace_, on_names(request, what, file), caller(request)).wait();
+    Pace::Call(pace_, on_names(request, what, file), caller(request), came).wait();
     if (error != 0) {
         fuse_reply_err(request, error);
         return;
@@ -130,7 +130,8 @@ void Service::make(fuse_req_t request, Call what, fuse_ino_t parent, const char*
         fuse_reply_err(request, EPERM);
         return;
     }
-    answer_entry(request, what, at, name, done(at) == 0 ? 0 : errno);
+    const Time came = pace_.now();
+    answer_entry(request, what, at, name, done(at) == 0 ? 0 : errno, came);
 }
 
 void Service::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
@@ -219,6 +220,7 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
                 listing.entries.push_back({file->name, file->inode.number, file->inode.mode});
             }
         } else {
+            const Time came = pace_.now();
             const int fd = ::openat(directory.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             DIR* stream = fd >= 0 ? ::fdopendir(fd) : nullptr;
             if (stream == nullptr) {
@@ -233,7 +235,7 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
             ::closedir(stream);
             Operation operation = on_names(request, Call::readdir, store_.file(directory));
             operation.length = listing.entries.size();
-            Pace::Call(pace_, operation, caller(request)).wait();
+            Pace::Call(pace_, operation, caller(request), came).wait();
         }
     }
     std::vector<char> buffer(size);

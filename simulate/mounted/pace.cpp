@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +18,15 @@ constexpr Time longest_delay = 100'000'000;
 constexpr std::size_t most_callers = 1U << 16U;
 /// By how much patience may shrink.
 constexpr Time least_patience = 64;
+
+/// Processor time of this thread.
+Time worked() {
+    struct timespec time {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+thread_local Time worked_before = 0;
 
 /// Calls of io_uring that may block are made by threads of the kernel's own, called after the one that they are made
 /// for.
@@ -43,9 +53,9 @@ Pace::Pace(SiteModel site, const Options& options)
     expected_.reserve(1024);
 }
 
-Pace::Call::Call(Pace& pace, const Operation& operation, pid_t thread) : pace_(pace) {
+Pace::Call::Call(Pace& pace, const Operation& operation, pid_t thread, Time came) : pace_(pace) {
     if (pace_.options_.paced) {
-        pace_.begin(*this, operation, thread);
+        pace_.begin(*this, operation, thread, came);
     }
 }
 
@@ -66,6 +76,17 @@ void Pace::Call::wait() {
 Time Pace::now() const {
     const auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
     return options_.speed == 1 ? passed : static_cast<Time>(static_cast<double>(passed) * options_.speed);
+}
+
+Time Pace::came() const {
+    const Time copied = options_.paced ? worked() - worked_before : 0;
+    return now() - static_cast<Time>(static_cast<double>(copied) * options_.speed);
+}
+
+void Pace::served() const {
+    if (options_.paced) {
+        worked_before = worked();
+    }
 }
 
 Pace::Clock::time_point Pace::real(Time at) const {
@@ -166,10 +187,10 @@ void Pace::wake_leader() {
     }
 }
 
-void Pace::begin(Call& call, Operation operation, pid_t thread) {
+void Pace::begin(Call& call, Operation operation, pid_t thread, Time came) {
     operation.tag = reinterpret_cast<std::uintptr_t>(&call);
     const std::lock_guard lock(mutex_);
-    Time at = now();
+    Time at = came < 0 ? now() : came;
     call.done_ = false;
     if (thread != 0) {
         Caller& caller = caller_of(thread);

@@ -42,8 +42,8 @@ class Pace final : public Listener {
     /// object calls too; the end of the object says that it has been.
     class Call {
      public:
-        /// `thread` that makes the call; 0: the kernel on its own.
-        Call(Pace& pace, const Operation& operation, pid_t thread);
+        /// `thread` that makes the call; 0: the kernel on its own. `came`: when, of the machine's clock; -1: now.
+        Call(Pace& pace, const Operation& operation, pid_t thread, Time came = -1);
         ~Call();
         Call(const Call&) = delete;
         Call& operator=(const Call&) = delete;
@@ -69,6 +69,11 @@ class Pace final : public Listener {
     }
     /// Of the machine's clock, without asking it.
     Time now() const;
+    /// When the request came that this thread serves: before its data was copied to us. What the thread has worked
+    /// since served() was that copy.
+    Time came() const;
+    /// This thread has served a request.
+    void served() const;
     const SiteModel& site() const { return machine_.site(); }
     bool paced() const { return options_.paced; }
     double speed() const { return options_.speed; }
@@ -92,7 +97,7 @@ class Pace final : public Listener {
  private:
     using Clock = std::chrono::steady_clock;
 
-    void begin(Call& call, Operation operation, pid_t thread);
+    void begin(Call& call, Operation operation, pid_t thread, Time came);
     void finish(Call& call);
     void answered(Call& call);
     void settle();  ///< handles what should have happened by now

@@ -93,8 +93,8 @@ class Service {
     struct fuse_entry_param entry_of(Inode& inode, const struct stat& attributes) const;
     /// The inode of a name that was just made. Null: errno says why.
     Inode* made(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
-    /// Charges the call and answers with what was made, or with the error.
-    void answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error);
+    /// Charges the call, which came at that time of the machine, and answers with what was made, or with the error.
+    void answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error, Time came);
     /// Makes a name with `done` and answers; template of names.cpp alone.
     template <class Done>
     void make(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, Done done);

@@ -30,13 +30,15 @@ void begin_session(void* /*service*/, struct fuse_conn_info* kernel) {
 struct Calls {
     template <auto method, class... Words>
     static void to(fuse_req_t request, Words... words) {
+        auto* service = static_cast<Service*>(fuse_req_userdata(request));
         try {
-            (static_cast<Service*>(fuse_req_userdata(request))->*method)(request, words...);
+            (service->*method)(request, words...);
         } catch (const std::bad_alloc&) {
             fuse_reply_err(request, ENOMEM);
         } catch (const std::exception&) {
             fuse_reply_err(request, EIO);
         }
+        service->pace_.served();
     }
 
     static struct fuse_lowlevel_ops table() {

@@ -13,6 +13,7 @@ import re
 import shutil
 import struct
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from overhead.cells import KIB, Cell, given_file
@@ -62,31 +63,42 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
     return found
 
 
-def of_targets(engine: Engine, base: Path, random: bool, stripes: int) -> float:
-    """Further instructions of a 4 KiB read when the file lies on `stripes` targets, 1 MiB on each in turn, and each
-    operation is given to one of them."""
+def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) -> dict[int, float]:
+    """Further instructions of a 4 KiB read when the file lies on so many targets, 1 MiB on each in turn, and each
+    operation is given to one of them. What they are further to is counted once for all widths."""
     cell = Cell("callgrind", True, False, 4 * KIB, MANY * 4 * KIB, random=random)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
-        folder, layouts = Path(name) / "one", Path(name) / "layouts"
-        for made in (folder, layouts):
-            made.mkdir()
+        folder = Path(name) / "one"
+        folder.mkdir()
         make_given_file(cell, Path(name))
-        # struct lov_user_md_v1 of lustre_user.h, which the engine takes for the attribute of the file.
-        head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 1, 0, 1 << 20, stripes, 0)
-        objects = b"".join(struct.pack("<QQII", 1, 0, 0, index) for index in range(stripes))
-        (layouts / given_file(folder).name).write_bytes(head + objects)
-        totals: dict[bool, list[int]] = {False: [], True: []}
-        for operations in (FEW, MANY):
-            plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
-            plan["observe"] = {"slice": "1s", "progress": 0}
-            for known, counts in totals.items():
+        layouts = {
+            width: given_layout(Path(name) / f"layouts-{width}", given_file(folder).name, width) for width in widths
+        }
+
+        def per_read(known: Path | None) -> float:
+            totals = []
+            for operations in (FEW, MANY):
+                plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
+                plan["observe"] = {"slice": "1s", "progress": 0}
                 command, record = engine.command(plan, folder)
-                env = {"SONDE_PRETEND_LAYOUTS": str(layouts)} if known else None
-                counts.append(count(command, folder, LOOPS["engine"], env))
-                if known != ('"type":"targets"' in record.read_text(encoding="utf-8")):
+                env = {"SONDE_PRETEND_LAYOUTS": str(known)} if known else None
+                totals.append(count(command, folder, LOOPS["engine"], env))
+                if (known is not None) != ('"type":"targets"' in record.read_text(encoding="utf-8")):
                     raise RunError("the engine did not take the layout that was given to it")
-        with_layout, without = ((many - few) / (MANY - FEW) for few, many in (totals[True], totals[False]))
-        return with_layout - without
+            return (totals[1] - totals[0]) / (MANY - FEW)
+
+        without = per_read(None)
+        return {width: per_read(known) - without for width, known in layouts.items()}
+
+
+def given_layout(folder: Path, file: str, width: int) -> Path:
+    """A folder in which the engine finds the layout of a file: struct lov_user_md_v1 of lustre_user.h, which it takes
+    for the attribute of the file."""
+    folder.mkdir()
+    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 1, 0, 1 << 20, width, 0)
+    objects = b"".join(struct.pack("<QQII", 1, 0, 0, index) for index in range(width))
+    (folder / file).write_bytes(head + objects)
+    return folder
 
 
 def available() -> bool:

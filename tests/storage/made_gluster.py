@@ -20,6 +20,7 @@ class Gluster:
 
     name = "gluster"
     waits = False
+    stops_ms = 30
     to_servers: Mapping[str, object] = {"fsync": "per_op"}
 
     def __init__(self, room: Room) -> None:

@@ -97,7 +97,7 @@ def test_ior_sees_a_byte_that_changed_behind_its_back(storage: Storage, user: Us
     storage.room.run("dd", f"of={other}", "if=/dev/zero", "bs=1", "count=8", "seek=1048584", "conv=notrunc,fsync")
     time.sleep(2)  # attributes and data of a client may be so old
     done = user.sonde(*words[:-3], "-o", str(file), "-r", "-R")
-    storage.room.run("rm", str(file))
+    storage.room.run("rm", "-f", str(file))
     assert done.code != 0, done
     assert "erro" in (done.out + done.err).lower(), done
 
@@ -167,7 +167,7 @@ def slow_one(storage: Storage, user: User) -> tuple[list[str], str]:
 
 def test_a_slow_server_is_named_and_no_other(storage: Storage, user: User) -> None:
     assert slow_one(storage, user)[0] == []
-    with storage.room.slowed(storage.pid(2)):
+    with storage.room.slowed(storage.pid(2), storage.stops_ms):
         names, said = slow_one(storage, user)
     assert names == [storage.targets[2]], said
     assert storage.targets[2] in said

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from buffering.cells import Cell, Command
 from buffering.programs import HERE, NotHereError, Workshop
-from buffering.turns import OURS
+from buffering.turns import OURS, Result, Turn, run
 
 WAYS = {"as is": "", "layer": "*", "eager": "*:eager"}
 LEAST = 0.9  #: they need not be faster
@@ -149,14 +149,56 @@ SERVERS = (
 )
 
 
+@dataclass(frozen=True)
+class Running:
+    """A server, and the commands of its clients."""
+
+    pid: int
+    loads: Mapping[str, Sequence[str]]
+
+    def processor(self) -> tuple[float, float]:
+        """Seconds, user and system, of the server, its children, and theirs that have ended."""
+        user = system = 0
+        waiting = [self.pid]
+        while waiting:
+            one = Path(f"/proc/{waiting.pop()}")
+            try:
+                words = (one / "stat").read_text().rpartition(")")[2].split()
+                waiting += map(int, (one / f"task/{one.name}/children").read_text().split())
+            except OSError:
+                continue  # it has just ended, and is its parent's now
+            user, system = user + int(words[11]) + int(words[13]), system + int(words[12]) + int(words[14])
+        ticks = os.sysconf("SC_CLK_TCK")
+        return user / ticks, system / ticks
+
+    def turn(self, load: str) -> Turn:
+        """One run of a client: its time, and what the server used meanwhile."""
+        before = self.processor()
+        real_s = run(self.loads[load], {}).real_s
+        time.sleep(0.2)  # processes that served it end, and are counted then
+        after = self.processor()
+        return Turn(real_s, after[0] - before[0], after[1] - before[1])
+
+
+def in_turns(servers: Mapping[str, Running], load: str, rounds: int) -> Result:
+    """As take_turns()."""
+    result = Result({way: [] for way in servers})
+    ways = list(servers)
+    for number in range(rounds):
+        shift = number % len(ways)
+        for way in ways[shift:] + ways[:shift]:
+            result.turns[way].append(servers[way].turn(load))
+    return result
+
+
 @contextmanager
-def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, dict[str, Sequence[str]]]]:
-    """A server for each way; commands of their clients, by way and load."""
+def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, Running]]:
+    """A server for each way."""
     if shutil.which(kind.needs) is None or shutil.which("setpriv") is None:
         raise NotHereError(f"{kind.needs} is not on PATH")
     user = kind.user if os.geteuid() == 0 and kind.user else None
     servers: list[subprocess.Popen[bytes]] = []
-    loads: dict[str, dict[str, Sequence[str]]] = {}
+    running: dict[str, Running] = {}
     try:
         for number, (way, params) in enumerate(WAYS.items()):
             folder = below / f"{kind.name}{number}"
@@ -166,9 +208,10 @@ def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, d
             ours = {"LD_PRELOAD": str(copy), "IOBUF_PARAMS": params} if params else {}
             if user is not None:
                 shutil.chown(folder, user, user)
-            server, loads[way] = kind.start(Place(folder, {**plain(), **ours}, user))
+            server, loads = kind.start(Place(folder, {**plain(), **ours}, user))
             servers.append(server)
-        yield loads
+            running[way] = Running(server.pid, loads)
+        yield running
     finally:
         for server in servers:
             server.terminate()

@@ -2,9 +2,12 @@
 #include "records/program_output.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,6 +17,8 @@ extern char** environ;
 
 namespace sonde::records {
 namespace {
+
+using Moment = std::chrono::steady_clock::time_point;
 
 /// -1 with an errno in `failed`.
 pid_t start(const std::vector<std::string>& arguments, int output, int& failed) {
@@ -29,7 +34,9 @@ pid_t start(const std::vector<std::string>& arguments, int output, int& failed) 
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, default_signals(attributes));
+    // A group of its own, so that it can be ended with what it started.
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, static_cast<short>(default_signals(attributes) | POSIX_SPAWN_SETPGROUP));
     pid_t child = -1;
     failed = posix_spawnp(&child, words[0], &actions, &attributes, words.data(), environ);
     posix_spawnattr_destroy(&attributes);
@@ -37,19 +44,46 @@ pid_t start(const std::vector<std::string>& arguments, int output, int& failed) 
     return failed == 0 ? child : -1;
 }
 
-void take_all(int input, std::string& text, std::size_t most) {
+/// Milliseconds to go, rounded up.
+int left_until(Moment end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max<std::int64_t>(0, left.count()));
+}
+
+/// False when the other end was not closed in time.
+bool take_all(int input, std::string& text, std::size_t most, Moment end) {
     std::array<char, 8192> piece{};
     for (;;) {
-        const ssize_t got = ::read(input, piece.data(), piece.size());
+        pollfd asked{input, POLLIN, 0};
+        const int ready = ::poll(&asked, 1, left_until(end));
+        if (ready == 0) {
+            return false;
+        }
+        const ssize_t got = ready < 0 ? -1 : ::read(input, piece.data(), piece.size());
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got <= 0) {
-            return;
+            return true;
         }
         if (text.size() < most) {
             text.append(piece.data(), static_cast<std::size_t>(got));
         }
+    }
+}
+
+/// Waits for the end of a program that has said everything. False when it did not come in time.
+bool ended(pid_t child, int& status, Moment end) {
+    constexpr timespec glance{0, 1'000'000};
+    for (;;) {
+        const pid_t gone = ::waitpid(child, &status, WNOHANG);
+        if (gone == child || (gone < 0 && errno != EINTR)) {
+            return true;
+        }
+        if (left_until(end) == 0) {
+            return false;
+        }
+        ::nanosleep(&glance, nullptr);
     }
 }
 
@@ -71,7 +105,7 @@ std::string ProgramOutput::first_line() const {
     return text.substr(0, text.find('\n'));
 }
 
-ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most) {
+ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most, std::chrono::milliseconds limit) {
     ProgramOutput result;
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -86,10 +120,16 @@ ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t m
         result.text = std::strerror(failed);
         return result;
     }
-    take_all(ends[0], result.text, most);
-    ::close(ends[0]);
+    const Moment end = std::chrono::steady_clock::now() + limit;
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    result.late = !take_all(ends[0], result.text, most, end) || !ended(child, status, end);
+    ::close(ends[0]);
+    if (result.late) {
+        ::kill(-child, SIGKILL);
+        // One that waits in the kernel goes when that lets it; it is not waited for.
+        ended(child, status, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+        result.text = "no answer within " + std::to_string((limit.count() + 999) / 1000) + " s, so it was ended";
+        return result;
     }
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return result;

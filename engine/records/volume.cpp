@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms are those of the kernel's Documentation: ABI/stable/sysfs-block, admin-guide/md.rst, device-mapper/linear
+// and striped.
+#include "records/volume.hpp"
+
+#include "records/program_output.hpp"
+#include "records/system_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace sonde::records {
+namespace {
+
+namespace sysfs_paths = std::filesystem;
+
+constexpr std::uint64_t sector_bytes = 512;
+// Deeper than any stack that works; ends what turns in a circle.
+constexpr int deepest_stack = 8;
+
+/// The bytes [from, from + length) of `below`, as those from `start` of a device on it.
+std::vector<VolumePiece> window(const Volume& below, std::uint64_t start, std::uint64_t from, std::uint64_t length) {
+    std::vector<VolumePiece> seen;
+    const std::uint64_t to = length > ~0ULL - from ? ~0ULL : from + length;
+    for (const VolumePiece& piece : below.pieces) {
+        const std::uint64_t first = std::max(from, piece.start);
+        const std::uint64_t last = std::min(to, piece.end);
+        if (first >= last) {
+            continue;
+        }
+        VolumePiece& here = seen.emplace_back(piece);
+        here.start = start + (first - from);
+        here.end = last == ~0ULL ? ~0ULL : start + (last - from);
+        if (const std::uint64_t turn = piece.stripe * piece.drives.size(); turn > 0) {
+            here.shift = (piece.shift + from % turn + turn - start % turn) % turn;
+        }
+    }
+    return seen;
+}
+
+/// Finds what is below devices, each once.
+class Stack {
+ public:
+    Stack(const MapperTable& table, const std::string& root) : table_(table), root_(root) {}
+
+    std::optional<Volume> below(const std::string& device, int depth = 0) const {
+        std::error_code failed;
+        const sysfs_paths::path folder = sysfs_paths::canonical(root_ + "/sys/dev/block/" + device, failed);
+        if (failed || depth > deepest_stack) {
+            return std::nullopt;
+        }
+        return of_folder(folder, depth);
+    }
+
+ private:
+    Volume of_folder(const sysfs_paths::path& folder, int depth) const {
+        Volume volume;
+        volume.name = folder.filename().string();
+        std::replace(volume.name.begin(), volume.name.end(), '!', '/');  // as sysfs writes cciss/c0d0
+        if (has(folder / "partition")) {
+            const Volume disk = of_folder(folder.parent_path(), depth + 1);
+            // A partition of a drive is called by its own name, which holds that of the drive.
+            const std::uint64_t start = system_number((folder / "start").string()).value_or(0) * sector_bytes;
+            volume.pieces =
+                has_members(folder.parent_path()) ? window(disk, 0, start, size_of_device(folder)) : alone(volume.name);
+        } else if (has(folder / "md")) {
+            volume.pieces = of_md(folder, depth);
+        } else if (has(folder / "dm")) {
+            volume.name = system_word((folder / "dm/name").string()).value_or(volume.name);
+            volume.pieces = of_mapper(folder, volume.name, depth);
+        } else {
+            volume.pieces = alone(volume.name);
+        }
+        return volume;
+    }
+
+    static bool has(const sysfs_paths::path& path) {
+        std::error_code failed;
+        return sysfs_paths::exists(path, failed);
+    }
+    static bool has_members(const sysfs_paths::path& folder) { return has(folder / "md") || has(folder / "dm"); }
+    static std::vector<VolumePiece> alone(const std::string& name) { return {{0, ~0ULL, 0, 0, {name}}}; }
+    static std::uint64_t size_of_device(const sysfs_paths::path& folder) {
+        const std::uint64_t sectors = system_number((folder / "size").string()).value_or(0);
+        return sectors == 0 ? ~0ULL : sectors * sector_bytes;
+    }
+
+    /// The device "8:16" or, as a link to its folder, one of a RAID.
+    Volume member(const std::string& device, int depth) const {
+        return below(device, depth + 1).value_or(Volume{device, alone(device)});
+    }
+
+    /// All drives below, in the order of their names, without an order of bytes.
+    std::vector<VolumePiece> somewhere(const sysfs_paths::path& folder, int depth) const {
+        std::set<std::string> names;
+        std::error_code failed;
+        for (const auto& entry : sysfs_paths::directory_iterator(folder / "slaves", failed)) {
+            const auto number = system_word((entry.path() / "dev").string());
+            const std::vector<std::string> drives =
+                number ? member(*number, depth).drives() : std::vector{entry.path().filename().string()};
+            names.insert(drives.begin(), drives.end());
+        }
+        if (names.empty()) {
+            return alone(folder.filename().string());
+        }
+        return {{0, ~0ULL, 0, 0, {names.begin(), names.end()}}};
+    }
+
+    /// A stripe goes over members, each of which has to be one drive.
+    static std::optional<std::vector<std::string>> one_drive_each(const std::vector<Volume>& members) {
+        std::vector<std::string> names;
+        for (const Volume& one : members) {
+            const std::vector<std::string> drives = one.drives();
+            if (drives.size() != 1) {
+                return std::nullopt;
+            }
+            names.push_back(drives.front());
+        }
+        return names;
+    }
+
+    std::vector<VolumePiece> of_md(const sysfs_paths::path& folder, int depth) const {
+        const sysfs_paths::path md = folder / "md";
+        const std::uint64_t chunk = system_number((md / "chunk_size").string()).value_or(0);
+        const std::uint64_t disks = system_number((md / "raid_disks").string()).value_or(0);
+        if (system_word((md / "level").string()) != "raid0" || chunk == 0 || disks == 0) {
+            return somewhere(folder, depth);
+        }
+        std::vector<Volume> members;
+        std::vector<std::uint64_t> sizes;  // whole chunks
+        for (std::uint64_t i = 0; i < disks; ++i) {
+            const sysfs_paths::path role = md / ("rd" + std::to_string(i));
+            const auto number = system_word((role / "block/dev").string());
+            const auto kib = system_number((role / "size").string());
+            if (!number || !kib) {
+                return somewhere(folder, depth);
+            }
+            members.push_back(member(*number, depth));
+            sizes.push_back(*kib * 1024 / chunk * chunk);
+        }
+        const auto names = one_drive_each(members);
+        return names ? zones_of(*names, sizes, chunk, system_number((md / "layout").string()).value_or(0))
+                     : somewhere(folder, depth);
+    }
+
+    /// RAID 0 over drives of different sizes goes on over those that have room left. Such arrays count the turn from
+    /// their beginning (layout 1) or from that of the zone (2); which, is not known of one that does not say.
+    static std::vector<VolumePiece> zones_of(const std::vector<std::string>& names,
+                                             const std::vector<std::uint64_t>& sizes, std::uint64_t chunk,
+                                             std::uint64_t layout) {
+        std::vector<VolumePiece> zones;
+        std::uint64_t start = 0;
+        for (std::uint64_t used = 0;;) {
+            VolumePiece zone;
+            std::uint64_t next = ~0ULL;
+            for (std::size_t i = 0; i < names.size(); ++i) {
+                if (sizes[i] > used) {
+                    zone.drives.push_back(names[i]);
+                    next = std::min(next, sizes[i]);
+                }
+            }
+            if (zone.drives.empty()) {
+                return zones;
+            }
+            zone.start = start;
+            zone.end = start += (next - used) * zone.drives.size();
+            zone.stripe = used > 0 && layout == 0 && zone.drives.size() > 1 ? 0 : chunk;
+            const std::uint64_t turn = zone.stripe * zone.drives.size();
+            zone.shift = layout == 2 && turn > 0 ? (turn - zone.start % turn) % turn : 0;
+            used = next;
+            zones.push_back(std::move(zone));
+        }
+    }
+
+    std::vector<VolumePiece> of_mapper(const sysfs_paths::path& folder, const std::string& name, int depth) const {
+        // The paths to one drive are no drives.
+        if (system_word((folder / "dm/uuid").string()).value_or("").starts_with("mpath-")) {
+            return alone(name);
+        }
+        std::vector<VolumePiece> pieces;
+        std::istringstream table(table_(name));
+        for (std::string line; std::getline(table, line);) {
+            const std::vector<VolumePiece> found = of_table_line(line, depth);
+            if (found.empty()) {
+                return somewhere(folder, depth);
+            }
+            pieces.insert(pieces.end(), found.begin(), found.end());
+        }
+        return pieces.empty() ? somewhere(folder, depth) : pieces;
+    }
+
+    /// "0 83886080 linear 8:16 2048", "… crypt aes-xts-plain64 KEY 0 8:16 4096", "… striped 2 128 8:16 2048 8:32 2048";
+    /// nothing of another kind.
+    std::vector<VolumePiece> of_table_line(const std::string& line, int depth) const {
+        std::istringstream words(line);
+        std::uint64_t start = 0, length = 0, count = 0, chunk = 0;
+        std::string kind, device;
+        words >> start >> length >> kind;
+        std::uint64_t from = 0;
+        if (std::string cipher, key, iv; kind == "crypt") {
+            words >> cipher >> key >> iv;
+        }
+        if ((kind == "linear" || kind == "crypt") && words >> device >> from && length > 0) {
+            return window(member(device, depth), start * sector_bytes, from * sector_bytes, length * sector_bytes);
+        }
+        if (kind != "striped" || !(words >> count >> chunk) || chunk == 0) {
+            return {};
+        }
+        std::vector<Volume> members;
+        while (members.size() < count && words >> device >> from) {
+            Volume whole = member(device, depth);
+            whole.pieces = window(whole, 0, from * sector_bytes, length / count * sector_bytes);
+            members.push_back(std::move(whole));
+        }
+        const auto names = one_drive_each(members);
+        if (!names || names->size() != count || count == 0) {
+            return {};
+        }
+        VolumePiece piece;
+        piece.start = start * sector_bytes;
+        piece.end = piece.start + length * sector_bytes;
+        piece.stripe = chunk * sector_bytes;
+        piece.drives = *names;
+        const std::uint64_t turn = piece.stripe * count;
+        piece.shift = (turn - piece.start % turn) % turn;
+        return {piece};
+    }
+
+    const MapperTable& table_;
+    const std::string& root_;
+};
+
+}  // namespace
+
+std::vector<std::string> Volume::drives() const {
+    std::vector<std::string> names;
+    for (const VolumePiece& piece : pieces) {
+        for (const std::string& drive : piece.drives) {
+            if (std::find(names.begin(), names.end(), drive) == names.end()) {
+                names.push_back(drive);
+            }
+        }
+    }
+    return names;
+}
+
+std::optional<Volume> volume_of(const std::string& device, const MapperTable& table, const std::string& system_root) {
+    return Stack(table, system_root).below(device);
+}
+
+std::string mapper_table(const std::string& name) {
+    ProgramOutput said = output_of({"dmsetup", "table", name});
+    // Seldom in the PATH of users, and of some jobs.
+    said = said.ok() || said.late ? said : output_of({"/usr/sbin/dmsetup", "table", name});
+    return said.ok() ? said.text : std::string();
+}
+
+}  // namespace sonde::records

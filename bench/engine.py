@@ -20,11 +20,13 @@ from pathlib import Path
 
 from overhead import instructions, scale
 from overhead.cells import CELLS, file_system_type
-from overhead.contestants import Contestant, Engine, Raw, RunError, peers
+from overhead.contestants import Contestant, Engine, EngineWithTargets, Raw, RunError, peers
 from overhead.rounds import Result, Rules, play, tenth_percentile
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY_TYPES = ("tmpfs", "ramfs")
+#: Of the time of a 4 KiB read in order from memory, for knowing which target served it.
+MOST_FOR_TARGETS = 0.01
 
 
 def arguments() -> argparse.Namespace:
@@ -40,7 +42,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--patience", type=float, default=0, help="seconds to wait for that before each round")
     parser.add_argument("--cells", default="*", help="only cells whose FILESYSTEM.NAME matches, e.g. 'tmpfs.read*'")
-    parser.add_argument("--only", help="cells, instructions or ranks")
+    parser.add_argument("--only", help="cells, instructions, targets or ranks")
     parser.add_argument("--ranks", type=int, default=64, help="ranks of the start-to-end measurement")
     parser.add_argument("--mpiexec", action="append", default=[], help="a launcher (default: all that are found)")
     parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
@@ -134,6 +136,27 @@ def run_instructions(
     return broken
 
 
+def run_targets(engine: Engine, base: Path, figures: dict[str, float], options: argparse.Namespace) -> list[str]:
+    """What it costs in time to give each operation to its target: the rate without a layout over that with one."""
+    broken: list[str] = []
+    rules = Rules(options.rounds, options.seconds, options.max_others, options.patience)
+    place = file_system_type(base)
+    for cell in (one for one in CELLS if one.memory and one.name in ("read_4k", "read_4k_random")):
+        with_targets = [EngineWithTargets(engine.program, f"targets_{count}", count) for count in (1, 144)]
+        result = play(cell, place, [engine, *with_targets], base, rules)
+        for one in with_targets:
+            if one.name not in result.turns or "engine" not in result.turns:
+                say(f"targets.{cell.name}: left out: {result.failures}", options)
+                continue
+            ratio = statistics.median(result.ratios("engine", one.name))
+            figures[f"targets.{cell.name}.{one.stripes}"] = round(ratio, 4)
+            words = f"{cell.name} on {one.stripes} targets: {100 * (ratio - 1):.2f} % of the time more"
+            say(f"{words} | others {result.others_cpus:.2f} CPUs", options)
+            if not cell.random and ratio > 1 + MOST_FOR_TARGETS:
+                broken.append(f"{words}, promised {100 * MOST_FOR_TARGETS:g} %")
+    return broken
+
+
 def run_ranks(
     raw: Raw, engine: Engine, base: Path, figures: dict[str, float], options: argparse.Namespace
 ) -> list[str]:
@@ -182,6 +205,8 @@ def main() -> int:
         broken += run_cells(bases, [raw, engine, *peers()], figures, options)
     if options.only in (None, "instructions"):
         broken += run_instructions(raw, engine, memory, figures, options)
+    if options.only in (None, "targets"):
+        broken += run_targets(engine, memory, figures, options)
     if options.only in (None, "ranks"):
         broken += run_ranks(raw, engine, memory, figures, options)
     for sentence in broken:

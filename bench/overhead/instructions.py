@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
-import struct
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from overhead.cells import KIB, Cell, given_file
-from overhead.contestants import Engine, Raw, RunError, call, engine_plan
+from overhead.contestants import Engine, Raw, RunError, call, engine_plan, write_layout
 from overhead.rounds import make_given_file
 
 FEW, MANY = 16_384, 65_536  # powers of two: the best case of a permutation
@@ -71,34 +70,21 @@ def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) 
         folder = Path(name) / "one"
         folder.mkdir()
         make_given_file(cell, Path(name))
-        layouts = {
-            width: given_layout(Path(name) / f"layouts-{width}", given_file(folder).name, width) for width in widths
-        }
+        layouts = {width: write_layout(Path(name) / f"layouts-{width}", given_file(folder), width) for width in widths}
 
-        def per_read(known: Path | None) -> float:
+        def per_read(known: dict[str, str] | None) -> float:
             totals = []
             for operations in (FEW, MANY):
                 plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
                 plan["observe"] = {"slice": "1s", "progress": 0}
                 command, record = engine.command(plan, folder)
-                env = {"SONDE_PRETEND_LAYOUTS": str(known)} if known else None
-                totals.append(count(command, folder, LOOPS["engine"], env))
+                totals.append(count(command, folder, LOOPS["engine"], known))
                 if (known is not None) != ('"type":"targets"' in record.read_text(encoding="utf-8")):
                     raise RunError("the engine did not take the layout that was given to it")
             return (totals[1] - totals[0]) / (MANY - FEW)
 
         without = per_read(None)
         return {width: per_read(known) - without for width, known in layouts.items()}
-
-
-def given_layout(folder: Path, file: str, width: int) -> Path:
-    """A folder in which the engine finds the layout of a file: struct lov_user_md_v1 of lustre_user.h, which it takes
-    for the attribute of the file."""
-    folder.mkdir()
-    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 1, 0, 1 << 20, width, 0)
-    objects = b"".join(struct.pack("<QQII", 1, 0, 0, index) for index in range(width))
-    (folder / file).write_bytes(head + objects)
-    return folder
 
 
 def available() -> bool:

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,37 @@ class TargetMeter {
         cell.bytes += bytes;
         ++cell.single_ops;
         cell.single_ns += ns;
+    }
+    /// Single operations of `bytes` that followed one another on one target, the first from tick `begin`: as many as
+    /// end in one slice and have their offset in [low, low + room], of which the first is one. How many that were. Hot.
+    template <class Duration>
+    std::size_t add_run(unsigned kind, std::uint32_t target, const std::uint64_t* offsets, std::uint64_t low,
+                        std::uint64_t room, std::uint64_t begin, std::span<const std::uint64_t> ends,
+                        std::uint64_t bytes, const Duration& ns_of) noexcept {
+        if (begin < row_start_ || ends[0] > row_end_) [[unlikely]] {
+            add_single(kind, target, begin, ends[0], ns_of(ends[0] - begin), bytes);
+            return 1;
+        }
+        Counts& counts = counts_[kind];
+        std::uint64_t* const latency = counts.latency.get() + target;
+        const std::size_t stride = stride_;
+        const std::uint64_t row_end = row_end_;
+        std::uint64_t longest = counts.longest[target], sum_ns = 0;
+        std::size_t done = 0;
+        do {
+            const std::uint64_t end = ends[done];
+            const std::uint64_t ns = ns_of(end - begin);
+            ++latency[TargetLatency::bucket_of(ns) * stride];
+            longest = ns > longest ? ns : longest;
+            sum_ns += ns;
+            begin = end;
+        } while (++done < ends.size() && offsets[done] - low <= room && ends[done] <= row_end);
+        counts.longest[target] = longest;
+        TargetCell& cell = counts.cells[row_ * stride + target];
+        cell.bytes += done * bytes;
+        cell.single_ops += done;
+        cell.single_ns += sum_ns;
+        return done;
     }
     /// The `bytes` on one target of an operation over several; `first`: not yet counted as an operation there.
     void add_part(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t bytes,

@@ -6,30 +6,38 @@
 #include "plan/wide.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
 
 namespace sonde::patterns {
 
-/// The bytes [start, end) of a file, `stripe` of them in turn on each of `targets`. The turn is counted from the
-/// beginning of the file.
+/// The bytes [start, end) of a file, `stripe` of them in turn on each of `targets`. The turn is counted from `shift`
+/// bytes before the beginning of the file.
 struct StripePart {
     std::uint64_t start = 0;
     std::uint64_t end = ~0ULL;         ///< one past the last byte
     std::uint64_t stripe = 0;          ///< bytes; 0 = all of it lies on the one target
+    std::uint64_t shift = 0;           ///< bytes, less than a turn
     std::vector<std::string> targets;  ///< by stripe, a name as often as it holds stripes; empty: not known
     bool pending = false;              ///< its targets are chosen when somebody writes there
 };
 /// Of one file, in any order, none over another. Empty: not known.
 using FileStripes = std::vector<StripePart>;
 
-/// Division by a number that stays the same: a multiplication and at most one correction, exact for all 64 bits.
+/// Division by a number that stays the same, exact for all 64 bits: a shift where it is a power of two, as stripes are,
+/// else a multiplication and at most one correction.
 class Reciprocal {
  public:
-    explicit Reciprocal(std::uint64_t divisor = 1) noexcept : divisor_(divisor), factor_(~0ULL / divisor) {}
+    explicit Reciprocal(std::uint64_t divisor = 1) noexcept
+        : divisor_(divisor), factor_(std::has_single_bit(divisor) ? 0 : ~0ULL / divisor) {}
     std::uint64_t quotient(std::uint64_t value) const noexcept {
+        if (factor_ == 0) {
+            return value >> static_cast<unsigned>(std::countr_zero(divisor_));
+        }
         const auto low = static_cast<std::uint64_t>((static_cast<uint128>(value) * factor_) >> 64U);
         return low + (value - low * divisor_ >= divisor_ ? 1 : 0);
     }
@@ -58,6 +66,7 @@ class StripeMap {
             Flat flat;
             flat.start = part.start;
             flat.end = part.end;
+            flat.shift = part.shift;
             flat.first = static_cast<std::uint32_t>(targets_.size());
             flat.pending = part.pending;
             // Several whole copies: nobody can tell which one served.
@@ -72,21 +81,27 @@ class StripeMap {
             flat.by_count = Reciprocal(flat.stripes == 0 ? 1 : flat.stripes);
             parts_.push_back(flat);
         }
+        // A file on a striped volume has a part for each of its extents.
+        std::sort(parts_.begin(), parts_.end(), [](const Flat& a, const Flat& b) { return a.start < b.start; });
     }
 
     /// The stretch around the byte at `offset` that lies on one target.
     Extent find(std::uint64_t offset) const noexcept {
-        for (const Flat& part : parts_) {
-            if (offset >= part.start && offset < part.end) {
-                return inside(part, offset);
-            }
+        if (parts_.size() == 1 && offset >= parts_[0].start && offset < parts_[0].end) {
+            return inside(parts_[0], offset);
         }
-        return gap(offset);
+        const auto next = std::upper_bound(parts_.begin(), parts_.end(), offset,
+                                           [](std::uint64_t byte, const Flat& part) { return byte < part.start; });
+        if (next != parts_.begin() && offset < std::prev(next)->end) {
+            return inside(*std::prev(next), offset);
+        }
+        // Between parts, or behind the last: up to the next one.
+        return {offset, next == parts_.end() ? ~0ULL : next->start, nobody, false};
     }
 
  private:
     struct Flat {
-        std::uint64_t start = 0, end = 0;
+        std::uint64_t start = 0, end = 0, shift = 0;
         Reciprocal by_stripe, by_count;
         std::uint32_t first = 0, stripes = 0;  ///< in targets_
         bool whole = false, pending = false;
@@ -98,22 +113,14 @@ class StripeMap {
         if (part.whole) {
             return {part.start, part.end, targets_[part.first], false};
         }
-        const std::uint64_t number = part.by_stripe.quotient(offset);
+        const std::uint64_t place = offset + part.shift;
+        const std::uint64_t number = part.by_stripe.quotient(place);
         const std::uint64_t turn = number - part.by_count.quotient(number) * part.stripes;
-        const std::uint64_t from = number * part.by_stripe.divisor();
-        const std::uint64_t to = from + part.by_stripe.divisor();
-        return {from < part.start ? part.start : from, to > part.end || to < from ? part.end : to,
-                targets_[part.first + turn], false};
-    }
-    /// Between parts, or behind the last: up to the next one.
-    Extent gap(std::uint64_t offset) const noexcept {
-        Extent extent{offset, ~0ULL, nobody, false};
-        for (const Flat& part : parts_) {
-            if (part.start > offset && part.start < extent.to) {
-                extent.to = part.start;
-            }
-        }
-        return extent;
+        // Counted from the offset, so that nothing is below zero or beyond 64 bits.
+        const std::uint64_t before = place - number * part.by_stripe.divisor();
+        const std::uint64_t behind = part.by_stripe.divisor() - before;
+        return {offset - part.start < before ? part.start : offset - before,
+                part.end - offset < behind ? part.end : offset + behind, targets_[part.first + turn], false};
     }
 
     std::vector<Flat> parts_;

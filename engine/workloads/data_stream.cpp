@@ -105,10 +105,7 @@ template <class Time>
 void DataStream<Time>::count_targets(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin,
                                      std::span<const std::uint64_t> ends) noexcept {
     const Time time = time_;
-    for (const std::uint64_t end : ends) {
-        counting_->add(kind, *offsets++, begin, end, time.duration_ns(end - begin));
-        begin = end;
-    }
+    counting_->add_all(kind, offsets, begin, ends, [time](std::uint64_t ticks) { return time.duration_ns(ticks); });
 }
 
 /// The operations of one file. True when all that were asked are done.

@@ -51,6 +51,25 @@ class TargetCounting {
         }
     }
 
+    /// Operations of `kind` that followed one another at `offsets`, the first from tick `begin`; `ns_of` says how long
+    /// so many ticks are. Those on one target are counted together.
+    template <class Duration>
+    void add_all(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin, std::span<const std::uint64_t> ends,
+                 const Duration& ns_of) noexcept {
+        for (std::size_t at = 0; at < ends.size();) {
+            const std::uint64_t from = at == 0 ? begin : ends[at - 1];
+            if (offsets[at] - begin_ > room_ && !enter(offsets[at])) {
+                split(kind, offsets[at], from, ends[at], ns_of(ends[at] - from));
+                ++at;
+            } else if (target_ == meters::TargetMeter::none) {
+                ++at;
+            } else {
+                at +=
+                    meter_.add_run(kind, target_, offsets + at, begin_, room_, from, ends.subspan(at), length_, ns_of);
+            }
+        }
+    }
+
  private:
     bool enter(std::uint64_t offset) noexcept;
     void split(unsigned kind, std::uint64_t offset, std::uint64_t from, std::uint64_t to, std::uint64_t ns) noexcept;

@@ -26,7 +26,7 @@ std::string target_of(const FileStripes& stripes, std::uint64_t byte) {
     for (const StripePart& part : stripes) {
         if (byte >= part.start && byte < part.end && !part.targets.empty()) {
             return part.stripe == 0 ? (part.targets.size() == 1 ? part.targets[0] : "")
-                                    : part.targets[byte / part.stripe % part.targets.size()];
+                                    : part.targets[(byte + part.shift) / part.stripe % part.targets.size()];
         }
     }
     return "";
@@ -79,6 +79,7 @@ FileStripes drawn(std::mt19937& random) {
         for (std::uint64_t count = part.stripe == 0 ? 1 : below(6); count > 0; --count) {
             part.targets.push_back("OST" + std::to_string(below(5)));
         }
+        part.shift = below(2) == 0 ? 0 : below(1 + part.stripe * part.targets.size());
         start = part.end + (below(3) == 0 ? below(50) : 0);
         stripes.push_back(part);
     }
@@ -127,9 +128,55 @@ TEST_CASE("drawn operations on drawn layouts go to the targets that a calculatio
     }
 }
 
+TEST_CASE("operations that are counted together give the same as one by one, in all slices and of all lengths") {
+    std::mt19937 random(5);
+    for (int round = 0; round < 200; ++round) {
+        const auto length = static_cast<std::uint32_t>(1 + random() % 60);
+        const auto one_by_one = std::make_shared<TargetMeter>(0, 50);
+        const auto together = std::make_shared<TargetMeter>(0, 50);
+        TargetCounting plain(nobody_answers, one_by_one, length);
+        TargetCounting joined(nobody_answers, together, length);
+        const FileStripes stripes = drawn(random);
+        plain.take("file", stripes);
+        joined.take("file", stripes);
+        std::uint64_t tick = 0, offset = 0;
+        for (int batch = 0; batch < 6; ++batch) {
+            std::vector<std::uint64_t> offsets, ends;
+            const std::uint64_t begin = tick;
+            for (std::uint64_t count = 1 + random() % 40; count > 0; --count) {
+                offsets.push_back(offset);
+                ends.push_back(tick += random() % 30);
+                offset = random() % 4 == 0 ? random() % 2000 : offset + length;
+            }
+            const auto ns_of = [](std::uint64_t ticks) { return 3 * ticks; };
+            joined.add_all(1, offsets.data(), begin, ends, ns_of);
+            for (std::size_t i = 0; i < ends.size(); ++i) {
+                const std::uint64_t from = i == 0 ? begin : ends[i - 1];
+                plain.add(1, offsets[i], from, ends[i], ns_of(ends[i] - from));
+            }
+        }
+        REQUIRE(one_by_one->names() == together->names());
+        REQUIRE(one_by_one->doublings() == together->doublings());
+        for (std::uint32_t t = 0; t < one_by_one->names().size(); ++t) {
+            CHECK(one_by_one->longest_ns(1, t) == together->longest_ns(1, t));
+            for (std::uint32_t row = 0; row < one_by_one->rows(); ++row) {
+                const TargetCell& a = one_by_one->cell(1, row, t);
+                const TargetCell& b = together->cell(1, row, t);
+                REQUIRE(a.bytes == b.bytes);
+                REQUIRE(a.single_ops == b.single_ops);
+                REQUIRE(a.single_ns == b.single_ns);
+                REQUIRE(a.split_ops == b.split_ops);
+            }
+            for (std::size_t bucket = 0; bucket < sonde::meters::TargetLatency::buckets; ++bucket) {
+                REQUIRE(one_by_one->latencies(1, bucket, t) == together->latencies(1, bucket, t));
+            }
+        }
+    }
+}
+
 TEST_CASE("a component gets its targets when the file system has chosen them, and is asked for once") {
-    StripePart first{.start = 0, .end = 100, .stripe = 10, .targets = {"OST0"}, .pending = false};
-    StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .targets = {}, .pending = true};
+    StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .pending = false};
+    StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .pending = true};
     int asked = 0;
     const AskStripes ask = [&](const std::string& path) {
         CHECK(path == "file");
@@ -150,7 +197,7 @@ TEST_CASE("a component gets its targets when the file system has chosen them, an
 
     const auto never = fresh();
     int in_vain = 0;
-    const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .targets = {}, .pending = true};
+    const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {}, .pending = true};
     const AskStripes no_answer = [&](const std::string&) {
         ++in_vain;
         return FileStripes{first, pending};
@@ -167,7 +214,8 @@ TEST_CASE("a component gets its targets when the file system has chosen them, an
 TEST_CASE("several whole copies are nobody's, because any of them may have served") {
     const auto meter = fresh();
     TargetCounting counting(nobody_answers, meter, 10);
-    counting.take("file", {{.start = 0, .end = ~0ULL, .stripe = 0, .targets = {"a", "b"}, .pending = false}});
+    counting.take("file",
+                  {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .pending = false}});
     counting.add(0, 0, 0, 1, 1);
     CHECK(sums_of(*meter).empty());
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/layout_source.hpp"
 
+#include "files/file_systems.hpp"
 #include "files/layout_words.hpp"
+#include "files/local_layout.hpp"
 #include "records/mounts.hpp"
 #include "records/program_output.hpp"
 
@@ -11,11 +13,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 namespace sonde::files {
 namespace {
@@ -74,53 +78,68 @@ std::uint64_t shard_bytes(const std::string& path) {
     return known[status.st_dev] = mount ? shard_bytes_of(mount->point) : 0;
 }
 
-bool by_program(const std::string& file_system) {
-    return file_system == "beegfs" || file_system == "gpfs";
+bool by_program(Family family) {
+    return family == Family::beegfs || family == Family::gpfs;
+}
+
+/// What the first of the commands that is there says; empty when none has anything to say. Throws when it does not
+/// answer.
+std::string answer_of(std::initializer_list<std::vector<std::string>> commands) {
+    for (const std::vector<std::string>& command : commands) {
+        const records::ProgramOutput said = records::output_of(command);
+        if (said.late) {
+            throw std::runtime_error("`" + command[0] + " " + command[1] + "`: " + said.text);
+        }
+        if (said.ok()) {
+            return said.text;
+        }
+    }
+    return {};
 }
 
 /// By the number that statfs gives for the file system.
-std::optional<StripeLayout> layout_by_program(const std::string& path) {
-    constexpr std::uint32_t beegfs = 0x19830326, gpfs = 0x47504653, fuse = 0x65735546;
+std::optional<StripeLayout> layout_by_kind(const std::string& path) {
+    constexpr std::uint32_t beegfs = 0x19830326, gpfs = 0x47504653, fuse = 0x65735546, ext = 0xEF53, xfs = 0x58465342;
     struct statfs told {};
     if (::statfs(path.c_str(), &told) != 0) {
         return std::nullopt;
     }
     const auto number = static_cast<std::uint32_t>(told.f_type);
     if (number == beegfs) {
-        const records::ProgramOutput said = records::output_of({"beegfs-ctl", "--getentryinfo", path});
-        return said.ok() ? std::optional(parse_beegfs_layout(said.text)) : std::nullopt;
+        const std::string text = answer_of({{"beegfs-ctl", "--getentryinfo", path}});
+        return text.empty() ? std::nullopt : std::optional(parse_beegfs_layout(text));
     }
-    if (number == gpfs) {
-        records::ProgramOutput said = records::output_of({"mmlsattr", "-L", path});
-        said = said.ok() ? said : records::output_of({"/usr/lpp/mmfs/bin/mmlsattr", "-L", path});  // seldom in PATH
-        return said.ok() ? std::optional(parse_gpfs_layout(said.text)) : std::nullopt;
+    if (number == gpfs) {  // its programs are seldom in PATH
+        const std::string text = answer_of({{"mmlsattr", "-L", path}, {"/usr/lpp/mmfs/bin/mmlsattr", "-L", path}});
+        return text.empty() ? std::nullopt : std::optional(parse_gpfs_layout(text));
     }
     if (number == fuse) {
         const std::optional<records::Mount> mount = records::mount_of(path);
         if (mount && mount->source.starts_with("mfs#")) {  // "mfs#10.0.0.1:9421"; its type is plain "fuse"
-            const records::ProgramOutput said = records::output_of({"mfsfileinfo", path});
-            const bool chunks = said.text.find("chunk ") != std::string::npos;  // an empty file has none
-            return said.ok() && chunks ? std::optional(parse_moosefs_layout(said.text)) : std::nullopt;
+            const std::string text = answer_of({{"mfsfileinfo", path}});
+            const bool chunks = text.find("chunk ") != std::string::npos;  // an empty file has none
+            return chunks ? std::optional(parse_moosefs_layout(text)) : std::nullopt;
         }
     }
-    return std::nullopt;
+    return number == ext || number == xfs ? layout_on_drives(path) : std::nullopt;
 }
 
 }  // namespace
 
 bool has_layouts(const std::string& file_system) {
-    return pretended() != nullptr || file_system == "lustre" || file_system.find("gluster") != std::string::npos ||
-           file_system.starts_with("fuse") || file_system == "ceph" || by_program(file_system);
+    return pretended() != nullptr || family_of(file_system) != Family::none;
 }
 
 bool has_placement(const std::string& file_system) {
-    return pretended() == nullptr && (file_system == "ceph" || file_system.starts_with("fuse.ceph"));
+    return pretended() == nullptr && family_of(file_system) == Family::ceph;
 }
 
 std::uint64_t most_layouts(const std::string& file_system) {
     // "fuse" and no more is what MooseFS calls itself: mfsfileinfo is small and asks one server; the others are of an
     // administrator's kind.
-    return file_system == "fuse" ? 256 : by_program(file_system) ? 32 : 1024;
+    const Family family = family_of(file_system);
+    const bool few = file_system == "fuse" || (family == Family::local && pretended() == nullptr);
+    return few ? 256 : by_program(family) ? 32 : 1024;
 }
 
 namespace {
@@ -154,7 +173,7 @@ std::optional<StripeLayout> layout_by_attribute(const std::string& path, const C
 
 std::optional<StripeLayout> layout_of(const std::string& path, const CephPlacement* placement) {
     std::optional<StripeLayout> layout = layout_by_attribute(path, placement);
-    return layout || pretended() != nullptr ? layout : layout_by_program(path);
+    return layout || pretended() != nullptr ? layout : layout_by_kind(path);
 }
 
 patterns::FileStripes stripes_of(const StripeLayout& layout) {
@@ -167,6 +186,7 @@ patterns::FileStripes stripes_of(const StripeLayout& layout) {
         part.start = component.start;
         part.end = component.end;
         part.stripe = component.stripe;
+        part.shift = component.shift;
         using Pattern = LayoutComponent::Pattern;
         if (component.pattern == Pattern::metadata_server) {
             part.stripe = 0;
@@ -179,13 +199,45 @@ patterns::FileStripes stripes_of(const StripeLayout& layout) {
     return stripes;
 }
 
-patterns::FileStripes stripes_of(const std::string& path, const CephPlacement* placement) {
+namespace {
+
+/// What `ask` finds in the form of stripes; nothing where it cannot be read: the line `layout` says so in words.
+template <class Ask>
+patterns::FileStripes stripes_or_none(const Ask& ask) {
     try {
-        const std::optional<StripeLayout> layout = layout_by_attribute(path, placement);
+        const std::optional<StripeLayout> layout = ask();
         return layout ? stripes_of(*layout) : patterns::FileStripes();
     } catch (const std::invalid_argument&) {
-        return {};  // the line `layout` says so in words
+        return {};
     }
+}
+
+}  // namespace
+
+std::function<patterns::FileStripes(const std::string& path)> stripes_asker(const std::string& directory,
+                                                                            const std::string& file_system,
+                                                                            const CephPlacement* placement) {
+    const Family family = family_of(file_system);
+    if (pretended() == nullptr && (by_program(family) || family == Family::none)) {
+        return {};
+    }
+    if (family != Family::local || pretended() != nullptr) {
+        return [placement](const std::string& path) {
+            return stripes_or_none([&] { return layout_by_attribute(path, placement); });
+        };
+    }
+    struct stat status {};
+    const auto volume = ::stat(directory.c_str(), &status) == 0 ? volume_below(status.st_dev) : nullptr;
+    if (!volume || !divided(*volume)) {
+        return {};
+    }
+    // Files elsewhere would make the first look at their device while operations are timed.
+    return [device = status.st_dev](const std::string& path) {
+        constexpr std::size_t few = 1024;
+        struct stat file {};
+        const bool here = ::stat(path.c_str(), &file) == 0 && file.st_dev == device;
+        return here ? stripes_or_none([&] { return layout_on_drives(path, few); }) : patterns::FileStripes();
+    };
 }
 
 }  // namespace sonde::files

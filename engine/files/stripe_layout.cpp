@@ -204,10 +204,11 @@ std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout
             put(component.pattern == Pattern::metadata_server ? "MDT" : "?", end - component.start);
         }
         for (std::size_t k = 0; k < count; ++k) {
-            put(component.targets[k], component.stripe == 0
-                                          ? end - component.start
-                                          : stripe_bytes_below(end, component.stripe, count, k) -
-                                                stripe_bytes_below(component.start, component.stripe, count, k));
+            put(component.targets[k],
+                component.stripe == 0
+                    ? end - component.start
+                    : stripe_bytes_below(end + component.shift, component.stripe, count, k) -
+                          stripe_bytes_below(component.start + component.shift, component.stripe, count, k));
         }
     }
     return found;
@@ -225,7 +226,7 @@ std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64
         } else if (component.stripe == 0) {
             found.insert(found.end(), component.targets.begin(), component.targets.end());
         } else {
-            found.push_back(component.targets[offset / component.stripe % count]);
+            found.push_back(component.targets[(offset + component.shift) / component.stripe % count]);
         }
     }
     return found;

@@ -2,11 +2,13 @@
 // Which storage target holds which byte of a file, from what the file system says of it: Lustre's attribute
 // `lustre.lov` in its binary form (plain, with a pool, composite, data on the metadata server, several stripes on one
 // target) and Gluster's `trusted.glusterfs.pathinfo`. Knows forms only; `layout_source` asks the file system.
+// Layouts in words are read by `layout_words`, those of local file systems are made by `local_layout`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,23 +21,37 @@ constexpr std::uint32_t lov_magic_v1 = 0x0BD10BD0, lov_magic_v3 = 0x0BD30BD0;
 constexpr std::size_t lov_pool_bytes = 16;
 
 /// The bytes [start, end) of a file, spread over `targets` in turn, `stripe` bytes on each. As in Lustre the turn is
-/// counted from the beginning of the file, not of the component.
+/// counted from the beginning of the file, not of the component; `shift` bytes before it where a volume has the turn.
 struct LayoutComponent {
     enum class Pattern { raid0, metadata_server, released, foreign, whole };
     std::uint64_t start = 0;
     std::uint64_t end = ~0ULL;  ///< one past the last byte; ~0 = no end
     Pattern pattern = Pattern::raid0;
     std::uint64_t stripe = 0;  ///< bytes; 0 = the whole component lies on each target (or nobody knows)
+    std::uint64_t shift = 0;   ///< bytes, less than a turn
     std::uint32_t count = 0;   ///< stripes that were asked for; `targets` is empty until they have been chosen
     std::string pool;
     bool stale = false;                ///< a mirror that is not up to date: nothing is read from it
     std::vector<std::string> targets;  ///< "OST0003" by stripe; the same name twice when it holds two stripes
+    std::vector<std::string> members;  ///< what one target consists of, where nobody tells which of them has which byte
+};
+
+/// How the bytes of a file lie on the device below a local file system.
+struct FileExtents {
+    std::uint64_t extents = 0;         ///< as the file system counts them
+    std::uint64_t fragments = 0;       ///< of those that follow one another on the device too one is made
+    std::uint64_t longest_bytes = 0;   ///< of a fragment
+    std::uint64_t unplaced_bytes = 0;  ///< written, but the file system has not chosen their place yet
+    bool all = true;                   ///< false: there are more than were looked at
 };
 
 struct StripeLayout {
-    std::string kind;  ///< "lustre", "gluster"
+    std::string kind;  ///< "lustre", "gluster", "ceph", "beegfs", "gpfs", "local"
     std::uint32_t mirrors = 1;
     std::vector<LayoutComponent> components;
+    /// Where components are the extents of one file: the volume below, which all files share. Else empty.
+    std::vector<LayoutComponent> volume;
+    std::optional<FileExtents> extents;
 };
 
 /// The layout in `value`, the attribute of a file as the kernel gives it (little endian). Throws std::invalid_argument

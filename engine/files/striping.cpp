@@ -4,6 +4,7 @@
 #include "files/striping.hpp"
 
 #include "files/descriptor.hpp"
+#include "files/file_systems.hpp"
 #include "files/stripe_layout.hpp"
 #include "plan/units.hpp"
 #include "records/program_output.hpp"
@@ -21,8 +22,6 @@
 namespace sonde::files {
 namespace {
 
-enum class Kind { none, lustre, beegfs, ceph };
-
 constexpr std::uint32_t raid0 = 1;
 constexpr std::uint16_t lov_all = 0xffff, lov_anywhere = 0xffff;
 constexpr std::size_t longest_lustre_pool = lov_pool_bytes - 1;
@@ -35,13 +34,6 @@ struct BeegfsHints {
     unsigned mode, targets, chunk;  // 0: as the directory has it
 };
 const unsigned long beegfs_make_file = _IOW('f', 27, BeegfsHints);
-
-Kind kind_of(const std::string& file_system) {
-    return file_system == "lustre" || file_system == "fuse.sonde"     ? Kind::lustre
-           : file_system == "beegfs" || file_system == "fhgfs"        ? Kind::beegfs
-           : file_system == "ceph" || file_system == "fuse.ceph-fuse" ? Kind::ceph
-                                                                      : Kind::none;
-}
 
 [[noreturn]] void refuse_stripes(const std::string& sentence) {
     throw std::invalid_argument(sentence);
@@ -206,14 +198,14 @@ std::vector<std::string> beegfs_command(const plan::Striping& wanted, const std:
 
 void check_striping(const plan::Striping& wanted, const std::string& file_system, const std::string& path,
                     bool own_directory) {
-    switch (kind_of(file_system)) {
-        case Kind::lustre:
+    switch (family_of(file_system)) {
+        case Family::lustre:
             return check_lustre(wanted);
-        case Kind::beegfs:
+        case Family::beegfs:
             return check_beegfs(wanted, own_directory);
-        case Kind::ceph:
+        case Family::ceph:
             return check_ceph(wanted);
-        case Kind::none:
+        default:
             break;
     }
     refuse_stripes(
@@ -222,7 +214,7 @@ void check_striping(const plan::Striping& wanted, const std::string& file_system
 }
 
 void stripe_directory(const plan::Striping& wanted, const std::string& file_system, const std::string& path) {
-    if (kind_of(file_system) == Kind::beegfs) {
+    if (family_of(file_system) == Family::beegfs) {
         const records::ProgramOutput said = records::output_of(beegfs_command(wanted, path));
         if (!said.ok()) {
             refuse_stripes("target.striping (" + shown(wanted) + ") was not granted at " + path +
@@ -231,9 +223,9 @@ void stripe_directory(const plan::Striping& wanted, const std::string& file_syst
         return;
     }
     const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const int error = *directory < 0                         ? errno
-                      : kind_of(file_system) == Kind::lustre ? set_lustre(*directory, wanted)
-                                                             : set_ceph(*directory, wanted, "ceph.dir.layout");
+    const int error = *directory < 0                             ? errno
+                      : family_of(file_system) == Family::lustre ? set_lustre(*directory, wanted)
+                                                                 : set_ceph(*directory, wanted, "ceph.dir.layout");
     if (error != 0) {
         not_granted(wanted, path, error);
     }
@@ -241,10 +233,10 @@ void stripe_directory(const plan::Striping& wanted, const std::string& file_syst
 
 void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const std::string& path) {
     int error = 0;
-    if (kind_of(file_system) == Kind::beegfs) {
+    if (family_of(file_system) == Family::beegfs) {
         error = make_beegfs_file(wanted, path);
     } else {
-        const bool lustre = kind_of(file_system) == Kind::lustre;
+        const bool lustre = family_of(file_system) == Family::lustre;
         const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (lustre ? lov_delay_create : 0);
         const Descriptor file(::open(path.c_str(), flags, 0666));
         error = *file < 0 ? errno : lustre ? set_lustre(*file, wanted) : set_ceph(*file, wanted, "ceph.file.layout");

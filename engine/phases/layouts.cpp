@@ -27,7 +27,7 @@ constexpr std::size_t most_values = 16'384;
 
 ordered_json describe(const StripeLayout& layout) {
     ordered_json out = ordered_json::array();
-    for (const LayoutComponent& component : layout.components) {
+    for (const LayoutComponent& component : layout.volume.empty() ? layout.components : layout.volume) {
         ordered_json one{{"pattern", files::pattern_word(component.pattern)}, {"start", component.start}};
         if (component.end != ~0ULL) {
             one["end"] = component.end;
@@ -41,6 +41,9 @@ ordered_json describe(const StripeLayout& layout) {
         }
         if (component.stale) {
             one["stale"] = true;
+        }
+        for (const std::string& member : component.members) {
+            one["members"].push_back(records::json_text(member));
         }
         out.push_back(std::move(one));
     }
@@ -63,6 +66,13 @@ ordered_json words_of(const plan::Striping& asked) {
         out["start"] = *asked.start;
     }
     return out;
+}
+
+/// How the file lies on the device: null where there are more extents than were looked at.
+void put_extents(ordered_json& row, const files::FileExtents& found) {
+    for (const std::uint64_t value : {found.extents, found.fragments, found.longest_bytes, found.unplaced_bytes}) {
+        row.push_back(found.all ? ordered_json(value) : ordered_json(nullptr));
+    }
 }
 
 struct TargetSum {
@@ -114,7 +124,12 @@ struct Layouts {
         }
         values += 1 + held.size();
         ++told;
-        rows.push_back({number, task >= 0 ? ordered_json(task) : ordered_json(nullptr), size, place, std::move(held)});
+        ordered_json row = {number, task >= 0 ? ordered_json(task) : ordered_json(nullptr), size, place,
+                            std::move(held)};
+        if (layout->extents) {
+            put_extents(row, *layout->extents);
+        }
+        rows.push_back(std::move(row));
     }
 };
 
@@ -124,6 +139,9 @@ ordered_json line_of(const Layouts& found) {
         line["asked"] = words_of(**found.asked);
     }
     line["columns"] = {"file", "task", "bytes", "shape", "targets"};
+    if (found.kind == "local") {
+        line["columns"].insert(line["columns"].end(), {"extents", "fragments", "longest_bytes", "unplaced_bytes"});
+    }
     line["rows"] = found.rows;
     line["target_columns"] = {"target", "files", "bytes"};
     line["targets"] = ordered_json::array();
@@ -131,6 +149,13 @@ ordered_json line_of(const Layouts& found) {
         line["targets"].push_back({records::json_text(target), sum.files, sum.bytes});
     }
     return line;
+}
+
+ordered_json unreadable(const std::string& reason, const char* advice) {
+    return {{"id", "layout_unreadable"},
+            {"severity", "info"},
+            {"text", reason + ": which target holds which byte is not known"},
+            {"advice", advice}};
 }
 
 /// The finding about stripes that were not granted as asked, or whose grant nobody can read.
@@ -184,13 +209,12 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
             }
         }
     } catch (const std::invalid_argument& reason) {
-        context.at_root.record->line(
-            "finding",
-            of_phase(phase, index,
-                     {{"id", "layout_unreadable"},
-                      {"severity", "info"},
-                      {"text", std::string(reason.what()) + ": which target holds which byte is not known"},
-                      {"advice", "please report this with the output of `getfattr -e hex -n lustre.lov FILE`"}}));
+        const char* advice = "please report this with the output of `getfattr -e hex -n lustre.lov FILE`";
+        context.at_root.record->line("finding", of_phase(phase, index, unreadable(reason.what(), advice)));
+        return;
+    } catch (const std::runtime_error& reason) {
+        const char* advice = "see why the file system's own tool does not answer; the other files were not asked for";
+        context.at_root.record->line("finding", of_phase(phase, index, unreadable(reason.what(), advice)));
         return;
     }
     if (found.told > 0) {

@@ -61,6 +61,7 @@ void begin_counting(ranks::Team& team) {
 
 bool TimedPart::set_up(bool verification) {
     verification_ = verification;
+    find_asker();
     std::string complaint;
     int code = exit_environment;
     try {
@@ -85,18 +86,14 @@ void TimedPart::make_streams(const std::vector<StreamPlace>& places, bool verifi
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }
-    if (attributes() && context_.shared.targets == nullptr) {
+    if (attributes_ && context_.shared.targets == nullptr) {
         context_.shared.targets =
             reinterpret_cast<meters::TargetBoard*>(context_.team.shared(sizeof(meters::TargetBoard)));
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
         workloads::StreamJob job = job_of(context_, index_, places[i], map_);
         job.stream = static_cast<int>(i);
-        if (attributes()) {
-            job.stripes = [placed = context_.placed()](const std::string& path) {
-                return files::stripes_of(path, placed);
-            };
-        }
+        job.stripes = ask_stripes_;
         jobs_.push_back(job);
     }
     Board& board = *context_.shared.board;
@@ -200,9 +197,19 @@ void TimedPart::work(std::size_t stream) {
     }
 }
 
-/// Whether operations are given to the targets that served them: the same on all processes.
-bool TimedPart::attributes() const {
-    return !verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_);
+/// Whether operations are given to the targets that served them: on all processes as soon as one can do so.
+void TimedPart::find_asker() {
+    ask_stripes_ = {};
+    attributes_ = false;
+    if (!verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
+        try {
+            ask_stripes_ =
+                files::stripes_asker(context_.storage.directory, context_.storage.file_system, context_.placed());
+        } catch (const std::exception&) {
+            // Then this process tells nothing, and meets the others all the same.
+        }
+        attributes_ = context_.team.maximum(ask_stripes_ ? 1 : 0) != 0;
+    }
 }
 
 /// What the streams of this node have counted of each target, into the totals of its leader.
@@ -251,7 +258,7 @@ Measured TimedPart::collect() {
         }
         measured.other_cpu_s = std::max(0.0, measured.other_cpu_s - own_s);
     }
-    if (attributes()) {
+    if (attributes_) {
         add_targets(measured.totals);
     }
     for (const auto& stream : streams_) {

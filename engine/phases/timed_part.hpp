@@ -51,7 +51,7 @@ class TimedPart {
     std::vector<results::NodeClock> gather_clocks();
     void make_streams(const std::vector<StreamPlace>& places, bool verification);
     void make_walk_board();
-    bool attributes() const;
+    void find_asker();
     void add_targets(results::Totals& totals);
     void work(std::size_t stream);
 
@@ -67,6 +67,8 @@ class TimedPart {
     std::int64_t drift_ns_ = 0;
     double other_cpu_s_ = -1;
     bool verification_ = false;
+    workloads::AskStripes ask_stripes_;  // of this process; empty: it cannot tell targets apart
+    bool attributes_ = false;            // operations are given to targets: the same on all processes
 };
 
 }  // namespace sonde::phases

@@ -61,6 +61,22 @@ def held_by_targets(layout: LayoutLine) -> list[TargetHeld]:
     ]
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """How `files` local files lie on their device: in `fragments` pieces, `unplaced` bytes of them nowhere yet."""
+
+    files: int
+    fragments: int
+    unplaced: int
+
+
+def pieces_of(layout: LayoutLine) -> Pieces | None:
+    """Of the files whose pieces were counted; None where none were."""
+    rows = _columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
+    known = [row for row in rows if all(isinstance(value, int) for value in row)]
+    return Pieces(len(known), sum(row[0] for row in known), sum(row[1] for row in known)) if known else None
+
+
 def target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRates]:
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:

@@ -109,7 +109,10 @@ TEST_CASE("file systems whose layouts need a program for each file are asked for
     for (const char* known : {"lustre", "beegfs", "gpfs", "ceph", "fuse.ceph-fuse", "fuse.glusterfs"}) {
         CHECK(sonde::files::has_layouts(known));
     }
-    CHECK_FALSE(sonde::files::has_layouts("ext4"));
+    CHECK(sonde::files::most_layouts("fhgfs") == 32);  // as BeeGFS was called
+    CHECK(sonde::files::most_layouts("ext4") == 256);
+    CHECK_FALSE(sonde::files::has_layouts("tmpfs"));
+    CHECK_FALSE(sonde::files::has_layouts("btrfs"));
 }
 
 TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {

@@ -3,10 +3,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from engine_under_test import Engine, complaints, write_plan
 from lustre_layouts import KIB64, lov
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A directory on a file system of memory, which tells nothing."""
+    with tempfile.TemporaryDirectory(prefix="sonde-test-", dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, target: Path, pretended: Path) -> None:
@@ -50,7 +60,7 @@ def test_what_is_no_layout_is_said_and_the_run_goes_on(engine: Engine, target: P
     assert "ends after 40 bytes" in found["text"]
 
 
-def test_a_file_system_without_layouts_has_no_such_line(engine: Engine, target: Path) -> None:
-    result = engine.run(write_plan(target))
+def test_a_file_system_without_layouts_has_no_such_line(engine: Engine, memory: Path) -> None:
+    result = engine.run(write_plan(memory))
     assert result.code == 0
     assert result.of("layout") == []

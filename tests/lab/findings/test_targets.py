@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from make_record import Scene, Work, steady, write_run
 
 from sonde.findings.judgement import judgement_of
-from sonde.findings.targets import TargetRates, slow_targets, target_rates, target_words
+from sonde.findings.targets import Pieces, TargetRates, pieces_of, slow_targets, target_rates, target_words
 from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
@@ -152,3 +153,14 @@ def test_a_layout_of_another_form_says_nothing(broken: list[Any]) -> None:
     phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
     phase.layout = layout(broken)
     assert target_rates(phase, operations=False) == []
+
+
+def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
+    columns = ("file", "task", "bytes", "shape", "targets", "extents", "fragments", "longest_bytes", "unplaced_bytes")
+    rows = ((0, 0, 100, 0, [["sda1", 100]], 5, 3, 50, 0), (1, 1, 90, 0, [["sda1", 90]], 2, 1, 60, 30))
+    layout = LayoutLine(kind="local", files=3, told=3, columns=columns, rows=rows)
+    assert pieces_of(layout) == Pieces(2, 4, 30)
+    more = (2, 2, 10**9, 0, [["sda1", 10**9]], None, None, None, None)  # in more pieces than were looked at
+    assert pieces_of(replace(layout, rows=(*rows, more))) == Pieces(2, 4, 30)
+    assert pieces_of(replace(layout, rows=(more,))) is None
+    assert pieces_of(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.plot import table
 from sonde.findings.members import Member
-from sonde.findings.targets import held_by_targets, target_rates
+from sonde.findings.targets import held_by_targets, pieces_of, target_rates
 from sonde.findings.verdicts import Judged
 from sonde.model import quantities
 from sonde.model.lines import LayoutLine
@@ -46,7 +46,12 @@ def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Mark
         for one in held_by_targets(layout)
     ]
     head = ("Target", "Files", "Bytes", "Median file")
-    return table(head, rows, f"Where the bytes lie, from the layouts of {told}")
+    words = f"Where the bytes lie, from the layouts of {told}"
+    if pieces := pieces_of(layout):
+        words += f"; {quantities.plural(pieces.files, 'file')} in {quantities.plural(pieces.fragments, 'piece')} on it"
+        if pieces.unplaced:
+            words += f", {quantities.size(pieces.unplaced)} without a place yet"
+    return table(head, rows, words)
 
 
 SECTION = Section(35, _draw)

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Extents of a file on a volume: which drive has which byte, held against a calculation byte by byte.
+#include "files/local_layout.hpp"
+
+#include "../temporary_folder.hpp"
+#include "files/layout_source.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+using sonde::files::bytes_on_targets;
+using sonde::files::divided;
+using sonde::files::ExtentsOfFile;
+using sonde::files::local_layout;
+using sonde::files::PlacedExtent;
+using sonde::files::StripeLayout;
+using sonde::files::targets_of_byte;
+using sonde::patterns::StripeMap;
+using sonde::records::Volume;
+using sonde::tests::TemporaryFolder;
+
+namespace {
+
+using DriveNames = std::vector<std::string>;
+
+/// "" = nobody knows.
+std::string drive_at(const Volume& volume, const ExtentsOfFile& found, std::uint64_t byte) {
+    for (const PlacedExtent& one : found.extents) {
+        if (byte < one.offset || byte >= one.offset + one.length || !one.placed) {
+            continue;
+        }
+        const std::uint64_t at = one.place + (byte - one.offset);
+        for (const auto& piece : volume.pieces) {
+            if (at >= piece.start && at < piece.end) {
+                return piece.stripe > 0 ? piece.drives[(at + piece.shift) / piece.stripe % piece.drives.size()]
+                                        : piece.drives[0];
+            }
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("drawn extents on drawn volumes lie on the drives that a calculation byte by byte names") {
+    std::mt19937 random(11);
+    const auto below = [&random](std::uint64_t limit) { return random() % limit; };
+    for (int round = 0; round < 200; ++round) {
+        Volume volume{"vg", {}};
+        for (std::uint64_t start = 0, pieces = 1 + below(3); pieces > 0; --pieces) {
+            auto& piece = volume.pieces.emplace_back();
+            piece.start = start;
+            piece.end = start += 300 + below(900);
+            piece.stripe = below(4) == 0 ? 0 : 1 + below(40);
+            for (std::uint64_t drives = piece.stripe == 0 ? 1 : 1 + below(4); drives > 0; --drives) {
+                piece.drives.push_back("sd" + std::to_string(below(6)));
+            }
+            piece.shift = piece.stripe == 0 ? 0 : below(piece.stripe * piece.drives.size());
+        }
+        ExtentsOfFile found;
+        for (std::uint64_t offset = below(30); offset < 600;) {
+            PlacedExtent one{offset, below(1000), 1 + below(200), below(5) > 0};
+            found.extents.push_back(one);
+            offset += one.length + (below(3) == 0 ? below(20) : 0);
+        }
+        const StripeLayout layout = local_layout(volume, found);
+        const auto stripes = sonde::files::stripes_of(layout);
+        DriveNames names;
+        const StripeMap map(stripes, [&names](const std::string& name) {
+            names.push_back(name);
+            return static_cast<std::uint32_t>(names.size() - 1);
+        });
+        if (!divided(volume)) {  // one drive has the file, holes and all
+            CHECK(targets_of_byte(layout, 5) == volume.pieces[0].drives);
+            continue;
+        }
+        const std::uint64_t size = found.extents.back().offset + found.extents.back().length;
+        std::map<std::string, std::uint64_t> held;
+        for (std::uint64_t byte = 0; byte < size; ++byte) {
+            const std::string drive = drive_at(volume, found, byte);
+            const DriveNames told = targets_of_byte(layout, byte);
+            REQUIRE((told.empty() || told[0] == "?" ? "" : told[0]) == drive);
+            const StripeMap::Extent stretch = map.find(byte);
+            REQUIRE((stretch.target == StripeMap::nobody ? "" : names[stretch.target]) == drive);
+            REQUIRE((stretch.from <= byte && byte < stretch.to));
+            held[drive.empty() ? "?" : drive] += drive.empty() ? 0 : 1;
+        }
+        auto sums = bytes_on_targets(layout, size);
+        sums.erase("?");
+        held.erase("?");
+        REQUIRE(sums == held);
+    }
+}
+
+TEST_CASE("extents that follow one another on the device are one fragment, and what has no place is counted apart") {
+    const Volume drive{"sda1", {{0, ~0ULL, 0, 0, {"sda1"}}}};
+    const StripeLayout layout =
+        local_layout(drive, {{{0, 1000, 100}, {100, 1100, 50}, {150, 5000, 30}, {180, 0, 20, false}, {300, 5150, 10}}});
+    CHECK(layout.kind == "local");
+    REQUIRE(layout.extents);
+    CHECK(layout.extents->extents == 5);
+    CHECK(layout.extents->fragments == 3);
+    CHECK(layout.extents->longest_bytes == 150);
+    CHECK(layout.extents->unplaced_bytes == 20);
+    CHECK(layout.extents->all);
+    CHECK_FALSE(divided(drive));
+    CHECK(bytes_on_targets(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
+}
+
+TEST_CASE("what several drives have together, in an order that nobody tells, is one target with members") {
+    const Volume parity{"md0", {{0, ~0ULL, 0, 0, {"sda2", "sdb2", "sdc2"}}}};
+    const StripeLayout layout = local_layout(parity, {{{0, 4096, 100}}});
+    REQUIRE(layout.components.size() == 1);
+    CHECK(layout.components[0].targets == DriveNames{"md0"});
+    CHECK(layout.components[0].members == DriveNames{"sda2", "sdb2", "sdc2"});
+    CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"md0", 100}});
+    CHECK_FALSE(divided(parity));
+}
+
+TEST_CASE("of a file in more pieces than are looked at the rest is of no known drive") {
+    const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
+    ExtentsOfFile found{{{0, 0, 10}, {10, 10, 10}}};
+    found.all = false;
+    const StripeLayout layout = local_layout(striped, found);
+    CHECK_FALSE(layout.extents->all);
+    CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
+    CHECK(layout.volume.size() == 1);
+}
+
+TEST_CASE("a real file has its bytes in its extents, and a hole in none") {
+    const TemporaryFolder folder;
+    constexpr std::uint64_t mib = 1 << 20;
+    const std::string path = folder.write("file", std::string(mib, 'x'));
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    const std::string end(mib, 'y');
+    REQUIRE(::pwrite(file, end.data(), mib, 8 * mib) == static_cast<ssize_t>(mib));
+    REQUIRE(::fsync(file) == 0);
+    ::close(file);
+    const auto found = sonde::files::extents_of(path, 9 * mib, 1000);
+    if (!found) {
+        MESSAGE("the file system of the build folder tells no extents");
+        return;
+    }
+    CHECK(found->all);
+    std::uint64_t bytes = 0;
+    for (const PlacedExtent& one : found->extents) {
+        CHECK((one.offset + one.length <= mib || one.offset >= 8 * mib));
+        bytes += one.length;
+    }
+    CHECK(bytes == 2 * mib);
+    CHECK_FALSE(sonde::files::extents_of(path, 9 * mib, 1)->all);
+    CHECK_FALSE(sonde::files::extents_of(folder / "none", mib, 10));
+}

@@ -139,6 +139,20 @@ def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, t
     assert sonde("show", job).returncode == 0
 
 
+@pytest.mark.nightly
+def test_an_acceptance_set_goes_from_a_fresh_shell_to_its_report(sonde: Sonde, tmp_path: Path) -> None:
+    words = ("--profile", "ci", "--on", "fs1=target", "--nodes", "1", "--time", "30 min", "--group", "acceptance")
+    said = sonde("submit", "edison-acceptance", *words)
+    assert said.returncode == 0, said.stderr
+    end = time.monotonic() + 20 * 60
+    while (now := state(sonde, "last"))["state"] in ("queued", "running") and time.monotonic() < end:
+        time.sleep(2)
+    assert (now["state"], now["runs"]) == ("done", 36), sonde("jobs", "last").stdout
+    report = sonde("report", "acceptance")
+    assert report.returncode == 0, report.stderr
+    assert "posix_10k" in (tmp_path / report.stdout.strip()).read_text(encoding="utf-8")
+
+
 def until_all(sonde: Sonde, job: str, count: int) -> dict[str, int]:
     """Exit codes of the jobs of an array, when all have ended."""
     end = time.monotonic() + PATIENCE_S

@@ -16,7 +16,7 @@ using sonde::results::Totals;
 
 namespace {
 
-constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t millisecond = 1'000'000;
 
 /// Creates on ext4 by two tasks: nothing in the first slice of 0.1 s, 20 slices of `early` items, 20 of `late` ones.
 struct Creates {
@@ -29,16 +29,16 @@ struct Creates {
         phase.op = Op::create;
         phase.meta.emplace();
         about.file_system = "ext4";
-        totals.slice_ns = 100 * ms;
+        totals.slice_ns = 100 * millisecond;
         totals.lane[0].slices.resize(41);
         for (std::size_t i = 1; i < 41; ++i) {
             totals.lane[0].slices[i].operations = i <= 20 ? early : late;
         }
         totals.file_operations = 20 * (early + late);
-        totals.part[sonde::meters::part_transfer].add(100 * ms, 4100 * ms);
+        totals.part[sonde::meters::part_transfer].add(100 * millisecond, 4100 * millisecond);
         totals.rows.resize(2);
         for (TaskRow& row : totals.rows) {
-            row.transfer_ns = 1000 * ms;
+            row.transfer_ns = 1000 * millisecond;
         }
     }
     /// Each create takes so much time in the kernel, all of the tasks' time together so many seconds.
@@ -97,7 +97,7 @@ TEST_CASE("a droop is known of 1,000 items in 20 slices and more") {
     creates.totals.file_operations = 1000;
     creates.totals.lane[0].slices.resize(20);
     creates.totals.part = {};
-    creates.totals.part[sonde::meters::part_transfer].add(100 * ms, 2000 * ms);
+    creates.totals.part[sonde::meters::part_transfer].add(100 * millisecond, 2000 * millisecond);
     CHECK(droop_of(creates.totals, Op::create).has_value());
     creates.totals.lane[0].slices.resize(19);
     CHECK_FALSE(droop_of(creates.totals, Op::create).has_value());
@@ -105,9 +105,11 @@ TEST_CASE("a droop is known of 1,000 items in 20 slices and more") {
 
 TEST_CASE("a phase whose clock says that a tenth took no time has no droop") {
     Creates creates(300, 200);
-    creates.totals.part[sonde::meters::part_transfer] = {434 * ms, 4100 * ms, 0};  // the first tenth ends at 433.3 ms
+    creates.totals.part[sonde::meters::part_transfer] = {434 * millisecond, 4100 * millisecond,
+                                                         0};  // the first tenth ends at 433.3 ms
     CHECK_FALSE(droop_of(creates.totals, Op::create).has_value());
-    creates.totals.part[sonde::meters::part_transfer] = {100 * ms, 3600 * ms, 0};  // the last begins at 3,600 ms
+    creates.totals.part[sonde::meters::part_transfer] = {100 * millisecond, 3600 * millisecond,
+                                                         0};  // the last begins at 3,600 ms
     CHECK_FALSE(droop_of(creates.totals, Op::create).has_value());
 }
 

@@ -56,8 +56,9 @@ struct Opened {
     std::string there(std::size_t at) const { return contents(path).substr(at, 1); }
 };
 
+// Pages do not become old while a test runs.
 constexpr const char* plain = "*:size=64k:count=4:prefetch=0,%process:age=600";
-constexpr const char* eager = "*:size=4k:count=2:prefetch=0:eager,%process:threads=0";
+constexpr const char* eager = "*:size=4k:count=2:prefetch=0:eager,%process:threads=0:age=600";
 
 }  // namespace
 
@@ -146,7 +147,7 @@ TEST_CASE("where all pages are dirty the one is written that became dirty first,
 }
 
 TEST_CASE("calls over several pages are done page by page, and whole pages that nobody holds go straight") {
-    Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0");
+    Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
     one.file->payoff.probes = 9;  // not to see how fast storage is
     CHECK(one.read(0, 100) == 4096);
     CHECK(one.read(100, 3 * 4096) ==

@@ -26,7 +26,7 @@ Fake = Callable[..., Path]
 def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has tests of its own; here only that it is asked for."""
 
-    def write_report(runs: Any, out: Path, title: str | None = None, before: Any = ()) -> Path:
+    def write_report(runs: Any, out: Path, title: str | None = None, before: Any = (), system: Any = None) -> Path:
         out.write_text(f"{title} {len(runs)}")
         return out
 
@@ -197,7 +197,7 @@ def test_a_report_that_cannot_be_made_does_not_cost_the_run(
 ) -> None:
     from sonde.model.errors import ReportError
 
-    def refuse(runs: Any, out: Path, title: str | None = None, before: Any = ()) -> Path:
+    def refuse(runs: Any, out: Path, title: str | None = None, before: Any = (), system: Any = None) -> Path:
         raise ReportError("no ink")
 
     monkeypatch.setattr("sonde.report.write_report", refuse)

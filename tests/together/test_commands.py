@@ -132,6 +132,11 @@ def archive_page(folder: Path) -> None:
     runs(folder / "other" / "sonde-archive", "2026-10-02")
 
 
+def cluster_page(folder: Path) -> None:
+    """A run in the archive."""
+    keep(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick"))
+
+
 def compare_page(folder: Path) -> None:
     """Two months, two tags and the baseline that the page goes on to define."""
     archive = folder / "sonde-archive"
@@ -211,6 +216,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/reference/record.md": record_page,
     "docs/start/index.md": start_page,
     "docs/tasks/archive.md": archive_page,
+    "docs/tasks/cluster.md": cluster_page,
     "docs/tasks/compare.md": compare_page,
     "docs/tasks/experiment.md": experiment_page,
     "docs/tasks/import.md": import_page,

@@ -39,8 +39,17 @@ std::optional<std::uint64_t> take_number(std::string_view& text, std::string_vie
 
 }  // namespace
 
+std::vector<std::string> roots_of(const std::string& root, const plan::Files& files) {
+    std::vector<std::string> all{root};
+    const std::string name = root.substr(root.rfind('/') + 1);  // all of it where there is none
+    for (const std::string& directory : files.across) {
+        all.push_back(directory + (directory.back() == '/' ? "" : "/") + name);
+    }
+    return all;
+}
+
 FileMap::FileMap(std::string root, const plan::Files& files, const TaskMap& tasks)
-    : root_(std::move(root)), files_(files), tasks_(&tasks) {
+    : root_(std::move(root)), roots_(roots_of(root_, files)), files_(files), tasks_(&tasks) {
 }
 
 std::uint64_t FileMap::file_number(int task, int k) const {
@@ -124,12 +133,17 @@ std::string FileMap::path_in_place(int task) const {
     return path + (own ? numbered(".%08llu", number) : std::string()) + files_.suffix;
 }
 
+const std::string& FileMap::root_of(int task) const {
+    const int turn = files_.mapping == Mapping::per_group ? task / files_.group_size : task;
+    return roots_[static_cast<std::size_t>(turn) % roots_.size()];
+}
+
 std::string FileMap::path(int task, int k) const {
     if (files_.in_place()) {
         return path_in_place(task);
     }
     const std::string folder = folder_of_file(task);
-    return root_ + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
+    return root_of(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
 }
 
 bool FileMap::makes_file(const std::string& folder, const std::string& name) const {
@@ -225,7 +239,7 @@ std::uint64_t FileMap::distinct_files() const {
 }
 
 std::vector<std::string> FileMap::directories() const {
-    std::vector<std::string> list;
+    std::vector<std::string> list(roots_.begin() + 1, roots_.end());
     if (files_.directories == Directories::one) {
         return list;
     }
@@ -234,7 +248,7 @@ std::vector<std::string> FileMap::directories() const {
             const std::string file = path_in_place(task);
             list.push_back(file.substr(0, file.rfind('/')));
         } else if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
-            list.push_back(root_ + "/" + folder(task));
+            list.push_back(root_of(task) + "/" + folder(task));
         }
     }
     return list;

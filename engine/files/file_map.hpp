@@ -13,6 +13,9 @@
 
 namespace sonde::files {
 
+/// The directories in which the files of a run lie: its own, and one of that name in each of `plan::Files::across`.
+std::vector<std::string> roots_of(const std::string& root, const plan::Files& files);
+
 class FileMap {
  public:
     /// `root` = the run directory.
@@ -36,14 +39,18 @@ class FileMap {
     /// Directories below the root that must exist, parents first.
     std::vector<std::string> directories() const;
     const std::string& root() const { return root_; }
+    /// The run directory, and those of its name in other directories (`plan::Files::across`).
+    const std::vector<std::string>& roots() const { return roots_; }
     const plan::Files& files() const { return files_; }
 
  private:
     std::string folder(int task) const;
+    const std::string& root_of(int task) const;
     std::string path_in_place(int task) const;
     int first_task_on(int node) const;
 
     std::string root_;
+    std::vector<std::string> roots_;
     plan::Files files_;
     const TaskMap* tasks_;
 };

@@ -140,7 +140,8 @@ void Manifest::save(const std::string& directory) const {
                {"group_size", files.group_size},
                {"count", files.count},
                {"directories", static_cast<int>(files.directories)},
-               {"name", files.name}}},
+               {"name", files.name},
+               {"across", files.across}}},
              {"threads", tasks.threads},
              {"node_of_process", tasks.node_of_process},
              {"data", data.to_json()},
@@ -186,10 +187,13 @@ bool possible(const Manifest& m) {
                                  [&](int node) { return node >= 0 && static_cast<std::size_t>(node) < nodes.size(); });
     const bool names = !f.name.empty() && f.name.size() <= 128 && f.name[0] != '.' &&
                        f.name.find('/') == std::string::npos && f.name.find('\0') == std::string::npos;
+    const bool places = std::all_of(f.across.begin(), f.across.end(), [](const std::string& one) {
+        return !one.empty() && one[0] == '/' && one.find('\0') == std::string::npos;
+    });
     const bool counts = f.count > 0 && f.count <= 100'000'000 && f.group_size >= 0 &&
                         (f.mapping != plan::Mapping::per_group || f.group_size > 0);
     const auto& states = m.data.states();
-    return map && names && counts && std::all_of(states.begin(), states.end(), [&](const DataState& state) {
+    return map && names && places && counts && std::all_of(states.begin(), states.end(), [&](const DataState& state) {
                return state.access.transfer > 0 && state.access.block >= state.access.transfer && state.segments > 0 &&
                       state.operations.size() == static_cast<std::size_t>(m.tasks.tasks()) &&
                       std::all_of(state.files.begin(), state.files.end(), [&](int k) { return k >= 0 && k < f.count; });
@@ -221,6 +225,7 @@ Manifest parse_manifest(const std::string& text) {
     m.files.count = f.at("count");
     m.files.directories = enumerator(f.at("directories"), plan::Directories::per_node);
     m.files.name = f.at("name");
+    m.files.across = f.value("across", std::vector<std::string>{});
     m.tasks.threads = in.at("threads");
     m.tasks.node_of_process = in.at("node_of_process").get<std::vector<int>>();
     m.data = Dataset::from_json(in.at("data"));

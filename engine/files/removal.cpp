@@ -136,6 +136,26 @@ class Sweep {
     Removal& removal_;
 };
 
+/// Removes what a run has put into a directory of another target. True when nothing is left of it.
+bool remove_beside(const FileMap& map, const Manifest& manifest, const std::string& path, bool dry, Removal& removal) {
+    const Descriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (*root < 0) {
+        if (errno != ENOENT) {
+            removal.left.push_back(path + " cannot be opened: " + std::strerror(errno));
+        }
+        return errno == ENOENT;  // the run was ended before it made it
+    }
+    if (!Sweep(map, manifest, dry, removal).directory(*root, path, "")) {
+        return false;
+    }
+    if (!dry && ::rmdir(path.c_str()) != 0 && errno != ENOENT) {
+        removal.left.push_back(path + " could not be removed: " + std::strerror(errno));
+        return false;
+    }
+    ++removal.directories;
+    return true;
+}
+
 }  // namespace
 
 Removal remove_run(const std::string& directory, const Manifest& manifest, bool dry) {
@@ -149,7 +169,11 @@ Removal remove_run(const std::string& directory, const Manifest& manifest, bool 
         return removal;
     }
     const FileMap map(directory, manifest.files, manifest.tasks);
-    if (!Sweep(map, manifest, dry, removal).directory(*root, directory, "")) {
+    bool gone = true;
+    for (std::size_t i = 1; i < map.roots().size(); ++i) {
+        gone = remove_beside(map, manifest, map.roots()[i], dry, removal) && gone;
+    }
+    if (!Sweep(map, manifest, dry, removal).directory(*root, directory, "") || !gone) {
         return removal;
     }
     if (!dry) {

@@ -276,6 +276,43 @@ void check_place(const std::string& where, const Plan& plan) {
     }
 }
 
+/// Directories of several targets: what one run directory is for, with a part of the files in each of them.
+void check_across(const std::string& where, const Plan& plan) {
+    const Files& files = plan.data.files;
+    if (files.across.empty()) {
+        return;
+    }
+    if (files.in_place() || plan.target.use_existing) {
+        refuse(where + ".across", "needs a directory that the run makes itself: leave out " +
+                                      std::string(files.in_place() ? "paths" : "target.use_existing"));
+    }
+    if (files.mapping == Mapping::shared || files.mapping == Mapping::per_node) {
+        refuse(where + ".across",
+               "deals out the files of tasks: it goes with mapping = \"per_task\", \"per_group\" or \"many\"");
+    }
+    if (files.directories == Directories::per_node) {
+        refuse(where + ".directories", "= \"per_node\" does not go with across");
+    }
+    if (plan.target.striping) {
+        refuse("target.striping",
+               "does not go with data.files.across: each of its directories has a layout of its own");
+    }
+    std::vector<std::string> all{plan.target.path};
+    for (const std::string& one : files.across) {
+        if (std::find(all.begin(), all.end(), one) != all.end()) {
+            refuse(where + ".across", "names " + one + " twice, or the target itself: each is another target");
+        }
+        all.push_back(one);
+    }
+    for (const Phase& phase : plan.phases) {
+        if (std::any_of(phase.before.begin(), phase.before.end(),
+                        [](const Treatment& one) { return one.kind == "remount"; })) {
+            refuse(where + ".across", "does not go with the treatment remount of phase \"" + phase.id +
+                                          "\", which mounts one file system anew: use drop_page_cache");
+        }
+    }
+}
+
 void check_within(const Plan& plan, std::size_t index) {
     const Phase& phase = plan.phases[index];
     const std::string where = "phases[" + std::to_string(index) + "].stop.within";
@@ -394,6 +431,7 @@ void check_plan(const Plan& plan, const Offer& offer) {
         }
     }
     check_files("data", plan.data.files);
+    check_across("data.files", plan);
     check_place("data.files", plan);
     if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {
         refuse("observe.slice", "must be from 1 us to 1 min");

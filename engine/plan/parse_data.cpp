@@ -32,6 +32,12 @@ Files read_files(const Reader& in) {
         }
         files.paths.push_back(path);
     }
+    for (const std::string& directory : in.texts("across")) {
+        if (directory.empty() || directory[0] != '/' || directory.find('\0') != std::string::npos) {
+            in.fail("across", "holds \"" + directory + "\", which is not the path of a directory from the root");
+        }
+        files.across.push_back(directory);
+    }
     files.suffix = in.text("suffix", "");
     if (files.suffix.find('/') != std::string::npos || files.suffix.find('\0') != std::string::npos) {
         in.fail("suffix", "must be the end of a file name, without '/'");

@@ -75,6 +75,9 @@ struct Files {
     /// them.
     std::vector<std::string> paths;
     std::string suffix;  ///< of a phase, with `paths`: ends every file name
+    /// More directories, of other targets: the files of tasks (or groups) lie in turn in the run directory and in one
+    /// of its name in each of these.
+    std::vector<std::string> across;
     bool in_place() const { return !paths.empty(); }
 };
 

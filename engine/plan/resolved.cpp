@@ -91,6 +91,9 @@ ordered_json files(const Files& files) {
     if (files.in_place()) {
         out["paths"] = files.paths;
     }
+    if (!files.across.empty()) {
+        out["across"] = files.across;
+    }
     out["suffix"] = files.suffix;
     return out;
 }

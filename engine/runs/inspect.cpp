@@ -184,7 +184,12 @@ json inspect(phases::Context& context, int first_stage) {
     } else {
         const Footprint need = footprint(plan, tasks, context.node_memory);
         const std::uint64_t replaced = bytes_replaced(plan, tasks, context.node_memory);
-        check_target(plan, need.bytes - std::min(need.bytes, replaced), need.files);
+        const std::uint64_t more = need.bytes - std::min(need.bytes, replaced);
+        if (plan.data.files.across.empty()) {
+            check_target(plan, more, need.files);
+        } else {
+            check_across(plan, more, need.files);
+        }
         check_stripes(plan, fs.type);
         if (plan.data.files.in_place()) {
             make_directories(files::FileMap(plan.target.path, plan.data.files, tasks));

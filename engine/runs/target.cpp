@@ -2,6 +2,7 @@
 #include "runs/target.hpp"
 
 #include "backends/backend.hpp"
+#include "files/file_map.hpp"
 #include "files/manifest.hpp"
 #include "plan/units.hpp"
 #include "records/file_system.hpp"
@@ -11,7 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace sonde::runs {
 
@@ -39,6 +43,26 @@ void check_directory(const std::string& path) {
         throw plan::PlanError("target " + path + " is not a directory" +
                               (S_ISBLK(info.st_mode) ? ": Sonde never writes to block devices"
                                                      : ": name one on the file system under test"));
+    }
+}
+
+void check_across(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
+    std::vector<std::string> all{plan.target.path};
+    all.insert(all.end(), plan.data.files.across.begin(), plan.data.files.across.end());
+    std::map<dev_t, std::uint64_t> sharing;  // directories on one file system share its room
+    for (const std::string& path : all) {
+        check_directory(path);
+        struct stat info {};
+        ::stat(path.c_str(), &info);
+        ++sharing[info.st_dev];
+    }
+    for (const std::string& path : all) {
+        struct stat info {};
+        ::stat(path.c_str(), &info);
+        const std::uint64_t mine = sharing[info.st_dev];
+        plan::Plan here = plan;
+        here.target.path = path;
+        check_target(here, bytes / all.size() * mine + mine, files / all.size() * mine + mine);
     }
 }
 
@@ -87,6 +111,13 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
 RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_id) {
     const std::string name = plan.target.directory.empty() ? "sonde-" + run_id : plan.target.directory;
     const std::string path = (plan.target.path == "/" ? "" : plan.target.path) + "/" + name;
+    const std::vector<std::string> roots = files::roots_of(path, plan.data.files);
+    for (std::size_t i = 1; i < roots.size(); ++i) {
+        struct stat info {};
+        if (::lstat(roots[i].c_str(), &info) == 0) {  // nothing in it would be known to be ours
+            throw EnvironmentError(roots[i] + " already exists: choose another target.directory");
+        }
+    }
     if (::mkdir(path.c_str(), 0777) == 0) {
         return {path, false};
     }

@@ -23,6 +23,8 @@ bool needs_files(const plan::Plan& plan);
 void check_directory(const std::string& path);
 /// Target is writable, has room for `bytes` more, and can do direct I/O with the asked alignment.
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
+/// The same of each directory that the files lie in (data.files.across), each with its share of the bytes and files.
+void check_across(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 struct RunDirectory {
     std::string path;
     bool found = false;  ///< it was there, and no run of Sonde had made it: it must stay

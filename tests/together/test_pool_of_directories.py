@@ -25,6 +25,7 @@ op = "write"
 [[plan.phases]]
 id = "read"
 op = "read"
+process = "separate"
 data_of = "write"
 before = [{ kind = "command", need = "required", command = "cat LISTED > /dev/null; ls -R ROOT >> LISTED" }]
 [[sweep]]
@@ -48,9 +49,9 @@ def test_tasks_of_a_pool_of_two_write_into_both_directories(
     assert done.returncode == 0, done.stderr
     cells = {(one["at"]["pool"], one["phase"]) for one in json.loads(done.stdout)["cells"]}
     assert cells == {("P1", "write"), ("P1", "read"), ("P2", "write"), ("P2", "read")}
-    # of both runs of P2: the files of two tasks, one in each directory (P1 calls its own data.t00000000)
+    # of both runs of P2: the files of two tasks, one in each directory, also for a read in a process of its own
     seen = listed.read_text().splitlines()
-    assert sum(line.startswith("data.0") for line in seen) == 2 * 2
     in_b = [at for at, line in enumerate(seen) if line.startswith(f"{b}/sonde-")]
-    assert sum(seen[at + 1 : at + 2] == ["data.00000001"] for at in in_b) == 2
+    assert [seen[at + 1] for at in in_b] == ["data.t00000001"] * 2
+    assert seen.count("data.t00000000") == 2 + 2
     assert list(a.iterdir()) == list(b.iterdir()) == [], "nothing is left"

@@ -29,21 +29,13 @@ class Prepared:
     clients: Clients = field(default_factory=Clients)
     refused: str = ""
     code: int = BAD_INPUT
+    several: tuple[str, ...] = ()  # directories of a pool that has more than one
     left: tuple[str, ...] = ()  # directories that the runs of this cell share, and that are ours to remove
-    made: bool = False  # whether these must be there before a run
 
     @property
     def places(self) -> tuple[str, ...]:
         """Directories that are measured: one, or those of a pool that has several."""
-        return tuple(str(Path(one).parent) for one in self.left) if self.made else (self.directory,)
-
-    def make(self) -> None:
-        """Makes what a run needs to be there. Raises UserError."""
-        for one in self.left if self.made else ():
-            try:
-                Path(one).mkdir(exist_ok=True)
-            except OSError as reason:
-                raise UserError(f"{one} cannot be made: {reason.strerror}.") from None
+        return self.several or (self.directory,)
 
     def clean(self) -> None:
         """Removes what runs of this cell left for each other."""
@@ -69,16 +61,16 @@ def _prepare(experiment: Experiment, directories: Directories, cell: Cell, group
         plan = _named(experiment, counted, directory)
         plan = with_treatments(plan, experiment.file.treatments)
         left: tuple[str, ...] = ()
-        several = directories.several(experiment, cell)
-        if several:
-            plan, left = joined(plan, several, storage.pool, group, cell.id)
-        elif experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
+        if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
             plan, shared = _shared(plan, group, cell)
             left = (shared,)
+        several = directories.several(experiment, cell)
+        if several:
+            plan = joined(plan, several, storage.pool)
     except UserError as reason:
         why = str(reason).removeprefix(f"{experiment.origin}: ")
         return Prepared(cell, directory, refused=why, code=reason.exit_code)
-    return Prepared(cell, directory, plan, clients, left=left, made=bool(several))
+    return Prepared(cell, directory, plan, clients, several=several, left=left)
 
 
 def _named(experiment: Experiment, cell: Cell, directory: str) -> Plan:

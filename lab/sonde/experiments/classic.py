@@ -109,7 +109,12 @@ def _ior(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     words += ["-F"] * (files["mapping"] == "per_task") + ["-z"] * (access["order"] == "random_permute")
     words += ["-e"] * (io["fsync"] in ("end", "end_timed_separately")) + ["-Y"] * (io["fsync"] == "per_op")
     words += ["--posix.odirect"] * bool(io["direct"]) + _shift(plan) + _wall(plan)
-    return _launched(plan, [*words, "-o", str(plan.target / "data")])
+    return _launched(plan, [*words, "-o", "@".join(f"{one}/data" for one in _directories(plan, data))])
+
+
+def _directories(plan: Plan, data: Mapping[str, Any]) -> list[str]:
+    """Where the files lie: those of tasks go to several directories in turn."""
+    return [str(plan.target), *(str(one) for one in data["files"].get("across", ()))]
 
 
 def _shift(plan: Plan) -> list[str]:
@@ -180,7 +185,8 @@ def _fio(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
         raise _NoneError(f"fio does not walk a file like this ({access['order']})")
     op = "write" if plan.phases[0]["op"] in _WRITES else "read"
     size = volumes[0].bytes // volumes[0].tasks
-    words = ["fio", "--name=sonde", f"--directory={plan.target}", f"--ioengine={_FIO_BACKENDS[data['backend']]}"]
+    where = ":".join(_directories(plan, data))
+    words = ["fio", "--name=sonde", f"--directory={where}", f"--ioengine={_FIO_BACKENDS[data['backend']]}"]
     words += [
         f"--rw={'rand' if access['order'] != 'sequential' else ''}{op}",
         f"--bs={parse_bytes(access['transfer'])}",

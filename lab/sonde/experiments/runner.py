@@ -158,7 +158,6 @@ class Runner:
         self._watcher.begin(turn, number, count, left)
         began = time.monotonic()
         try:
-            prepared.make()
             around.before(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
                 Attempt(

@@ -96,8 +96,9 @@ def _forget(full: dict[str, Any], name: str) -> None:
 def _data(data: Mapping[str, Any], paced: bool) -> Any:
     """What all phases share; the rest stands in each of them. A plan about names has none."""
     files = {name: value for name, value in data.get("files", {}).items() if name not in ("name", "suffix")}
-    if "paths" in files:
-        files["paths"] = len(files["paths"])  # how many, not where
+    for name in ("paths", "across"):
+        if name in files:
+            files[name] = len(files[name])  # how many, not where
     shared = {"files": files, "payload": _without(data.get("payload", {}), "seed")}
     if paced:
         shared["paced"] = data.get("paced", {})

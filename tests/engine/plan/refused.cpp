@@ -255,6 +255,31 @@ TEST_CASE("rules about files that lie where others put them") {
     });
 }
 
+TEST_CASE("rules about files that are dealt out over several directories") {
+    json across = data_plan();
+    across["data"]["files"] = {{"mapping", "per_task"}, {"across", {"/a", "/b"}}};
+    const json many = {{"mapping", "many"}, {"count", 2}, {"across", {"/a"}}};
+    const json group = {{"mapping", "per_group"}, {"group_size", 2}, {"across", {"/a"}}};
+    hold({
+        {across, {{"/data/files/mapping", "shared"}}, "deals out the files of tasks", {{"/data/files", many}}},
+        {across, {{"/data/files/mapping", "per_node"}}, "deals out the files of tasks", {{"/data/files", group}}},
+        {across,
+         {{"/data/files/directories", "per_node"}},
+         "does not go with across",
+         {{"/data/files/directories", "per_task"}}},
+        {across, {{"/data/files/across/0", "a"}}, "not the path of a directory from the root", {}},
+        {across, {{"/data/files/across/0", "/b"}}, "names /b twice", {}},
+        {across, {{"/data/files/across/0", "/tmp"}}, "or the target itself", {}},
+        {across, {{"/target/use_existing", true}}, "leave out target.use_existing", {}},
+        {across, {{"/target/striping", {{"count", 1}}}}, "a layout of its own", {}},
+        {across,
+         {{"/phases/1/before", json::parse(R"([{"kind": "remount"}])")}},
+         "mounts one file system anew",
+         {{"/phases/1/before", json::parse(R"([{"kind": "drop_page_cache"}])")}}},
+        {across, {}, "", {{"/phases/1/process", "separate"}}},
+    });
+}
+
 TEST_CASE("rules about when a phase ends and what comes before it") {
     hold({
         {data_plan(),

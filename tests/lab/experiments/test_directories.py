@@ -78,24 +78,26 @@ def test_the_directory_of_the_plan_itself_is_used_when_nothing_is_said(tmp_path:
 TWO_OF_A_POOL = Directories(pools={"FS1": ("/1",), "FS2": ("/1", "/2"), "FS3": ("/1", "/2", "/3", "/4")})
 
 
-def test_files_of_tasks_go_to_the_directories_of_a_pool_in_turn() -> None:
-    data = {"data": {"files": {"mapping": "per_task", "name": "x"}}, "phases": [{"id": "w", "op": "write"}]}
-    ready = prepare(experiment(**{**POOLS, "plan": data}), TWO_OF_A_POOL, "g")
-    assert [one.refused for one in ready[1:]] == ["", ""]
-    paths = [one.plan.document["data"]["files"].get("paths", []) for one in ready]
-    assert [[Path(path).parts[1] for path in listed] for listed in paths] == [[], ["1", "2"], ["1", "2", "3", "4"]]
-    assert ready[2].plan.phases[-1]["op"] == "remove"
-    assert ready[2].plan.document["target"] == {"path": "/1", "use_existing": True}
+SEPARATE = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w", "process": "separate"}]
+
+
+@pytest.mark.parametrize("files", [{"mapping": "per_task"}, {"mapping": "many", "count": 3},
+                                   {"mapping": "per_group", "group_size": 2}])  # fmt: skip
+def test_files_of_tasks_go_to_the_directories_of_a_pool_in_turn(files: dict[str, Any]) -> None:
+    plan = {"data": {"files": {**files, "name": "x"}}, "phases": SEPARATE}
+    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    assert [one.refused for one in ready] == ["", "", ""]
+    across = [one.plan.document["data"]["files"].get("across", []) for one in ready]
+    assert across == [[], ["/2"], ["/2", "/3", "/4"]]
+    assert [one.plan.document["target"]["path"] for one in ready] == ["/1", "/1", "/1"]
+    assert ready[1].plan.document["data"]["files"]["name"] == "x"
     assert [one.clients.nodes for one in ready[1:]] == [2 * 2, 2 * 4], "clients for each target stay the same"
-    assert ready[1].places == ("/1", "/2")
-    assert len({one for cell in ready for one in cell.left}) == 6, "cells do not share their folders"
+    assert [one.places for one in ready] == [("/1",), ("/1", "/2"), ("/1", "/2", "/3", "/4")]
 
 
 WRITE: list[dict[str, Any]] = [{"id": "w", "op": "write"}]
-SEPARATE = [*WRITE, {"id": "r", "op": "read", "data_of": "w", "process": "separate"}]
 MAKE = [{"id": "m", "op": "mktree"}, {"id": "c", "op": "create"}]
 TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
-EACH = {"data": {"files": {"mapping": "per_task"}}}
 
 
 @pytest.mark.parametrize(
@@ -103,11 +105,14 @@ EACH = {"data": {"files": {"mapping": "per_task"}}}
     [
         ({"data": {"files": {"mapping": "shared"}}, "phases": WRITE}, "all tasks share one file here", "per_group"),
         ({"data": {"files": {"mapping": "per_node"}}, "phases": WRITE}, "tasks of a node share a file", "per_task"),
-        ({"data": {"files": {"mapping": "many", "count": 3}}, "phases": WRITE}, "the many files of each", "per_task"),
+        ({"data": {"files": {"mapping": "many", "count": 2, "directories": "per_node"}}, "phases": WRITE},
+         "tasks of a node share a directory", 'directories = "one"'),
         (TREE, "the names here lie in one of them", "each directory by itself"),
         ({**TREE, "phases": [*MAKE, {"id": "w", "op": "walk"}]}, "the tree that is walked here", "--on DIR"),
-        ({**EACH, "phases": SEPARATE}, "is started anew and finds its files by the manifest", "leave process out"),
-        ({**EACH, "phases": [{**WRITE[0], "before": [{"kind": "remount"}]}]}, "mounted anew", "drop_page_cache"),
+        ({"data": {"files": {"mapping": "per_task"}}, "phases": [{**WRITE[0], "before": [{"kind": "remount"}]}]},
+         "mounted anew before a phase", "drop_page_cache"),
+        ({"data": {"files": {"mapping": "per_task"}}, "target": {"striping": {"count": 1}}, "phases": WRITE},
+         "a striping of their own", "leave target.striping out"),
     ],
 )  # fmt: skip
 def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, Any], said: str, instead: str) -> None:
@@ -119,25 +124,11 @@ def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, A
     assert instead in ready[1].refused
 
 
-def test_several_phases_of_groups_of_tasks_are_spread() -> None:
-    phases = [*WRITE, {"id": "r", "op": "read", "data_of": "w"}, {"id": "again", "op": "rewrite", "data_of": "w"}]
-    plan = {"data": {"files": {"mapping": "per_group", "group_size": 3}}, "phases": phases}
-    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
-    assert [one.refused for one in ready] == ["", "", ""]
-    assert [len(one.plan.phases) for one in ready] == [3, 4, 4], "the last one removes the files"
-
-
-def test_folders_in_the_directories_of_a_pool_are_made_and_removed(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    plan = {"data": {"files": {"mapping": "per_task"}}, "phases": [{"id": "w", "op": "write"}]}
-    pools = {"FS1": (str(tmp_path / "a"), str(tmp_path / "b"))}
-    one = prepare(experiment(plan=plan, storage={"pool": "FS1"}), Directories(pools=pools), "g")[0]
-    one.make()
-    one.make()
-    assert [len(list((tmp_path / name).iterdir())) for name in ("a", "b")] == [1, 1]
-    one.clean()
-    assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+def test_runs_that_share_their_files_keep_to_one_directory() -> None:
+    plan = {"data": {"files": {"mapping": "per_task"}}, "phases": WRITE}
+    ready = prepare(experiment(**{**POOLS, "plan": plan, "repeat": {"min": 1, "fresh": "none"}}), TWO_OF_A_POOL, "g")
+    assert not ready[0].refused
+    assert "use files that stay where they are" in ready[1].refused
 
 
 def test_directories_of_a_pool_are_read_with_commas_between_them(tmp_path: Path) -> None:

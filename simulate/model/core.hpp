@@ -86,7 +86,7 @@ struct Stream {
     std::uint64_t ready_from = 0, ready_to = 0;  ///< copied at no more than its cost
     std::uint64_t window = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> missing;  ///< of these, still under way
-    std::uint32_t waiting = none;                                  ///< call
+    std::vector<std::uint32_t> waiting;                            ///< calls; several when they are made side by side
     Turnstile turnstile[2];                                        ///< reads, writes
 };
 

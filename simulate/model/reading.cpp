@@ -69,7 +69,7 @@ void Core::begin_read(std::uint32_t call) {
     }
     stream.next = to;
     if (waits_for(streams[operation.stream], from, to)) {
-        streams[operation.stream].waiting = call;
+        streams[operation.stream].waiting.push_back(call);
         return;
     }
     Stream& now_ready = streams[operation.stream];
@@ -112,16 +112,21 @@ void Core::fetched(const Request& request) {
         return;
     }
     stream.missing.erase(found);
-    if (stream.waiting == none) {
-        return;
-    }
-    const std::uint32_t call = stream.waiting;
-    const Operation& operation = calls[call].operation;
-    const std::uint64_t to = std::min(operation.offset + operation.length, files[operation.file].size);
-    if (!waits_for(stream, operation.offset, to)) {
-        stream.waiting = none;
-        stream.ready_from = operation.offset;
-        stream.ready_to = to;
+    for (;;) {
+        Stream& now_there = streams[request.stream];  // who hears of an end may begin a stream
+        const auto ready = std::find_if(now_there.waiting.begin(), now_there.waiting.end(), [&](std::uint32_t call) {
+            const Operation& operation = calls[call].operation;
+            const std::uint64_t to = std::min(operation.offset + operation.length, files[operation.file].size);
+            return !waits_for(now_there, operation.offset, to);
+        });
+        if (ready == now_there.waiting.end()) {
+            return;
+        }
+        const std::uint32_t call = *ready;
+        const Operation& operation = calls[call].operation;
+        now_there.waiting.erase(ready);
+        now_there.ready_from = operation.offset;
+        now_there.ready_to = std::min(operation.offset + operation.length, files[operation.file].size);
         finish(call, now);
     }
 }

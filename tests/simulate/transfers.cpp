@@ -38,6 +38,27 @@ TEST_CASE("a striped transfer takes the time of its share on one target") {
     }
 }
 
+TEST_CASE("every one of several reads that a stream has under way is answered when its bytes are there") {
+    Heard heard;
+    Machine machine(small_site(1, 1, 100e6), {1, 0}, heard);
+    Operation operation = direct(Call::read, 0, mib);
+    operation.direct = false;
+    operation.stream = machine.stream(0);
+    operation.file = machine.file("f");
+    machine.resize(operation.file, 3 * mib);
+    for (const std::uint64_t number : {0U, 2U, 1U}) {
+        operation.offset = number * mib;
+        operation.tag = number;
+        machine.submit(0, operation);
+    }
+    while (heard.at.size() < 3) {
+        REQUIRE(machine.step());
+    }
+    CHECK(heard.at.at(0) == time_for(mib, 100e6));
+    CHECK(heard.at.at(2) == 2 * time_for(mib, 100e6));
+    CHECK(heard.at.at(1) == 3 * time_for(mib, 100e6));
+}
+
 TEST_CASE("a call costs its processor time and the latency of the way there and back") {
     SiteModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 5'000;

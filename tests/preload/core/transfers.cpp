@@ -5,6 +5,7 @@
 #include "buffer/pages.hpp"
 #include "buffer/shared_memory.hpp"
 #include "buffer/state.hpp"
+#include "buffer/workers.hpp"
 #include "system/high_descriptor.hpp"
 
 #include <doctest/doctest.h>
@@ -20,6 +21,17 @@ using buffer::state;
 
 namespace {
 
+/// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
+/// behind its back.
+void dismiss_crew() {
+    buffer::send_workers_home();
+    {
+        const system::Hold hold(buffer::crew.lock);
+        REQUIRE(buffer::crew.started == 0);
+    }
+    buffer::workers_after_fork();
+}
+
 /// A file of `size` bytes, all '-', open for reading and writing.
 struct Opened {
     Folder folder;
@@ -28,6 +40,7 @@ struct Opened {
     File* file = nullptr;
     std::string data = std::string(1 << 20, 'x');
     explicit Opened(const char* params, std::size_t size = 1 << 20) {
+        dismiss_crew();
         use(params);
         const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
         const std::string content(size, '-');

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from sonde.charts.heat import HeatMap, heat_map, heat_ticks
 from sonde.charts.plot import table
 from sonde.findings.served import served, slow_answers, target_series, unknown_words
+from sonde.findings.targets import SlowTarget
 from sonde.findings.units import levels_of, slow_units, unit_rows, unit_series
 from sonde.findings.verdicts import Judged
 from sonde.model import quantities
@@ -34,19 +36,25 @@ def target_heat(phase: PhaseRecord) -> Markup | None:
         return None
     columns = min(length, _MOST_COLUMNS)
     values = np.array([_shown(one, length, columns) for one in series])
-    working = values[values > 0]
-    if not working.size:
-        return None
-    ticks = heat_ticks(length * series[0].slice_s)
-    slow = {one.name for one in slow_answers(phase)}
-    marked = [at for at, one in enumerate(series) if one.target in slow]
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
     words = (
         f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all. A"
         " target takes part from the first to the last slice in which an operation ended there."
     )
     names = [str(one.target) for one in series]
-    return heat_map(HeatMap("Targets over time", words, names, values / float(np.median(working)), ticks, marked))
+    return _heat("Targets over time", words, names, values, length * series[0].slice_s, slow_answers(phase))
+
+
+def _heat(
+    title: str, words: str, names: list[str], values: NDArray[np.float64], seconds: float, slow: Sequence[SlowTarget]
+) -> Markup | None:
+    """One row a name over `seconds`, each value by the median of all, the slow ones marked; None when nothing moved."""
+    working = values[values > 0]
+    if not working.size:
+        return None
+    named = {one.name for one in slow}
+    marked = [at for at, name in enumerate(names) if name in named]
+    return heat_map(HeatMap(title, words, names, values / float(np.median(working)), heat_ticks(seconds), marked))
 
 
 def _shown(one: SeriesLine, length: int, columns: int) -> list[float]:
@@ -90,22 +98,14 @@ def unit_heat(run: Run, phase: PhaseRecord, level: str) -> Markup | None:
     if len(series) < 2 or not length:
         return None
     values = np.array([rebin(one.bytes, min(length, _MOST_COLUMNS)) for one in series])
-    working = values[values > 0]
-    if not working.size:
-        return None
-    slow = {one.name for one in slow_units(run, phase, level)}
     name = one_line(level, 40)
-    return heat_map(
-        HeatMap(
-            f"{name} over time",
-            f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
-            " median of all.",
-            [one.unit for one in series],
-            values / float(np.median(working)),
-            heat_ticks(length * series[0].slice_s),
-            [at for at, one in enumerate(series) if one.unit in slow],
-        )
+    words = (
+        f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
+        " median of all."
     )
+    names = [one.unit for one in series]
+    seconds = length * series[0].slice_s
+    return _heat(f"{name} over time", words, names, values, seconds, slow_units(run, phase, level))
 
 
 def _unit_table(run: Run, phase: PhaseRecord, level: str) -> Markup:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from target_load import drawn_answers
 
 from sonde.findings.served import answer_rates, answer_words, busiest_kind, served, slow_answers, unknown_words
 from sonde.model.lines import PhaseBegin, SeriesLine, TargetsLine
@@ -45,22 +46,10 @@ def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecor
 
 
 def drawn(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
-    """Minutes of a shared file: targets differ by 3 %, what hits all of them wanders by 30 %, each target's own load
-    wanders by 15 % over half a minute, and one slice in a hundred holds a stall of a second."""
+    """Minutes of a shared file; the third target is slow, or the last of fewer."""
     targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
-    own = np.exp(random.normal(0, 0.03, (targets, 1)))
-    both = np.exp(np.cumsum(random.normal(0, 0.06, slices)))
-    noise = random.normal(0, 1, (targets, slices))
-    wander = np.empty_like(noise)
-    wander[:, 0] = noise[:, 0]
-    for at in range(1, slices):
-        wander[:, at] = 0.9 * wander[:, at - 1] + np.sqrt(1 - 0.81) * noise[:, at]
-    each = 5e6 * own * both * np.exp(0.15 * wander)
-    each[min(2, targets - 1)] *= slow
-    ops = random.poisson(20, (targets, slices))
-    ns = (ops * each * np.exp(random.normal(0, 0.5 / np.sqrt(np.maximum(ops, 1))))).astype(int)
-    ns += np.where((random.random((targets, slices)) < 0.01) & (ops > 0), 10**9, 0)
-    return phase_of(ops, ns)
+    third = min(2, targets - 1)
+    return phase_of(*drawn_answers(random, targets, slices, slice(third, third + 1), slow))
 
 
 def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:

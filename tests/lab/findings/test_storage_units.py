@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from target_load import drawn_answers
 
 from sonde.findings.judgement import judgement_of
 from sonde.findings.units import levels_of, slow_units, unit_rows, unit_series, unit_words
@@ -52,22 +53,9 @@ def run_with(targets: int, each: int) -> Run:
 
 
 def drawn(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:
-    """Minutes in which targets differ by 3 %, what hits all of them wanders by 30 %, each target's own load wanders by
-    15 % over half a minute, and one slice in a hundred holds a stall of a second. The second unit is slow."""
-    targets, slices = each * units, int(random.integers(20, 65))
-    own = np.exp(random.normal(0, 0.03, (targets, 1)))
-    both = np.exp(np.cumsum(random.normal(0, 0.06, slices)))
-    noise = random.normal(0, 1, (targets, slices))
-    wander = np.empty_like(noise)
-    wander[:, 0] = noise[:, 0]
-    for at in range(1, slices):
-        wander[:, at] = 0.9 * wander[:, at - 1] + np.sqrt(1 - 0.81) * noise[:, at]
-    one = 5e6 * own * both * np.exp(0.15 * wander)
-    one[each : 2 * each] *= slow
-    ops = random.poisson(20, (targets, slices))
-    ns = (ops * one * np.exp(random.normal(0, 0.5 / np.sqrt(np.maximum(ops, 1))))).astype(int)
-    ns += np.where((random.random((targets, slices)) < 0.01) & (ops > 0), 10**9, 0)
-    return phase_of(ops, ns)
+    """Minutes of a shared file; the second unit is slow."""
+    slices = int(random.integers(20, 65))
+    return phase_of(*drawn_answers(random, each * units, slices, slice(each, 2 * each), slow))
 
 
 def test_sums_are_those_of_the_targets_and_latencies_are_joined_as_far_as_they_can_be() -> None:

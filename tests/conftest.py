@@ -8,6 +8,8 @@ tools/test.py runs all others on every core at once, and these afterwards, one a
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -68,3 +70,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Sets have no order of their own: without this every process would give such a test another name."""
     return "{" + ", ".join(sorted(map(repr, val))) + "}" if isinstance(val, set | frozenset) else None
+
+
+@pytest.fixture(scope="session")
+def fsx() -> str:
+    """The exerciser of crates.io; what wants it is skipped where it is not installed."""
+    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
+    if found is None:
+        pytest.skip("fsx is not on PATH (cargo install fsx)")
+    return found

@@ -6,7 +6,6 @@ fsx of crates.io, where that is installed.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,19 +104,12 @@ copy_file_range = 2
 """
 
 
-def fsx() -> str:
-    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
-    if found is None:
-        pytest.skip("fsx is not on PATH (cargo install fsx)")
-    return found
-
-
 @pytest.mark.parametrize("maps", [0, 2], ids=["calls", "maps"])
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_fsx(preload: Preload, memory: Path, params: str, maps: int) -> None:
+def test_fsx(preload: Preload, memory: Path, fsx: str, params: str, maps: int) -> None:
     settings = memory / "fsx.toml"
     settings.write_text(FSX.format(flen=262144, largest=9000, maps=maps), encoding="ascii")
     for seed in ("1", "2"):
-        command = [fsx(), "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory, memory / "file"]
+        command = [fsx, "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory, memory / "file"]
         done = preload.run(command, memory, IOBUF_PARAMS=params)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

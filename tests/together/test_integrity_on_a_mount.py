@@ -4,8 +4,6 @@ at it, while the kernel caches nothing and while it keeps pages."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -35,14 +33,6 @@ posix_fadvise = 1
 copy_file_range = 3
 """
 NIGHTLY = 1_000_000
-
-
-@pytest.fixture(scope="session")
-def fsx() -> str:
-    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
-    if found is None:
-        pytest.skip("fsx is not on PATH (cargo install fsx)")
-    return found
 
 
 @pytest.mark.parametrize("operations", [500, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])

@@ -16,7 +16,6 @@ import contextlib
 import fcntl
 import os
 import random
-import resource
 import select
 import shutil
 import signal
@@ -27,7 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mutation import cpp_changes, cpp_trial, lab_trial, python_changes, results
+from mutation import cpp_changes, cpp_trial, lab_trial, limits, python_changes, results
 from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
 from mutation.modules import MODULES, ROOT, Module
 from mutation.results import Outcome
@@ -67,9 +66,10 @@ class Running:
 
     change: Change
     pid: int
-    watch: int
+    ended: int
+    """Can be read when the process has ended."""
     began: float
-    wall_s: float
+    watch: limits.Watch | None
 
 
 def forked(work: Callable[[], str], cpu_s: float) -> int:
@@ -80,8 +80,7 @@ def forked(work: Callable[[], str], cpu_s: float) -> int:
     code = 1
     try:
         os.setsid()
-        resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 2))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limits.limit_processor(cpu_s)
         became = work()
         code = next(number for number, word in WORDS.items() if word == became)
     except Exception:
@@ -106,11 +105,15 @@ class Runner:
             folder = PLACE / "clean"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            if cpp_trial.run(cpp_trial.program(self.build), module, folder) != SURVIVED:
+            before = limits.used_s()
+            if cpp_trial.run(cpp_trial.program(self.build), module, folder, cpp_trial.UNCHANGED_S) != SURVIVED:
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
+            between = limits.used_s()
             library = cpp_trial.library(self.build)
-            if library is not None and cpp_trial.run_by(library, module, folder) != SURVIVED:
+            if library is not None and cpp_trial.run_by(library, module, folder, cpp_trial.UNCHANGED_S) != SURVIVED:
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/by-library.txt")
+            costs = between - before, limits.used_s() - between
+            self.allowed = cpp_trial.Allowed(*map(limits.allowed_s, costs))
         else:
             file = PLACE / f"baseline-{module.name}.json"
             self.baseline = lab_trial.baseline_from(file) if file.is_file() else None
@@ -128,8 +131,9 @@ class Runner:
         slot = self.free.pop()
         if self.module.program:
             folder = PLACE / f"work-{slot}"
-            pid = forked(lambda: cpp_trial.attempt(change, self.module, self.build, folder), 300)
-            wall = 900.0
+            allowed = self.allowed
+            pid = forked(lambda: cpp_trial.attempt(change, self.module, self.build, folder, allowed), cpp_trial.MOST_S)
+            watch = None  # it looks itself whether a program that it started hangs
         else:
             assert self.baseline is not None
             source = (ROOT / change.file).read_text(encoding="utf-8")
@@ -137,27 +141,27 @@ class Runner:
             if not tests:
                 self.free.append(slot)
                 return Outcome(self.module.name, change, SURVIVED, 0.0)
-            cpu = 20 + 5 * sum(map(self.baseline.cost, tests))
+            cpu = limits.allowed_s(sum(map(self.baseline.cost, tests)))
             pid = forked(lambda: lab_trial.attempt(change, tests, PLACE / f"tests-{slot}.log"), cpu)
-            wall = 20 * cpu
+            watch = limits.Watch(pid)
         self.slots[pid] = slot
-        self.running.append(Running(change, pid, os.pidfd_open(pid), time.monotonic(), wall))
+        self.running.append(Running(change, pid, os.pidfd_open(pid), time.monotonic(), watch))
         return None
 
     def ended(self) -> list[Outcome]:
         """Waits for at least one to end, or for a second."""
         poll = select.poll()
         for one in self.running:
-            poll.register(one.watch, select.POLLIN)
-        ready = {watch for watch, _ in poll.poll(1000)}
+            poll.register(one.ended, select.POLLIN)
+        ready = {ended for ended, _ in poll.poll(1000)}
         outcomes = []
         for one in [*self.running]:
-            late = time.monotonic() - one.began > one.wall_s
-            if one.watch not in ready and not late:
+            hangs = one.ended not in ready and one.watch is not None and one.watch.hangs()
+            if one.ended not in ready and not hangs:
                 continue
             became = self.end(one)
             seconds = round(time.monotonic() - one.began, 2)
-            outcomes.append(Outcome(self.module.name, one.change, TIMEOUT if late else became, seconds))
+            outcomes.append(Outcome(self.module.name, one.change, TIMEOUT if hangs else became, seconds))
         return outcomes
 
     def end(self, one: Running) -> str:
@@ -165,12 +169,11 @@ class Runner:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(one.pid, signal.SIGKILL)
         _, status = os.waitpid(one.pid, 0)
-        os.close(one.watch)
+        os.close(one.ended)
         self.running.remove(one)
         self.free.append(self.slots.pop(one.pid))
         if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            return TIMEOUT if number in (signal.SIGXCPU, signal.SIGKILL) else KILLED
+            return limits.became(-os.WTERMSIG(status))
         return WORDS[os.WEXITSTATUS(status)]
 
     def outcomes(self, wanted: Iterator[Change], number: int) -> Iterator[Outcome]:
@@ -290,9 +293,10 @@ def try_all(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was tried is kept, and the next run goes on from here")
         return 1
-    for one in kept:
-        if one.became == SURVIVED:
-            print(f"survived: {one.change.file}:{one.change.line}: {one.change.before}\n       → {one.change.after}")
+    for word, kind in (("by time limit", TIMEOUT), ("survived", SURVIVED)):
+        for one in kept:
+            if one.became == kind:
+                print(f"{word}: {one.change.file}:{one.change.line}: {one.change.before}\n       → {one.change.after}")
     print("\n".join(results.table(every, kept)))
     shares = [results.score([one for one in kept if one.module == module.name])[1] for module in modules]
     return 0 if all(share >= GOAL for share in shares) else 1

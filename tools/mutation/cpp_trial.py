@@ -10,22 +10,24 @@ a header is then the changed one everywhere, because the linker takes the first 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mutation.change import BROKEN, KILLED, SURVIVED, TIMEOUT, Change
+from mutation.limits import ran
 from mutation.modules import ROOT, Module
 
 # The tree of the inner loop: most often it is built already.
 TREE = ROOT / "build" / "dev"
-LONGEST_S = 60
-LONGEST_BY_LIBRARY_S = 600
+# Processor time of one process, in seconds: of a compiler at most, and of the tests without any change.
+MOST_S = 300
+UNCHANGED_S = 300
+# What pytest prints when a program that a test started went on for too long.
+_LATE = ("TimeoutExpired", "SIGXCPU")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ class Build:
     link: list[str]
     link_library: list[str]
     """Empty for modules without one."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Processor time that a process of the tests may take, in seconds."""
+
+    program_s: float
+    library_s: float
 
 
 def build(module: Module) -> Build:
@@ -82,7 +92,7 @@ def _units(change: Change, module: Module, made: Build) -> list[str]:
     return [one for one in near if made.objects.get(one) in users]
 
 
-def attempt(change: Change, module: Module, made: Build, folder: Path) -> str:
+def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: Allowed) -> str:
     """What the tests make of a change; the folder is for what is built."""
     shutil.rmtree(folder, ignore_errors=True)
     text = change.applied((ROOT / change.file).read_text(encoding="utf-8"))
@@ -114,11 +124,11 @@ def attempt(change: Change, module: Module, made: Build, folder: Path) -> str:
         changed[made.objects[unit]] = f"{folder}/{number}.o"
     if not _linked(made.link, changed, folder / "tests", folder):
         return BROKEN
-    became = run(folder / "tests", module, folder)
+    became = run(folder / "tests", module, folder, allowed.program_s)
     if became != SURVIVED or not module.library:
         return became
     so = folder / "library.so"
-    return run_by(so, module, folder) if _linked(made.link_library, changed, so, folder) else BROKEN
+    return run_by(so, module, folder, allowed.library_s) if _linked(made.link_library, changed, so, folder) else BROKEN
 
 
 def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
@@ -143,32 +153,24 @@ def library(made: Build) -> Path | None:
     return TREE / made.link_library[made.link_library.index("-o") + 1] if made.link_library else None
 
 
-def run(tests: Path, module: Module, folder: Path) -> str:
+def run(tests: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the module's tests of a test program, stopping at the first that fails."""
     sources = ",".join(f"*{place}/*" for place in module.tests)
     command = [str(tests), f"--source-file={sources}", "--abort-after=1"]
     for variables in module.environments:
-        became = _ran(command, folder, folder / "output.txt", variables, LONGEST_S)
+        became = ran(command, folder, folder / "output.txt", variables, cpu_s)
         if became != SURVIVED:
             return became
     return SURVIVED
 
 
-def run_by(so: Path, module: Module, folder: Path) -> str:
-    """Runs the tests that load the library into other programs, stopping at the first that fails."""
+def run_by(so: Path, module: Module, folder: Path, cpu_s: float) -> str:
+    """Runs the tests that load the library into other programs, stopping at the first that fails. They end a program
+    that hangs by a time limit of their own, which is none of ours: it counts as one."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly",
                "-m", "not nightly", f"--basetemp={folder}/pytest", *module.by_library]  # fmt: skip
     variables = {"SONDE_PRELOAD": str(so), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
-    return _ran(command, ROOT, folder / "by-library.txt", variables, LONGEST_BY_LIBRARY_S)
-
-
-def _ran(command: list[str], where: Path, output: Path, variables: Mapping[str, str], longest_s: float) -> str:
-    try:
-        with output.open("w", encoding="utf-8") as file:
-            done = subprocess.run(
-                command, cwd=where, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                timeout=longest_s,
-            )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return TIMEOUT
-    return SURVIVED if done.returncode == 0 else KILLED
+    output = folder / "by-library.txt"
+    became = ran(command, ROOT, output, variables, cpu_s)
+    said = output.read_text(encoding="utf-8", errors="replace")
+    return TIMEOUT if became == KILLED and any(word in said for word in _LATE) else became

@@ -61,7 +61,7 @@ def score(outcomes: Iterable[Outcome]) -> tuple[Counter[str], float]:
 def table(of_all: Mapping[str, int], outcomes: Iterable[Outcome]) -> list[str]:
     """A line for each module that has outcomes."""
     kept = [one for one in outcomes if one.became != BROKEN]
-    lines = ["| module | changes there are | tried | killed | time limit | survived | equivalent | killed |",
+    lines = ["| module | changes there are | tried | by a test | by time limit | survived | equivalent | noticed |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for module, every in of_all.items():
         own = [one for one in kept if one.module == module]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a change is given up: a loaded machine is no reason, processor time and standing still are."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from mutation import limits  # noqa: E402
+from mutation.change import KILLED, SURVIVED, TIMEOUT  # noqa: E402
+
+PYTHON = [sys.executable, "-S", "-c"]
+
+
+def first_hang(looks: Iterator[limits.Activity], longest_s: float = 10_000) -> float | None:
+    """After how many seconds a process is given up that is looked at once a second; None: never in two hours."""
+    at = [0.0]
+    watch = limits.Watch(1, 60, longest_s, lambda _: next(looks), lambda: at[0])
+    for second in range(7200):
+        at[0] = float(second)
+        if watch.hangs():
+            return at[0]
+    return None
+
+
+def steadily(cpu_a_second: float, at_work: Callable[[int], bool]) -> Iterator[limits.Activity]:
+    return (limits.Activity(cpu_a_second * second, at_work(second)) for second in itertools.count())
+
+
+def test_what_waits_for_a_processor_on_a_loaded_machine_is_never_given_up() -> None:
+    assert first_hang(steadily(0.0, lambda second: True)) is None
+    assert first_hang(steadily(0.001, lambda second: second % 3 == 0)) is None
+
+
+def test_what_uses_the_processor_between_its_waits_is_never_given_up() -> None:
+    assert first_hang(steadily(0.01, lambda second: False)) is None
+
+
+def test_what_only_sleeps_is_given_up_after_a_minute() -> None:
+    assert first_hang(steadily(0.0, lambda second: False)) == 60
+    assert first_hang(steadily(0.0, lambda second: second < 600)) in range(640, 661)
+
+
+def test_a_loop_around_a_short_sleep_is_given_up_too() -> None:
+    assert first_hang(steadily(0.001, lambda second: second % 10 == 0)) == 60
+    assert first_hang(steadily(0.5, lambda second: True), longest_s=3600) == 3601
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("pass", SURVIVED),
+        ("raise SystemExit(1)", KILLED),
+        ("import os; os.abort()", KILLED),
+        ("while True: pass", TIMEOUT),
+    ],
+    ids=["passes", "fails", "crashes", "loops"],
+)
+def test_how_a_program_ends_says_what_became_of_the_change(code: str, outcome: str, tmp_path: Path) -> None:
+    assert limits.ran([*PYTHON, code], tmp_path, tmp_path / "output.txt", {}, cpu_s=0) == outcome
+
+
+def test_a_program_that_waits_for_ever_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    wait = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {wait!r}], start_new_session=True)"
+    output = tmp_path / "output.txt"
+    assert limits.ran([*PYTHON, code], tmp_path, output, {}, cpu_s=5, idle_s=0.5) == TIMEOUT
+    started = Path("/proc", output.read_text(encoding="utf-8").strip())
+    assert not started.exists() or " Z " in (started / "stat").read_text(encoding="utf-8")
+
+
+SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+THREAD = f"import threading; one = threading.Thread(target=exec, args=({SPIN!r},)); one.start(); one.join()"
+CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {SPIN!r}], start_new_session=True)"
+
+
+@pytest.mark.parametrize("code", [THREAD, CHILD], ids=["a thread", "a child in another session"])
+def test_what_a_process_has_done_for_it_is_its_work(code: str) -> None:
+    with subprocess.Popen([*PYTHON, code], preexec_fn=lambda: limits.limit_processor(5)) as one:
+        before = limits.activity(one.pid)
+        while not (now := limits.activity(one.pid)).at_work or now.cpu_s < before.cpu_s + 0.2:
+            assert one.poll() is None
+        one.kill()
+
+
+def test_a_process_that_waits_is_not_at_work() -> None:
+    code = "import signal; print(flush=True); signal.pause()"
+    with subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) as one:
+        assert one.stdout is not None
+        one.stdout.readline()
+        while limits.activity(one.pid).at_work:  # on its way from the line to the wait
+            assert one.poll() is None
+        one.kill()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a change is given up: its processor time is spent, or nothing of it is at work any more.
+
+Not by the clock on the wall: on a machine with other work the same tests take many times as long, and a limit that the
+load meets would count as a change that the tests notice. A process that waits for a processor is at work here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mutation.change import KILLED, SURVIVED, TIMEOUT
+
+IDLE_S = 60.0
+"""For so long nothing may be at work. No test waits that long for something that comes."""
+LONGEST_S = 3600.0
+"""On the wall, for what neither works nor hangs: a loop around a short sleep in a tree of many processes."""
+_IDLE_CPU_S = 0.5
+_IDLE_SHARE = 0.2
+_LOOK_S = 0.5
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def allowed_s(cost_s: float) -> float:
+    """Processor time that a process may take, in seconds, when the tests as they are take `cost_s`."""
+    return 20 + 5 * cost_s
+
+
+def limit_processor(cpu_s: float) -> None:
+    """Ends this process, and each that it starts, by a signal when it has used so many seconds of processor time."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = int(cpu_s) + 1
+    if most != resource.RLIM_INFINITY:
+        soft = min(soft, most)
+    hard = soft + 1 if most == resource.RLIM_INFINITY else min(soft + 1, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def used_s() -> float:
+    """Processor time of all that this process has started and waited for, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a process and all that it started are doing."""
+
+    cpu_s: float
+    """What the living have used, with those that they waited for."""
+    at_work: bool
+    """One of their threads runs, waits for a processor or waits for storage."""
+
+
+def _status(folder: str) -> list[str]:
+    """The words of a process's `stat` after its name; [] when it has gone."""
+    try:
+        text = Path(folder, "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _belonging(root: int) -> dict[int, list[str]]:
+    """The process `root`, its descendants and the others of its session, each with its status."""
+    named = {int(name): _status(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
+    every = {pid: words for pid, words in named.items() if words}
+
+    def belongs(pid: int) -> bool:
+        if int(every[pid][3]) == root:
+            return True
+        while pid in every and pid != root:
+            pid = int(every[pid][1])
+        return pid == root
+
+    return {pid: words for pid, words in every.items() if belongs(pid)}
+
+
+def activity(root: int) -> Activity:
+    """Of the process `root`, its descendants and the others of its session."""
+    own = _belonging(root)
+    ticks = sum(int(word) for words in own.values() for word in words[11:15])
+    states = set()
+    for pid in own:
+        with contextlib.suppress(OSError):
+            tasks = [_status(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
+            states |= {words[0] for words in tasks if words}
+    return Activity(ticks / _TICKS, bool(states & {"R", "D"}))
+
+
+def end_all(root: int) -> None:
+    """Kills a process, its descendants and the others of its session."""
+    for pid in _belonging(root):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@dataclass
+class Watch:
+    """Looks at a process from time to time, and says when it hangs."""
+
+    root: int
+    idle_s: float = IDLE_S
+    longest_s: float = LONGEST_S
+    look: Callable[[int], Activity] = activity
+    clock: Callable[[], float] = time.monotonic
+    _seen: deque[tuple[float, Activity]] = field(default_factory=deque)
+    _began: float = -1.0
+
+    def hangs(self) -> bool:
+        """Whether it has done next to nothing for `idle_s`, or has been there for `longest_s`."""
+        now = self.clock()
+        if self._began < 0:
+            self._began = now
+        if now - self._began > self.longest_s:
+            return True
+        if self._seen and now - self._seen[-1][0] < min(_LOOK_S, self.idle_s / 10):
+            return False
+        self._seen.append((now, self.look(self.root)))
+        while len(self._seen) > 1 and now - self._seen[1][0] >= self.idle_s:
+            self._seen.popleft()
+        if now - self._seen[0][0] < self.idle_s:
+            return False
+        used = abs(self._seen[-1][1].cpu_s - self._seen[0][1].cpu_s)
+        busy = sum(one.at_work for _, one in self._seen) / len(self._seen)
+        return used < _IDLE_CPU_S and busy < _IDLE_SHARE
+
+
+def became(status: int) -> str:
+    """What a test program's exit status, negative for a signal, says of a change."""
+    if -status in (signal.SIGXCPU, signal.SIGKILL):
+        return TIMEOUT
+    return SURVIVED if status == 0 else KILLED
+
+
+def ran(
+    command: Sequence[str], where: Path, output: Path, variables: Mapping[str, str], cpu_s: float,
+    idle_s: float = IDLE_S,
+) -> str:  # fmt: skip
+    """Runs a test program; what it says goes to a file. Each of its processes may take `cpu_s` of processor time."""
+    with output.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            command, cwd=where, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            preexec_fn=lambda: limit_processor(cpu_s),
+        )  # fmt: skip
+    watch = Watch(process.pid, idle_s)
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return became(process.wait(min(_LOOK_S, idle_s / 10)))
+            if watch.hangs():
+                return TIMEOUT
+    finally:
+        if process.returncode is None:
+            end_all(process.pid)
+            process.wait()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a comparison, section by section, from comparisons whose numbers are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+
+from sonde.charts.study import Section, Study
+from sonde.model.series import SeriesKey
+from sonde.stats.imbalance import Attribution, Blame
+from sonde.stats.profiles import Likeness
+from sonde.stats.ratio import Ratio
+from sonde.stats.shapes import Shape
+from sonde.store.summary import Summary
+from sonde.trends.comparison import Compared, Comparison, Verdict
+from sonde.trends.comparison_page import _profile_words, comparison_study
+from sonde.trends.curves import Profiles
+from sonde.trends.doubted import Doubted
+from sonde.trends.environment import Difference
+from sonde.trends.sides import Side
+
+KEY = SeriesKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+
+
+def number(change: float, place: str = "fs1", **key: str) -> Compared:
+    """A number that is 2 GB/s before, and what the change makes of it after."""
+    size = Ratio(change, 0.95 * change, 1.05 * change, 0.001, 9, 9, 0.95)
+    verdict: Verdict = "slower" if change < 0.9 else "faster" if change > 1.1 else "no change seen"
+    after = tuple(change * rate for rate in (1e9, 2e9, 3e9))
+    named = replace(KEY, **key)
+    return Compared(named, "probe", (1e9, 2e9, 3e9), after, size, None, verdict, None, (), place, None, None)
+
+
+def side(name: str, *days: int) -> Side:
+    """Runs of these days of a January, of which no record is there."""
+    runs = [
+        SimpleNamespace(id=f"{name}{day}", started=f"2026-01-{day:02}T06:00:00+00:00", plan="probe", document={},
+                        folder=Path("/nowhere"))
+        for day in days
+    ]  # fmt: skip
+    return Side(name, cast(tuple[Summary, ...], tuple(runs)))
+
+
+def study(
+    *numbers: Compared,
+    around: Sequence[Difference] = (),
+    units: dict[str, float] | None = None,
+    doubts: tuple[Doubted, ...] = (),
+) -> Study:
+    compared = Comparison(side("old", 1, 2, 5), side("new", 9), numbers, (), doubts)
+    return comparison_study(compared, around, units or {})
+
+
+def section(page: Study, title: str) -> Section:
+    (found,) = [one for one in page.sections if one.title == title]
+    return found
+
+
+def cells(html: object) -> list[list[str]]:
+    """The rows of a table."""
+    rows = re.findall(r"<tr>((?:<td[^>]*>[^<]*</td>)+)</tr>", str(html))
+    return [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
+
+
+def test_the_page_says_what_is_compared_and_from_when_it_is() -> None:
+    page = study(number(1.0))
+    assert page.title == "new against old"
+    assert page.facts == [
+        ("Before", "old: 3 runs, 2026-01-01 to 2026-01-05"),
+        ("After", "new: 1 run, 2026-01-09"),
+    ]
+    assert page.alarms == []
+    assert [one.title for one in page.sections] == ["Percentage against the baseline", "Scatter",
+                                                    "What else was different"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (6, ""), (7, "; and 1 more"), (9, "; and 3 more")])
+def test_six_of_the_slower_numbers_are_named_and_the_others_counted(count: int, more: str) -> None:
+    slower = [number(0.5, f"fs{at}") for at in range(count)]
+    (alarm,) = study(number(1.3, "fs9"), *slower).alarms
+    named = "; ".join(f"probe read on fs{at} (−50 %)" for at in range(min(count, 6)))
+    assert alarm == f"{count} of {count + 1} numbers became slower: {named}{more}."
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [
+        ([number(0.5, "fs1"), number(0.5, "fs2")], False),
+        ([number(0.5, op="read"), number(0.5, op="write")], False),
+        ([number(0.5, "fs1"), number(0.5, "fs2", op="write")], True),
+    ],
+    ids=["one test", "one file system", "two of each"],
+)
+def test_what_changed_where_is_a_table_where_there_are_two_of_each(numbers: list[Compared], shown: bool) -> None:
+    page = study(*numbers)
+    assert ("What changed where" in [one.title for one in page.sections]) == shown
+    if shown:
+        (table,) = section(page, "What changed where").parts
+        assert re.findall(r'scope="row">(\w+)<', table) == ["fs1", "fs2"]
+        assert re.findall(r'scope="col">([^<]+)<', table) == ["p1 read", "p1 write"]
+        assert table.count("down3") == 2
+
+
+def test_a_phase_that_is_called_like_its_operation_is_named_once() -> None:
+    page = study(number(0.5, "fs1", phase="read"), number(1.0, "fs2", phase="", op="write"))
+    (table,) = section(page, "What changed where").parts
+    assert sorted(re.findall(r'scope="col">([^<]+)<', table)) == ["read", "write"]
+
+
+def test_what_was_not_the_same_on_both_sides_stands_in_a_table_with_what_it_was() -> None:
+    unlike = replace(number(0.5), differs_in=(("cache", "cold", "warm"), ("node class", "", "fat"), ("epoch", "1", "")))
+    (table,) = section(study(unlike, number(1.0)), "Not the same on both sides").parts
+    where = "probe · p1 · read, fs1"
+    assert cells(table) == [
+        [where, "cache", "cold", "warm"],
+        [where, "node class", "-", "fat"],
+        [where, "epoch", "1", "-"],
+    ]
+    assert 'class="n"' not in table, "all of it is words"
+
+
+def test_what_speaks_against_runs_is_said_of_their_side_and_counted_in_the_lead() -> None:
+    doubts = (Doubted("before", "p1", "noisy_node", "others used it.", 2, 3), Doubted("after", "x", "y", "", 1, 1))
+    page = study(number(0.5), number(0.5, phase="p2"), doubts=doubts)
+    assert page.lead.endswith("1 of them is doubtful; see why.")
+    (table,) = section(page, "Doubtful runs").parts
+    assert cells(table) == [["before", "p1", "others used it (in 2 of 3 runs)"], ["after", "x", "y"]]
+    assert 'class="n"' not in table
+    two = study(number(0.5), number(0.5, op="write"), doubts=doubts)
+    assert two.lead.endswith("2 of them are doubtful; see why.")
+
+
+def test_rates_by_unit_are_medians_by_the_units_of_their_own_file_system() -> None:
+    units = {"fs1": 4.0, "fs2": 10.0}
+    page = study(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
+                 units=units)  # fmt: skip
+    part = section(page, "Rate by unit")
+    assert part.words == ["Medians divided by the units of each: fs1 4, fs2 10."]
+    (drawn,) = part.parts
+    assert re.findall(r"[\d.]+ [MG]B/s", drawn) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
+    assert not [one for one in study(number(1.0), units={"fs7": 2.0}).sections if one.title == "Rate by unit"]
+
+
+def test_what_else_was_different_is_parted_into_what_was_steady_and_what_was_not() -> None:
+    around = [Difference("kernel", "5", "6"), Difference("tasks", "", "4"), Difference("load", "1", "", steady=False)]
+    steady, wavering = section(study(number(1.0), around=around), "What else was different").parts
+    assert "The same within each side" in steady
+    assert cells(steady) == [["kernel", "5", "6"], ["tasks", "-", "4"]]
+    assert "Changed within a side too: explains little" in wavering
+    assert cells(wavering) == [["load", "1", "-"]]
+    assert 'class="n"' not in steady + wavering
+    nothing = section(study(number(1.0)), "What else was different")
+    assert (nothing.words, nothing.parts) == (["Nothing that the records say about machines and programs."], [])
+
+
+def test_changes_are_grouped_by_their_plan_in_one_place_and_by_their_test_in_several() -> None:
+    one_place = str(section(study(number(0.5), number(1.0, op="write")), "Percentage against the baseline").parts[0])
+    assert "p1 · read" in one_place
+    assert "p1 · write" in one_place
+    assert "probe · p1" not in one_place
+    places = str(section(study(number(0.5), number(1.0, "fs2")), "Percentage against the baseline").parts[0])
+    assert places.count("probe · p1 · read") == 1
+    assert places.index(">fs1<") < places.index(">fs2<")
+
+
+def curves(differs: bool | None, shape: Shape | None = None, late: Attribution | None = None) -> Profiles:
+    area, limit = {True: (0.3, 0.1), False: (0.05, 0.1), None: (0.3, None)}[differs]
+    flat = (np.ones(9),) * 3
+    return Profiles(flat, flat, Likeness(area, limit), shape, 20.0, late, ("n3", "n4"))
+
+
+STALL = Shape("stall", 0.5, 0.6, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("compared", "words"),
+    [
+        (curves(None), "Eight runs before are needed to know which shapes are usual; here are 3."),
+        (curves(True), "The shape changed: 3.0 times as far from the runs before as those are from each other."),
+        (curves(False), "The shape is that of the runs before."),
+        (curves(False, STALL), "The shape is that of the runs before."),
+        (
+            curves(True, STALL),
+            "The shape changed: 3.0 times as far from the runs before as those are from each other."
+            " It shows a stall of 2 s at 10 s, by 90 %.",
+        ),
+        (
+            curves(None, STALL),
+            "Eight runs before are needed to know which shapes are usual; here are 3."
+            " It shows a stall of 2 s at 10 s, by 90 %.",
+        ),
+        (
+            curves(False, late=Attribution(True, Blame((3, 4), 0.25, 0.5))),
+            "The shape is that of the runs before. Without nodes n3, n4 the run would have been 25 % faster.",
+        ),
+    ],
+)
+def test_a_curve_says_whether_its_shape_is_new_what_it_shows_and_who_was_late(compared: Profiles, words: str) -> None:
+    assert _profile_words(compared) == words

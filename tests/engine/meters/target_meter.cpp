@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is counted of a target: slices that widen and keep sums, latencies, and the sums of streams on a board.
-#include "meters/target_board.hpp"
+#include "named_targets.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -13,17 +13,13 @@ using sonde::meters::TargetBoard;
 using sonde::meters::TargetCell;
 using sonde::meters::TargetLatency;
 using sonde::meters::TargetMeter;
+using sonde::tests::add_target;
+using sonde::tests::board_of;
 
 namespace {
 
 TargetCell row(const TargetMeter& meter, std::uint32_t at, std::uint32_t target = 0) {
     return meter.cell(1, at, target);
-}
-
-std::uint32_t add_target(TargetMeter& meter, const std::string& name) {
-    const std::uint32_t number = meter.number_of(name);
-    meter.make_room();
-    return number;
 }
 
 /// The place of a name on a board; null when it has none.
@@ -209,10 +205,7 @@ TEST_CASE("a board adds what streams counted, by the name of the target, in slic
     wide.add_single(0, also_a, 12'700, 12'800, 90, 11);  // slice 127 of 64: slices double once
     wide.add_part(1, b, 500, 600, 3, true);
     REQUIRE(wide.doublings() == 1);
-    const auto board = std::make_unique<TargetBoard>();
-    board->add({&narrow, 2, 1}, 1);
-    board->add({&wide, 3, 2}, 1);
-    board->add({nullptr, 4, 0}, 1);
+    const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
     CHECK(board->files == 9);
     CHECK(board->known == 3);
     const TargetBoard::Target* const on_a = place_of(*board, "A");
@@ -247,8 +240,7 @@ TEST_CASE("slices become as wide as is asked for, by the doublings that the stre
     TargetMeter meter(0, 100);
     const std::uint32_t target = add_target(meter, "A");
     meter.add_single(0, target, 6300, 6400, 1, 9);
-    const auto board = std::make_unique<TargetBoard>();
-    board->add({&meter, 1, 1}, 0);
+    const auto board = board_of({{&meter, 1, 1}}, 0);
     CHECK(place_of(*board, "A")->kind[0].cells[63].bytes == 9);
     board->add({&meter, 1, 1}, 3);
     CHECK(place_of(*board, "A")->kind[0].cells[7].bytes == 9);
@@ -265,10 +257,7 @@ TEST_CASE("a board has places for as many targets as a meter, and leaves out wha
     }
     TargetMeter late(0, 100);
     late.add_part(0, add_target(late, "one more"), 0, 1, 5, true);
-    const auto board = std::make_unique<TargetBoard>();
-    board->add({&first, 1, 1}, 0);
-    board->add({&late, 1, 1}, 0);
-    board->add({&first, 1, 1}, 0);
+    const auto board = board_of({{&first, 1, 1}, {&late, 1, 1}, {&first, 1, 1}}, 0);
     CHECK(place_of(*board, "one more") == nullptr);
     std::uint64_t sum = 0;
     for (const TargetBoard::Target& target : board->targets) {
@@ -283,8 +272,7 @@ TEST_CASE("a name is kept to its first 247 signs") {
     const std::string longest(247, 'x');
     meter.add_part(0, add_target(meter, longest), 0, 1, 1, true);
     meter.add_part(0, add_target(meter, longest + "y"), 0, 1, 2, true);
-    const auto board = std::make_unique<TargetBoard>();
-    board->add({&meter, 1, 1}, 0);
+    const auto board = board_of({{&meter, 1, 1}}, 0);
     REQUIRE(place_of(*board, longest) != nullptr);
     CHECK(place_of(*board, longest)->kind[0].cells[0].bytes == 3);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series of nodes: exact while they are few, spread and extremes when they are many, the same however they were joined.
 #include "results/node_series_lines.hpp"
+#include "rows.hpp"
 #include "streams.hpp"
 
 #include <doctest/doctest.h>
@@ -14,13 +15,13 @@
 using sonde::results::node_series_lines;
 using sonde::results::NodesOverTime;
 using sonde::results::Totals;
+using sonde::tests::mb;
 using sonde::tests::ms;
+using sonde::tests::row_of;
 using sonde::tests::Stream;
 using sonde::tests::totals_of;
 
 namespace {
-
-constexpr std::uint64_t million = 1'000'000;
 
 /// A node whose one stream moves `bytes[i]` in slice i of 0.1 s, all through.
 NodesOverTime one_node(int node, const std::vector<std::uint64_t>& bytes) {
@@ -38,7 +39,7 @@ NodesOverTime joined(NodesOverTime left, const NodesOverTime& right) {
 
 /// Nodes `first` to `last` (not included), node n at a rate of (n * 7919 mod 10007) + 1 MB a slice: no two alike.
 std::uint64_t rate_of(int node) {
-    return (static_cast<std::uint64_t>(node) * 7919 % 10007 + 1) * million;
+    return (static_cast<std::uint64_t>(node) * 7919 % 10007 + 1) * mb;
 }
 NodesOverTime nodes_between(int first, int last, std::size_t slices = 3) {
     NodesOverTime all;
@@ -66,24 +67,22 @@ std::vector<std::uint64_t> numbers(const nlohmann::ordered_json& values) {
 
 TEST_CASE("two nodes have each its own series, and together they are the series of all") {
     Stream first(0);
-    first.write(0, 1000, 100, million);
+    first.write(0, 1000, 100, mb);
     Stream second(1);
-    second.write(0, 500, 100, million);
+    second.write(0, 500, 100, mb);
     Stream other(2);
-    other.write(200, 1000, 80, 2 * million);
+    other.write(200, 1000, 80, 2 * mb);
     Totals all = totals_of({&first, &second}, 0);
     all.join(totals_of({&other}, 1));
     const auto lines = node_series_lines(all);
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("node") == 0);
     CHECK(lines[1].at("node") == 1);
-    CHECK(numbers(lines[0].at("bytes")) ==
-          std::vector<std::uint64_t>{30 * million, 30 * million, 30 * million, 30 * million, 30 * million, 10 * million,
-                                     10 * million, 10 * million, 10 * million, 10 * million});
+    CHECK(numbers(lines[0].at("bytes")) == std::vector<std::uint64_t>{30 * mb, 30 * mb, 30 * mb, 30 * mb, 30 * mb,
+                                                                      10 * mb, 10 * mb, 10 * mb, 10 * mb, 10 * mb});
     CHECK(numbers(lines[0].at("active")) == std::vector<std::uint64_t>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
-    CHECK(numbers(lines[1].at("bytes")) == std::vector<std::uint64_t>{0, 0, 20 * million, 20 * million, 20 * million,
-                                                                      20 * million, 20 * million, 20 * million,
-                                                                      20 * million, 20 * million});
+    CHECK(numbers(lines[1].at("bytes")) ==
+          std::vector<std::uint64_t>{0, 0, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb});
     CHECK(numbers(lines[1].at("active")) == std::vector<std::uint64_t>{0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
     CHECK(numbers(lines[1].at("ops")) == std::vector<std::uint64_t>{0, 0, 10, 10, 10, 10, 10, 10, 10, 10});
     const auto whole = sonde::results::series_line(all);
@@ -96,13 +95,13 @@ TEST_CASE("two nodes have each its own series, and together they are the series 
 
 TEST_CASE("one node alone has no series of its own") {
     Stream only(0);
-    only.write(0, 1000, 100, million);
+    only.write(0, 1000, 100, mb);
     CHECK(node_series_lines(totals_of({&only})).empty());
 }
 
 TEST_CASE("a stream that did nothing does not lengthen the time of its node") {
     Stream works(0);
-    works.write(500, 1000, 50, million);
+    works.write(500, 1000, 50, mb);
     Stream waits(1);
     const Totals all = totals_of({&works, &waits});
     REQUIRE(all.nodes.series().size() == 1);
@@ -123,7 +122,7 @@ TEST_CASE("where no bytes are moved the slowest node is that of the fewest opera
 
 TEST_CASE("a rate is what a node moved by its own time, not by that of the phase") {
     NodesOverTime all;
-    const std::vector<std::uint64_t> bytes(4, million);
+    const std::vector<std::uint64_t> bytes(4, mb);
     all.add({0, 0, 400 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
     all.add({1, 200 * ms, 400 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
     all.add({2, 0, 300 * ms, 100 * ms, 512, bytes.data(), bytes.data(), 4});
@@ -134,7 +133,7 @@ TEST_CASE("a rate is what a node moved by its own time, not by that of the phase
 
 TEST_CASE("a node counts in the spread of the slices through which it was at work, and in no other") {
     NodesOverTime all;
-    const std::vector<std::uint64_t> bytes(3, million);
+    const std::vector<std::uint64_t> bytes(3, mb);
     const std::vector<std::uint64_t> calls(3, 7);
     for (int node = 0; node < 300; ++node) {
         const std::int64_t start = node < 100 ? 0 : node < 200 ? 1 : 100 * ms;
@@ -182,7 +181,7 @@ TEST_CASE("series of 128 nodes are told slice by slice, of 129 in pairs, each as
     totals.nodes = nodes_between(0, 128, 512);
     CHECK(node_series_lines(totals)[0].at("bytes").size() == 512);
     CHECK(node_series_lines(totals)[0].at("slice_s") == doctest::Approx(0.1));
-    const std::vector<std::uint64_t> bytes(512, million);
+    const std::vector<std::uint64_t> bytes(512, mb);
     const std::vector<std::uint64_t> calls(512, 3);
     totals.nodes = nodes_between(0, 128, 512);
     for (const std::int64_t start : {100 * ms, 300 * ms}) {  // two streams of one node, the second begins later
@@ -192,7 +191,7 @@ TEST_CASE("series of 128 nodes are told slice by slice, of 129 in pairs, each as
     REQUIRE(lines.size() == 129);
     CHECK(lines[128].at("slice_s") == doctest::Approx(0.2));
     CHECK(lines[128].at("bytes").size() == 256);
-    CHECK(lines[128].at("bytes")[0] == 4 * million);
+    CHECK(lines[128].at("bytes")[0] == 4 * mb);
     CHECK(lines[128].at("ops")[0] == 12);
     CHECK(lines[128].at("active")[0] == 1);
     CHECK(lines[128].at("active")[1] == 2);
@@ -278,12 +277,12 @@ TEST_CASE("nodes that were added to one total and never joined are bounded all t
 }
 
 TEST_CASE("a plan that asks for very many slices does not multiply them by nodes") {
-    const std::vector<std::uint64_t> bytes(65536, million);
+    const std::vector<std::uint64_t> bytes(65536, mb);
     NodesOverTime node;
     node.add({0, 0, 65'536 * ms, ms, 65536, bytes.data(), bytes.data(), bytes.size()});
     CHECK(node.slice_ns() == 128 * ms);
     REQUIRE(node.series()[0].slices.size() == 512);
-    CHECK(node.series()[0].slices[511].bytes == 128 * million);
+    CHECK(node.series()[0].slices[511].bytes == 128 * mb);
     CHECK(node.series()[0].slices[511].active == 1);
 }
 
@@ -312,7 +311,7 @@ TEST_CASE("series of nodes take a million bytes or two of the record, 16 nodes o
                 }
             }
         }
-        CHECK(text < 2 * million);
+        CHECK(text < 2 * mb);
         CHECK(values <= 65'536);
         if (nodes <= 256) {
             std::uint64_t truth = 0;
@@ -330,15 +329,11 @@ TEST_CASE("a phase of 1,000 nodes with 16 tasks each takes less than 4 MB of the
     totals.slice_ns = 100 * ms;
     totals.lane[0].slices.resize(512);
     for (int task = 0; task < 16'000; ++task) {
-        sonde::results::TaskRow row;
-        row.task = task;
-        row.node = task / 16;
-        row.bytes = 987'654'321'098;
+        auto& row = totals.rows.emplace_back(row_of(task, task / 16, 0, 51'234'567'891, 987'654'321'098));
         row.operations = 123'456;
-        row.end_ns = row.transfer_ns = row.transfer_end_ns = 51'234'567'891;
+        row.transfer_ns = row.transfer_end_ns = row.end_ns;
         row.user_ns = 1'234'567'891;
         row.system_ns = 12'345'678'912;
-        totals.rows.push_back(row);
     }
     std::size_t text = sonde::results::series_line(totals).dump().size();
     text += sonde::results::node_line(totals, {}).dump().size();
@@ -348,5 +343,5 @@ TEST_CASE("a phase of 1,000 nodes with 16 tasks each takes less than 4 MB of the
         }
     }
     MESSAGE("bytes of a phase: " << text);
-    CHECK(text < 4 * million);
+    CHECK(text < 4 * mb);
 }

@@ -15,6 +15,7 @@ namespace sonde::tests {
 
 constexpr int max_slices = 128;
 constexpr std::int64_t ms = 1'000'000;
+constexpr std::uint64_t mb = 1'000'000;
 
 /// One stream's meter with its slices behind it, as in shared memory.
 class Stream {

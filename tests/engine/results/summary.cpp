@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every named rate against figures worked out by hand; the first example is the one in docs/concepts/rates.
+#include "rows.hpp"
 #include "streams.hpp"
 
 #include <doctest/doctest.h>
@@ -8,27 +9,37 @@ using sonde::results::PhaseFacts;
 using sonde::results::rates_of;
 using sonde::results::RateValue;
 using sonde::results::Totals;
+using sonde::tests::mb;
+using sonde::tests::row_of;
+using sonde::tests::second;
 using sonde::tests::Stream;
 using sonde::tests::totals_of;
 
 namespace {
 
-constexpr std::uint64_t mb = 1'000'000;
-
 double per_second(const RateValue& rate) {
     return static_cast<double>(rate.bytes) / rate.seconds;
 }
 
+/// The example of docs/concepts/rates: one task is done after 5.2 s, the other after 10.4 s; the deadline is at 6 s.
+struct Example {
+    Stream a{0}, b{1};
+    PhaseFacts facts;
+    Totals totals;
+    Example() {
+        a.open(0, 100).write(100, 5100, 10, 100 * mb).close(5100, 5200).at_wall(1000 * mb, 10, false);
+        b.open(0, 100).write(100, 10'100, 10, 100 * mb).close(10'100, 10'400).at_wall(590 * mb, 5, true);
+        facts.stonewall_ns = 6 * second;
+        facts.stopped_by = "stonewall";
+        totals = totals_of({&a, &b});
+    }
+};
+
 }  // namespace
 
 TEST_CASE("the example that can be followed with a pencil") {
-    Stream a(0);
-    a.open(0, 100).write(100, 5100, 10, 100 * mb).close(5100, 5200).at_wall(1000 * mb, 10, false);
-    Stream b(1);
-    b.open(0, 100).write(100, 10'100, 10, 100 * mb).close(10'100, 10'400).at_wall(590 * mb, 5, true);
-    PhaseFacts facts;
-    facts.stonewall_ns = 6'000'000'000;
-    const auto rates = rates_of(totals_of({&a, &b}), facts);
+    const Example example;
+    const auto rates = rates_of(example.totals, example.facts);
     const auto check = [&](const char* name, double bytes, double seconds, double result) {
         CAPTURE(name);
         REQUIRE(rates.contains(name));
@@ -111,14 +122,8 @@ TEST_CASE("nothing moved gives no rates, and a duration of zero none either") {
 }
 
 TEST_CASE("the phase_end line divides what it states") {
-    Stream a(0);
-    a.open(0, 100).write(100, 5100, 10, 100 * mb).close(5100, 5200).at_wall(1000 * mb, 10, false);
-    Stream b(1);
-    b.open(0, 100).write(100, 10'100, 10, 100 * mb).close(10'100, 10'400).at_wall(590 * mb, 5, true);
-    PhaseFacts facts;
-    facts.stonewall_ns = 6'000'000'000;
-    facts.stopped_by = "stonewall";
-    const auto line = sonde::results::phase_end_line(totals_of({&a, &b}), facts);
+    const Example example;
+    const auto line = sonde::results::phase_end_line(example.totals, example.facts);
     for (const auto& [name, rate] : line.at("rates").items()) {
         CAPTURE(name);
         CHECK(rate.at("bytes_per_s").get<double>() ==
@@ -224,15 +229,10 @@ TEST_CASE("the phase_end line states all that was counted, and what it is divide
 TEST_CASE("the five slowest tasks are named with their host, the slowest first") {
     Totals totals;
     for (int task = 0; task < 7; ++task) {
-        sonde::results::TaskRow row;
-        row.task = task;
-        row.node = task % 2;
-        row.bytes = static_cast<std::uint64_t>(70 - 10 * task);
-        row.start_ns = 1'000'000'000;
-        row.end_ns = task == 3 ? row.start_ns : 3'000'000'000;
-        totals.rows.push_back(row);
+        const std::int64_t end = task == 3 ? second : 3 * second;
+        totals.rows.push_back(row_of(task, task % 2, second, end, static_cast<std::uint64_t>(70 - 10 * task)));
     }
-    totals.part[sonde::meters::part_transfer].add(1'000'000'000, 3'000'000'000);
+    totals.part[sonde::meters::part_transfer].add(second, 3 * second);
     PhaseFacts facts;
     facts.hosts = {"alpha"};
     const auto imbalance = sonde::results::phase_end_line(totals, facts).at("imbalance");
@@ -253,8 +253,8 @@ TEST_CASE("the tail is what follows the end of the first half of the tasks") {
     const auto tail = [](std::initializer_list<std::int64_t> ends_s) {
         Totals totals;
         for (const std::int64_t end : ends_s) {
-            totals.rows.emplace_back().end_ns = end * 1'000'000'000;
-            totals.part[sonde::meters::part_transfer].add(0, end * 1'000'000'000);
+            totals.rows.push_back(row_of(0, 0, 0, end * second, 0));
+            totals.part[sonde::meters::part_transfer].add(0, end * second);
         }
         return sonde::results::phase_end_line(totals, {}).at("imbalance").at("tail_share").get<double>();
     };
@@ -276,11 +276,11 @@ TEST_CASE("lanes that never ran at the same time have bytes and no rate") {
 TEST_CASE("a lane of two streams is rated from the later start to the earlier end of them") {
     Stream first(0, 0);
     first.write(0, 4000, 40, mb);
-    Stream second(1, 0);
-    second.write(500, 5000, 45, mb);
+    Stream other(1, 0);
+    other.write(500, 5000, 45, mb);
     Stream reader(0, 1);
     reader.write(0, 6000, 60, mb);
-    const auto line = sonde::results::phase_end_line(totals_of({&first, &second, &reader}), {});
+    const auto line = sonde::results::phase_end_line(totals_of({&first, &other, &reader}), {});
     CHECK(line.at("lanes").at(0).at("overlap_s") == doctest::Approx(3.5));
     CHECK(line.at("lanes").at(0).at("overlap_bytes") == 70 * mb);
     CHECK(line.at("lanes").at(1).at("overlap_bytes") == 35 * mb);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of the record hold what was counted, row by row.
 #include "results/tables.hpp"
+#include "rows.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,25 +10,20 @@ using sonde::results::NodeClock;
 using sonde::results::PhaseFacts;
 using sonde::results::TaskRow;
 using sonde::results::Totals;
+using sonde::tests::second;
 
 namespace {
 
-constexpr std::int64_t s = 1'000'000'000;
-
+/// A task that moved 600 bytes, with a number of its own in each column.
 TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
-    TaskRow made;
-    made.task = task;
-    made.node = node;
-    made.bytes = 600;
+    TaskRow made = sonde::tests::row_of(task, node, start_ns, end_ns, 600);
     made.operations = 6;
-    made.start_ns = start_ns;
-    made.end_ns = end_ns;
-    made.open_ns = s / 4;
-    made.transfer_ns = s / 2;
-    made.fsync_ns = s / 8;
-    made.close_ns = s / 16;
-    made.user_ns = s;
-    made.system_ns = 2 * s;
+    made.open_ns = second / 4;
+    made.transfer_ns = second / 2;
+    made.fsync_ns = second / 8;
+    made.close_ns = second / 16;
+    made.user_ns = second;
+    made.system_ns = 2 * second;
     made.stonewall_bytes = 500;
     made.stonewall_operations = 5;
     return made;
@@ -37,7 +33,7 @@ TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
 
 TEST_CASE("a task has its row, in the order of tasks, and its rate is what it moved by its own time") {
     Totals totals;
-    totals.rows = {row(1, 1, s, 4 * s), row(0, 0, s, s)};
+    totals.rows = {row(1, 1, second, 4 * second), row(0, 0, second, second)};
     PhaseFacts facts;
     const auto lines = task_lines(totals, facts);
     REQUIRE(lines.size() == 1);
@@ -56,7 +52,7 @@ TEST_CASE("a task has its row, in the order of tasks, and its rate is what it mo
 TEST_CASE("a line holds the rows of 1,024 tasks") {
     Totals totals;
     for (int task = 0; task < 1025; ++task) {
-        totals.rows.push_back(row(task, 0, 0, s));
+        totals.rows.push_back(row(task, 0, 0, second));
     }
     const auto lines = task_lines(totals, {});
     REQUIRE(lines.size() == 2);
@@ -68,7 +64,7 @@ TEST_CASE("a line holds the rows of 1,024 tasks") {
 
 TEST_CASE("a node has the sums of its tasks, from the first start to the last end of them") {
     Totals totals;
-    totals.rows = {row(0, 0, 2 * s, 5 * s), row(1, 0, s, 4 * s), row(2, 1, 0, 0)};
+    totals.rows = {row(0, 0, 2 * second, 5 * second), row(1, 0, second, 4 * second), row(2, 1, 0, 0)};
     PhaseFacts facts;
     facts.hosts = {"alpha"};
     const ordered_json line = node_line(totals, facts);
@@ -80,7 +76,7 @@ TEST_CASE("a node has the sums of its tasks, from the first start to the last en
 
 TEST_CASE("what was found of the clock of a node stands in its row, and null where nothing was") {
     Totals totals;
-    totals.rows = {row(0, 0, 0, s), row(1, 1, 0, s)};
+    totals.rows = {row(0, 0, 0, second), row(1, 1, 0, second)};
     PhaseFacts facts;
     NodeClock clock;
     clock.node = 1;
@@ -123,7 +119,7 @@ TEST_CASE("the share of nobody is null, and that of one is the middle of its buc
     const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(200));
     const std::vector<sonde::results::Spread> slices{
         {}, {{100, 1}}, {{10, 1}, {20, 1}, {30, 1}, {40, 1}, {50, 1}}, {{bucket_of_200, 3}}};
-    const ordered_json out = sonde::results::spread_json(slices, s / 2);
+    const ordered_json out = sonde::results::spread_json(slices, second / 2);
     CHECK(out["min"] == ordered_json{nullptr, 200.0, 20.0, 401.0});
     CHECK(out["p25"] == ordered_json{nullptr, 200.0, 40.0, 401.0});
     CHECK(out["p50"] == ordered_json{nullptr, 200.0, 60.0, 401.0});

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of storage targets: the same sums however they are joined, and the lines of the record.
 #include "results/targets.hpp"
+#include "../meters/named_targets.hpp"
 #include "results/target_lines.hpp"
 
 #include <doctest/doctest.h>
-#include <memory>
 #include <string>
 #include <vector>
 
 using nlohmann::ordered_json;
-using sonde::meters::TargetBoard;
 using sonde::meters::TargetLatency;
 using sonde::meters::TargetMeter;
 using sonde::results::target_line;
@@ -17,22 +16,10 @@ using sonde::results::target_series_lines;
 using sonde::results::TargetCounts;
 using sonde::results::Targets;
 using sonde::results::Totals;
+using sonde::tests::add_target;
+using sonde::tests::board_of;
 
 namespace {
-
-std::uint32_t add_target(TargetMeter& meter, const std::string& name) {
-    const std::uint32_t number = meter.number_of(name);
-    meter.make_room();
-    return number;
-}
-
-std::unique_ptr<TargetBoard> board_of(const std::vector<const TargetMeter*>& meters, std::uint32_t doublings) {
-    auto board = std::make_unique<TargetBoard>();
-    for (const TargetMeter* meter : meters) {
-        board->add({meter, 2, 1}, doublings);
-    }
-    return board;
-}
 
 /// `targets` targets that were read in `slices` slices of 1 us, each of 3 bytes.
 Totals many(int targets, std::size_t slices) {
@@ -52,7 +39,7 @@ TEST_CASE("a quantile is within 6 % of the value of its rank") {
     for (std::uint64_t i = 1; i <= 10'000; ++i) {
         meter.add_single(0, target, 0, 1, i * 1000, 1);
     }
-    const Targets targets = Targets::of(*board_of({&meter}, 0), 1);
+    const Targets targets = Targets::of(*board_of({{&meter, 2, 1}}, 0), 1);
     const TargetCounts& counts = targets.served.at("OST0")[0];
     for (const double q : {0.5, 0.9, 0.99}) {
         CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
@@ -72,10 +59,10 @@ TEST_CASE("streams and nodes join to the same sums, whatever the width of their 
     wide.add_part(1, b, 500, 600, 3, true);
     REQUIRE(wide.doublings() > 0);
     const std::int64_t width = std::int64_t{100} << wide.doublings();
-    const auto together = board_of({&narrow, &wide}, wide.doublings());
+    const auto together = board_of({{&narrow, 2, 1}, {&wide, 2, 1}}, wide.doublings());
     const Targets one = Targets::of(*together, width);
-    Targets joined = Targets::of(*board_of({&narrow}, wide.doublings()), width);
-    joined.join(Targets::unpack(Targets::of(*board_of({&wide}, wide.doublings()), width).pack()));
+    Targets joined = Targets::of(*board_of({{&narrow, 2, 1}}, wide.doublings()), width);
+    joined.join(Targets::unpack(Targets::of(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
     CHECK(one.pack() == joined.pack());
     CHECK(one.files == 4);
     CHECK(one.known == 2);

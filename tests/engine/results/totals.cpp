@@ -11,12 +11,11 @@
 using sonde::meters::kind_read;
 using sonde::meters::kind_write;
 using sonde::results::Totals;
+using sonde::tests::mb;
 using sonde::tests::Stream;
 using sonde::tests::totals_of;
 
 namespace {
-
-constexpr std::uint64_t megabytes = 1'000'000;
 
 /// Totals of node `node` with two streams of random work, all with the same slice width.
 Totals random_node(std::mt19937_64& random, int node) {
@@ -35,6 +34,10 @@ Totals random_node(std::mt19937_64& random, int node) {
         auto& meter = stream->meter();
         meter.planned_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.planned_operations = static_cast<std::uint64_t>(pick(0, 1 << 20));
+        for (std::uint64_t* count :
+             {&meter.file_operations, &meter.entries, &meter.directories, &meter.looked_at, &meter.matched}) {
+            *count = static_cast<std::uint64_t>(pick(0, 1 << 20));
+        }
         meter.failed = static_cast<std::uint64_t>(pick(0, 3));
         meter.short_operations = static_cast<std::uint64_t>(pick(0, 3));
         meter.checked_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
@@ -72,6 +75,12 @@ TEST_CASE("every figure survives the journey") {
     CHECK(back.planned_bytes == totals.planned_bytes);
     CHECK(back.bytes == totals.bytes);
     CHECK(back.operations == totals.operations);
+    CHECK(back.short_operations == totals.short_operations);
+    CHECK(back.file_operations == totals.file_operations);
+    CHECK(back.entries == totals.entries);
+    CHECK(back.directories == totals.directories);
+    CHECK(back.looked_at == totals.looked_at);
+    CHECK(back.matched == totals.matched);
     CHECK(back.failed == totals.failed);
     CHECK(back.checked_bytes == totals.checked_bytes);
     CHECK(back.mismatches == totals.mismatches);
@@ -115,9 +124,9 @@ TEST_CASE("an empty total changes nothing") {
 
 TEST_CASE("intervals over nodes are first start to last end, and times spent add up") {
     Stream a(0);
-    a.open(10, 20).write(20, 500, 1, megabytes);
+    a.open(10, 20).write(20, 500, 1, mb);
     Stream b(1);
-    b.open(0, 5).write(30, 700, 1, megabytes);
+    b.open(0, 5).write(30, 700, 1, mb);
     const Totals all = joined(totals_of({&a}, 0), totals_of({&b}, 1));
     CHECK(all.part[sonde::meters::part_open].first_start_ns == 0);
     CHECK(all.part[sonde::meters::part_open].last_end_ns == 20 * sonde::tests::ms);
@@ -129,7 +138,7 @@ TEST_CASE("intervals over nodes are first start to last end, and times spent add
 
 TEST_CASE("the row of a task is in the time of the root, and knows what was spent in each part") {
     Stream one(3, 1);
-    one.open(100, 150).write(200, 500, 3, megabytes).close(500, 560).at_wall(7, 8, true);
+    one.open(100, 150).write(200, 500, 3, mb).close(500, 560).at_wall(7, 8, true);
     auto& meter = one.meter();
     meter.bytes[kind_read] = 5;
     meter.operations[kind_read] = 2;
@@ -149,7 +158,7 @@ TEST_CASE("the row of a task is in the time of the root, and knows what was spen
     CHECK(row.task == 3);
     CHECK(row.lane == 1);
     CHECK(row.node == 6);
-    CHECK(row.bytes == 3 * megabytes + 5);
+    CHECK(row.bytes == 3 * mb + 5);
     CHECK(row.operations == 9);
     CHECK(row.start_ns == 1100 * sonde::tests::ms);
     CHECK(row.end_ns == 1560 * sonde::tests::ms);
@@ -179,9 +188,9 @@ TEST_CASE("the row of a task is in the time of the root, and knows what was spen
 
 TEST_CASE("a stream is active in each slice that its transfer touches, and its rate counts in those that it fills") {
     Stream exact(0);
-    exact.write(100, 300, 2, megabytes);
+    exact.write(100, 300, 2, mb);
     Stream inside(1);
-    inside.write(150, 350, 2, megabytes);
+    inside.write(150, 350, 2, mb);
     const Totals totals = totals_of({&exact, &inside});
     const auto& slices = totals.lane[0].slices;
     REQUIRE(slices.size() == 4);
@@ -200,24 +209,24 @@ TEST_CASE("a stream is active in each slice that its transfer touches, and its r
 
 TEST_CASE("both lanes together are slice by slice the sum of each") {
     Stream writer(0, 0);
-    writer.write(0, 300, 3, megabytes);
+    writer.write(0, 300, 3, mb);
     Stream reader(0, 1);
-    reader.write(0, 200, 4, megabytes);
+    reader.write(0, 200, 4, mb);
     const auto all = sonde::results::all_slices(totals_of({&writer, &reader}));
     REQUIRE(all.size() == 3);
-    CHECK(all[0].bytes == 3 * megabytes);
+    CHECK(all[0].bytes == 3 * mb);
     CHECK(all[0].operations == 3);
     CHECK(all[0].active == 2);
     CHECK(all[0].rates.size() == 2);
-    CHECK(all[2].bytes == megabytes);
+    CHECK(all[2].bytes == mb);
     CHECK(all[2].active == 1);
 }
 
 TEST_CASE("streams whose slices doubled differently are brought to one width") {
     Stream quick(0);
-    quick.write(0, 1000, 10, megabytes);
+    quick.write(0, 1000, 10, mb);
     Stream slow(1);
-    slow.write(0, 40'000, 200, megabytes);  // 128 slices of 0.1 s: doubles twice
+    slow.write(0, 40'000, 200, mb);  // 128 slices of 0.1 s: doubles twice
     CHECK(quick.doublings() == 0);
     CHECK(slow.doublings() == 2);
     const Totals totals = totals_of({&quick, &slow});
@@ -226,9 +235,9 @@ TEST_CASE("streams whose slices doubled differently are brought to one width") {
     for (const auto& slice : totals.lane[0].slices) {
         sum += slice.bytes;
     }
-    CHECK(sum == 210 * megabytes);
+    CHECK(sum == 210 * mb);
     CHECK(totals.lane[0].slices.size() == 100);
-    CHECK(totals.lane[0].slices[0].bytes == 6 * megabytes);  // 4 of the quick one, 2 of the slow one
+    CHECK(totals.lane[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
     CHECK(totals.lane[0].slices[0].active == 2);
     CHECK(totals.lane[0].slices[2].active == 2);
     CHECK(totals.lane[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
@@ -237,7 +246,7 @@ TEST_CASE("streams whose slices doubled differently are brought to one width") {
 
 TEST_CASE("a stream that hangs shows as active without bytes") {
     Stream stuck(0);
-    stuck.write(0, 100, 1, megabytes).write(3000, 3100, 1, megabytes);
+    stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
     const Totals totals = totals_of({&stuck});
     CHECK(totals.lane[0].slices.size() == 31);
     CHECK(totals.lane[0].slices[10].bytes == 0);
@@ -247,9 +256,9 @@ TEST_CASE("a stream that hangs shows as active without bytes") {
 
 TEST_CASE("the series line states all of it") {
     Stream a(0);
-    a.write(0, 1000, 100, megabytes);
+    a.write(0, 1000, 100, mb);
     Stream b(1);
-    b.write(0, 2000, 100, megabytes);
+    b.write(0, 2000, 100, mb);
     const auto line = sonde::results::series_line(totals_of({&a, &b}));
     CHECK(line.at("slice_s") == doctest::Approx(0.1));
     CHECK(line.at("bytes").size() == 20);
@@ -257,7 +266,7 @@ TEST_CASE("the series line states all of it") {
     for (const auto& bytes : line.at("bytes")) {
         sum += bytes.get<std::uint64_t>();
     }
-    CHECK(sum == 200 * megabytes);
+    CHECK(sum == 200 * mb);
     CHECK(line.at("active").at(5) == 2);
     CHECK(line.at("active").at(15) == 1);
     CHECK(line.at("task_rate").at("max").at(5).get<double>() == doctest::Approx(100e6).epsilon(0.01));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is found in phases about names, each at its limit, with figures worked out by hand.
 #include "results/tree_report.hpp"
+#include "named_findings.hpp"
 
 #include <doctest/doctest.h>
 #include <functional>
@@ -53,14 +54,7 @@ struct Creates {
         about.phase = &phase;
         return findings_of_tree(totals, about);
     }
-    std::string said() {
-        std::string all;
-        for (const auto& one : found()) {
-            all += (all.empty() ? "" : " ") + one.at("severity").get<std::string>() + ":" +
-                   one.at("id").get<std::string>();
-        }
-        return all;
-    }
+    std::string said() { return sonde::tests::names_of(found()); }
 };
 
 std::string said(const std::function<void(Creates&)>& change) {

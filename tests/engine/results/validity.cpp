@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is found wrong with a number, each at its limit: just within nothing is said, just beyond it is.
 #include "results/validity.hpp"
+#include "named_findings.hpp"
+#include "rows.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -14,10 +16,11 @@ using sonde::results::findings_of;
 using sonde::results::PhaseFacts;
 using sonde::results::TaskRow;
 using sonde::results::Totals;
+using sonde::tests::row_of;
+using sonde::tests::second;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
 constexpr std::uint64_t gib = 1ULL << 30U;
 
 /// A direct read of 10 s by four tasks on a node of 16 GiB and 8 cores, about which there is nothing to say.
@@ -43,11 +46,8 @@ struct Known {
         totals.operations[0] = totals.planned_operations = 4096;
         lasts(10 * second);
         for (int task = 0; task < 4; ++task) {
-            TaskRow row;
-            row.task = task;
-            row.end_ns = 10 * second;
-            row.next_operation = gib / 1024;
-            totals.rows.push_back(row);
+            totals.rows.push_back(row_of(task, 0, 0, 10 * second, 0));
+            totals.rows.back().next_operation = gib / 1024;
         }
     }
     void lasts(std::int64_t ns) {
@@ -66,11 +66,7 @@ std::vector<nlohmann::ordered_json> found(const Change& change) {
 }
 
 std::string said(const Change& change) {
-    std::string all;
-    for (const auto& one : found(change)) {
-        all += (all.empty() ? "" : " ") + one.at("severity").get<std::string>() + ":" + one.at("id").get<std::string>();
-    }
-    return all;
+    return sonde::tests::names_of(found(change));
 }
 
 void write_buffered(Known& k) {
@@ -419,13 +415,9 @@ TEST_CASE("a slow node is told by the rate of all its tasks; one of a single tas
         return found([=](Known& k) {
             k.totals.rows.clear();
             for (int task = 0; task < 2 + tasks_of_slow; ++task) {
-                TaskRow row;
-                row.task = task;
-                row.node = task < 2 ? 0 : 1;
+                TaskRow& row = k.totals.rows.emplace_back(row_of(task, task < 2 ? 0 : 1, 0, lasts, 0));
                 (names ? row.operations : row.bytes) = row.node == 0 ? 1000 : slow_bytes;
-                row.end_ns = lasts;
                 row.next_operation = gib / 1024;
-                k.totals.rows.push_back(row);
             }
             if (names) {
                 k.totals.bytes = {};

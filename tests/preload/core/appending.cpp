@@ -12,10 +12,6 @@ using namespace under_test;
 
 namespace {
 
-buffer::File& file_of(int fd) {
-    return *buffer::table[fd].load()->file.load();
-}
-
 /// A write of a program that knows nothing of the buffer.
 void append_from_outside(const std::string& path, const std::string& text) {
     const int fd = open(path.c_str(), O_WRONLY | O_APPEND);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "buffer/buffer.hpp"
+#include "buffer/workers.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -53,6 +54,17 @@ inline settings::Settings& use(const char* params) {
     return *kept.back();
 }
 
+/// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
+/// behind its back.
+inline void dismiss_crew() {
+    buffer::send_workers_home();
+    {
+        const system::Hold hold(buffer::crew.lock);
+        REQUIRE(buffer::crew.started == 0);
+    }
+    buffer::workers_after_fork();
+}
+
 struct Folder {
     std::string path = [] {
         char made[] = "/tmp/sonde-buffer-XXXXXX";
@@ -69,6 +81,11 @@ inline int open_buffered(const std::string& path, int flags) {
     buffer::adopt(fd, flags, path.c_str());
     REQUIRE(buffer::watched(fd));
     return fd;
+}
+
+/// What is known of the file of a descriptor that is buffered.
+inline buffer::File& file_of(int fd) {
+    return *buffer::table[fd].load()->file.load();
 }
 
 inline int close_buffered(int fd) {

@@ -34,10 +34,6 @@ void check(const Choice& got, std::uint32_t page_size, std::uint32_t pages, std:
     CHECK(got.ahead == ahead);
 }
 
-buffer::File& file_of(int fd) {
-    return *buffer::table[fd].load()->file.load();
-}
-
 }  // namespace
 
 TEST_CASE("streams get pages for 64 of their records, and reading ahead where they read") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a descriptor, and who else may have the file: what ends the buffering, with all data where it belongs.
-#include "buffered.hpp"
+// The life of a descriptor: which are ours, what its duplicates share, what stays after the last close.
+#include "held.hpp"
 
 #include "buffer/files.hpp"
 #include "buffer/pages.hpp"
@@ -17,50 +17,7 @@
 using namespace under_test;
 using buffer::File;
 using buffer::Mode;
-using buffer::OpenedByMpi;
 using buffer::state;
-
-namespace {
-
-File& file_of(int fd) {
-    return *buffer::table[fd].load()->file.load();
-}
-
-Mode mode_of(int fd) {
-    return file_of(fd).mode.load();
-}
-
-std::string why(int fd) {
-    const char* reason = file_of(fd).why_through;
-    return reason != nullptr ? reason : "";
-}
-
-/// Opened as ranks of MPI do it.
-int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
-    const int fd = open(path.c_str(), flags, 0644);
-    buffer::adopt(fd, flags, path.c_str(), nullptr, &mpi);
-    REQUIRE(buffer::watched(fd));
-    return fd;
-}
-
-/// Something of each kind in a file, 500 bytes of it only here.
-struct Held {
-    Folder folder;
-    std::string path = folder.path + "/data";
-    std::string text = std::string(500, 'x');
-    int fd;
-    explicit Held(const char* params, int flags = O_RDWR | O_CREAT) {
-        use(params);
-        fd = open_buffered(path, flags);
-        REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
-        REQUIRE(contents(path) == "");
-    }
-    ~Held() { CHECK(close_buffered(fd) == 0); }
-};
-
-constexpr const char* quiet = "*:size=4k:count=4,%process:age=600";
-
-}  // namespace
 
 TEST_CASE("a file that is opened with O_SYNC, O_DSYNC, O_DIRECT or O_APPEND is let go, also by who had it before") {
     for (const int flag : {O_SYNC, O_DSYNC, O_DIRECT, O_APPEND}) {
@@ -167,113 +124,6 @@ TEST_CASE("a number that the kernel gives anew was closed behind our back: its d
     one.fd = open_buffered(one.path, O_RDWR);
 }
 
-TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the data in the file first") {
-    struct stat got {};
-    {
-        Held one(quiet);
-        buffer::let_go(one.fd, "by descriptor");
-        CHECK(mode_of(one.fd) == Mode::Through);
-        CHECK(why(one.fd) == "by descriptor");
-        CHECK(contents(one.path) == one.text);
-        CHECK(file_of(one.fd).held.count == 0);
-    }
-    {
-        Held one(quiet);
-        REQUIRE(fstat(one.fd, &got) == 0);
-        buffer::let_go_of(got.st_dev, got.st_ino + 1, "another");
-        CHECK(mode_of(one.fd) == Mode::Active);
-        buffer::let_go_of(got.st_dev, got.st_ino, "by inode");
-        CHECK(why(one.fd) == "by inode");
-        CHECK(contents(one.path) == one.text);
-    }
-    {
-        Held one(quiet);
-        buffer::retire("for all");
-        CHECK(why(one.fd) == "for all");
-        CHECK(contents(one.path) == one.text);
-        const std::string path = one.folder.path + "/next";
-        const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
-        buffer::adopt(fd, O_RDWR, path.c_str());
-        CHECK_FALSE(buffer::watched(fd));
-        close(fd);
-        state.retired = false;
-    }
-}
-
-TEST_CASE("data is handed over by descriptor, by inode and for all, and the file stays buffered") {
-    struct stat got {};
-    const auto by = [&](auto hand_over) {
-        Held one(quiet);
-        REQUIRE(fstat(one.fd, &got) == 0);
-        CHECK(buffer::holds_dirty(one.fd));
-        CHECK(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
-        hand_over(one.fd);
-        CHECK(contents(one.path) == one.text);
-        CHECK_FALSE(buffer::holds_dirty(one.fd));
-        CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
-        CHECK(mode_of(one.fd) == Mode::Active);
-        CHECK(file_of(one.fd).held.count == 1);
-    };
-    by([](int fd) { buffer::hand_to_kernel(fd); });
-    by([&](int) { buffer::flush_inode(got.st_dev, got.st_ino); });
-    by([](int) { buffer::flush_all(); });
-    by([](int fd) {
-        bool ignored = true;
-        CHECK(buffer::flush(fd, ignored) == 0);
-        CHECK_FALSE(ignored);
-        CHECK(file_of(fd).statistics.syncs == 1);
-    });
-    CHECK_FALSE(buffer::holds_dirty(999));
-    CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
-    bool ignored = true;
-    CHECK(buffer::flush(999, ignored) == 0);
-    CHECK_FALSE(ignored);
-}
-
-TEST_CASE("a sync need not reach storage where the user says so, as long as the file is buffered") {
-    Held one("*:size=4k:count=4:ignoreflush,%process:age=600");
-    bool ignored = false;
-    CHECK(buffer::flush(one.fd, ignored) == 0);
-    CHECK(ignored);
-    buffer::let_go(one.fd, "test");
-    CHECK(buffer::flush(one.fd, ignored) == 0);
-    CHECK_FALSE(ignored);
-}
-
-TEST_CASE("a child that inherits a file ends its buffering, one that cannot have it does not") {
-    {
-        Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Program);
-        CHECK(mode_of(one.fd) == Mode::Active);
-        CHECK(contents(one.path) == one.text);
-    }
-    {
-        Held one(quiet);
-        buffer::before_child(buffer::Child::Program);
-        CHECK(why(one.fd) == "a child process inherited it");
-        CHECK(contents(one.path) == one.text);
-    }
-    {
-        Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Copy);
-        CHECK(why(one.fd) == "a child process shares it");
-        CHECK(contents(one.path) == one.text);
-    }
-    {
-        Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Vanishing);  // and if it does not succeed we are back after 64 calls
-        CHECK(mode_of(one.fd) == Mode::Asleep);
-        CHECK(contents(one.path) == one.text);
-        char seen[10];
-        for (int i = 0; i < 63; ++i) {
-            REQUIRE(read_at(one.fd, seen, 10, 0) == 10);
-            REQUIRE(mode_of(one.fd) == Mode::Asleep);
-        }
-        REQUIRE(read_at(one.fd, seen, 10, 0) == 10);
-        CHECK(mode_of(one.fd) == Mode::Active);
-    }
-}
-
 TEST_CASE("pages are kept for the next opening where the user says so, unless somebody changed the file meanwhile") {
     constexpr const char* lazy = "*:size=4k:count=4:lazyclose,%process:age=600";
     const auto pages_after = [](const char* params, auto meanwhile) {
@@ -330,19 +180,6 @@ TEST_CASE("all memory comes back with the last close, and no file takes more pag
     CHECK_FALSE(buffer::any());
 }
 
-TEST_CASE("what another process appends is seen by who reads behind the end, and by who seeks it") {
-    Held one(quiet);
-    buffer::hand_to_kernel(one.fd);
-    const int other = open(one.path.c_str(), O_WRONLY | O_APPEND);
-    REQUIRE(write(other, "more", 4) == 4);
-    close(other);
-    std::string seen(10, '.');
-    CHECK(read_at(one.fd, seen.data(), 10, 500) == 4);
-    CHECK(seen.substr(0, 4) == "more");
-    CHECK(buffer::seek(one.fd, 0, SEEK_END).value == 504);
-    CHECK(read_at(one.fd, seen.data(), 10, 504) == 0);
-}
-
 TEST_CASE("memory is bounded for the whole process, and without any the calls go to storage") {
     use("*:size=64k:count=4,%process:maxmem=128k");
     state.memory_most = 128 << 10;
@@ -356,71 +193,6 @@ TEST_CASE("memory is bounded for the whole process, and without any the calls go
     CHECK(file_of(fd).held.count == 2);
     CHECK(close_buffered(fd) == 0);
     CHECK((contents(folder.path + "/data").substr(65536, 1000) == text));
-}
-
-TEST_CASE("MPI-IO is buffered where ranks are known and alone, read only, or have disjoint parts") {
-    settings::Rule plain;
-    settings::Rule disjoint;
-    disjoint.mpi_disjoint = true;
-    int handle = 0;
-    const auto fits = [&](int ranks, int flags, const settings::Rule& rule) {
-        return buffer::unfit({ranks, &handle}, flags, rule) == nullptr;
-    };
-    CHECK_FALSE(fits(0, O_RDONLY, disjoint));
-    CHECK(buffer::unfit({1, nullptr}, O_RDONLY, disjoint) != nullptr);
-    CHECK(fits(1, O_RDWR, plain));
-    CHECK(fits(2, O_RDONLY, plain));
-    CHECK_FALSE(fits(2, O_WRONLY, plain));
-    CHECK_FALSE(fits(2, O_RDWR, plain));
-    CHECK(fits(2, O_RDWR, disjoint));
-}
-
-TEST_CASE("files of ranks are theirs by their handle, until one is let go or opened by somebody else") {
-    const Folder folder;
-    use("*:size=4k:count=4:mpiio=disjoint,%process:age=600");
-    int handle = 0;
-    int stranger = 0;
-    const std::string path = folder.path + "/shared";
-    const int fd = open_shared(path, O_RDWR | O_CREAT, {4, &handle});
-    CHECK(file_of(fd).shared);
-    CHECK(buffer::is_shared(&handle));
-    CHECK_FALSE(buffer::is_shared(&stranger));
-    std::string text(500, 'x');
-    REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
-    CHECK(file_of(fd).held.count == 1);
-    buffer::sync_shared(&stranger);
-    CHECK(contents(path) == "");
-    buffer::sync_shared(&handle);  // what others wrote must be seen from now on
-    CHECK(contents(path) == text);
-    CHECK(file_of(fd).held.count == 0);
-    REQUIRE(truncate(path.c_str(), 100) == 0);
-    bool ignored = false;
-    CHECK(buffer::flush(fd, ignored) == 0);
-    CHECK(file_of(fd).size == 100);
-    buffer::let_go_of_shared(&stranger, "not this one");
-    CHECK(mode_of(fd) == Mode::Active);
-    buffer::let_go_of_shared(&handle, "a view that overlaps");
-    CHECK(why(fd) == "a view that overlaps");
-    CHECK_FALSE(buffer::is_shared(&handle));
-    CHECK(close_buffered(fd) == 0);
-
-    const int again = open_shared(path, O_RDWR, {4, &handle});
-    const int plain = open_buffered(path, O_RDONLY);
-    CHECK(why(again) == "opened by MPI-IO, and once more");
-    CHECK(close_buffered(plain) == 0);
-    CHECK(close_buffered(again) == 0);
-    const int one = open_shared(path, O_RDWR, {4, &handle});
-    const int two = open_shared(path, O_RDWR, {4, &handle});
-    CHECK(mode_of(one) == Mode::Active);  // the same handle: once more by the same library
-    const int three = open_shared(path, O_RDWR, {4, &stranger});
-    CHECK(why(one) == "opened by MPI-IO, and once more");
-    for (const int open : {one, two, three}) {
-        CHECK(close_buffered(open) == 0);
-    }
-    const int reader = open_shared(path, O_RDONLY, {4, &handle});
-    CHECK_FALSE(file_of(reader).shared);  // who only reads needs no promise
-    CHECK(mode_of(reader) == Mode::Active);
-    CHECK(close_buffered(reader) == 0);
 }
 
 TEST_CASE("numbers of ours are known, up to 4,096, and can be taken back") {
@@ -440,27 +212,12 @@ TEST_CASE("numbers of ours are known, up to 4,096, and can be taken back") {
     buffer::note_private(4095, false);
 }
 
-TEST_CASE("around a call that must see the file it is as the program sees it, and buffered again afterwards") {
-    Held one(quiet);
+TEST_CASE("a file that nobody has open any more is gone for whoever still has it in a list") {
+    const File* file = nullptr;
     {
-        const buffer::Around around(one.fd);
-        CHECK(mode_of(one.fd) == Mode::Asleep);
-        CHECK(contents(one.path) == one.text);
-        { const buffer::Around inner(one.fd); }
-        CHECK(mode_of(one.fd) == Mode::Asleep);  // the outer call still needs it so
-        REQUIRE(ftruncate(one.fd, 50) == 0);
-        REQUIRE(lseek(one.fd, 7, SEEK_SET) == 7);
+        const Held one(quiet);
+        file = &file_of(one.fd);
+        CHECK(file->mode.load() == Mode::Active);
     }
-    CHECK(mode_of(one.fd) == Mode::Active);
-    CHECK(file_of(one.fd).size == 50);
-    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 7);
-    CHECK(file_of(one.fd).statistics.given_up == 1);
-    struct stat got {};
-    REQUIRE(fstat(one.fd, &got) == 0);
-    {
-        const buffer::Around by_inode(got.st_dev, got.st_ino);
-        CHECK(mode_of(one.fd) == Mode::Asleep);
-    }
-    CHECK(mode_of(one.fd) == Mode::Active);
-    const buffer::Around nobody(999);
+    CHECK(file->mode.load() == Mode::Gone);
 }

@@ -152,12 +152,12 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
     for (int i = 0; i < 2000; ++i) {
         REQUIRE(write_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
     }
-    const buffer::File* file = buffer::table[fd].load()->file.load();
+    const buffer::File* file = &file_of(fd);
     CHECK(file->statistics.write.asked == 2000);
     CHECK(file->statistics.write.below <= 2000000 / 65536 + 2);
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);
-    file = buffer::table[fd].load()->file.load();
+    file = &file_of(fd);
     slow_storage = true;
     for (int i = 1999; i >= 0; --i) {  // backward, as direct-access programs do
         REQUIRE(read_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
@@ -169,7 +169,7 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
     slow_storage = false;
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);
-    file = buffer::table[fd].load()->file.load();
+    file = &file_of(fd);
     std::mt19937 random(5);
     for (int i = 0; i < 100; ++i) {
         REQUIRE(read_at(fd, record.data(), 100, static_cast<off64_t>(random() % 1990000)) == 100);
@@ -189,7 +189,7 @@ TEST_CASE("large calls that step back by less than their length are answered fro
     constexpr int calls = 400;
     REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), calls * step + bytes) == 0);
     const int fd = open_buffered(path, O_RDONLY);
-    const buffer::File* file = buffer::table[fd].load()->file.load();
+    const buffer::File* file = &file_of(fd);
     std::vector<char> data(bytes);
     slow_storage = true;
     for (int i = calls; i >= 0; --i) {
@@ -207,7 +207,7 @@ TEST_CASE("scattered accesses end with the buffer out of the way, and a stream b
     const std::string path = folder.path + "/scattered";
     REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
     const int fd = open_buffered(path, O_RDWR);
-    const buffer::File* file = buffer::table[fd].load()->file.load();
+    const buffer::File* file = &file_of(fd);
     std::mt19937_64 random(9);
     std::vector<char> data(1000);
     for (int i = 0; i < 600; ++i) {
@@ -233,7 +233,7 @@ int open_asleep(const std::string& path) {
     for (int i = 0; i < 600; ++i) {
         REQUIRE(read_at(fd, data, sizeof(data), static_cast<off64_t>(random() % (1ULL << 31U))) == 100);
     }
-    REQUIRE(buffer::table[fd].load()->file.load()->mode.load() == buffer::Mode::Asleep);
+    REQUIRE(file_of(fd).mode.load() == buffer::Mode::Asleep);
     return fd;
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
     use("*:size=64k:count=4");
     const std::string path = folder.path + "/slow";
     const int fd = open_asleep(path);
-    const buffer::File* file = buffer::table[fd].load()->file.load();
+    const buffer::File* file = &file_of(fd);
     std::atomic<int> stage{0};
     std::thread slow([&] {
         char data[100];
@@ -281,7 +281,7 @@ TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all 
     const Folder folder;
     use("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/left");
-    const buffer::File* file = buffer::table[fd].load()->file.load();
+    const buffer::File* file = &file_of(fd);
     buffer::Place* place = buffer::go_past(fd);
     REQUIRE(place != nullptr);
     CHECK(buffer::go_past(fd) == nullptr);  // as in a handler that interrupted the call

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::uint32_t MiB = 1U << 20U;
 
-buffer::File& file_of(int fd) {
-    return *buffer::table[fd].load()->file.load();
-}
-
 std::string file_with(const Folder& folder, std::size_t bytes) {
     std::string path = folder.path + "/data";
     std::string text(bytes, '\0');

@@ -72,21 +72,25 @@ const char* const line_of_reads =
     "  read   program 100 calls, 5.000 MB -> storage 10 calls, 6.000 MB in 1.500 s; 90 calls answered from the buffer, "
     "99 consecutive, 3 unaligned\n";
 
-void tell(const Statistics& counted, std::uint64_t call_ns, const char* why = nullptr, const char* advice = nullptr) {
+/// The pattern "*", of whose files all is told.
+settings::Rule rule_of_all() {
     settings::Rule rule;
     rule.pattern[0] = '*';
     rule.verbose = true;
-    buffer::report_lines({"/data/x", rule, 65'536, system::now_ns(), 80, counted, call_ns, nullptr, why, advice});
+    return rule;
+}
+
+void tell(const Statistics& counted, std::uint64_t call_ns, const char* why = nullptr, const char* advice = nullptr) {
+    buffer::report_lines(
+        {"/data/x", rule_of_all(), 65'536, system::now_ns(), 80, counted, call_ns, nullptr, why, advice});
 }
 
 /// A file that is nowhere open, 4 buffers of 1 MiB, with these statistics: what its report says.
 struct Told {
     Heard heard;
-    settings::Rule rule;
+    settings::Rule rule = rule_of_all();
     std::unique_ptr<File> file = std::make_unique<File>();
     Told() {
-        rule.pattern[0] = '*';
-        rule.verbose = true;
         file->rule = &rule;
         file->held.page_size = 1 << 20;
         file->held.limit = 4;
@@ -342,9 +346,8 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
 
 TEST_CASE("files of fewer than 16 calls are one line at the end, those that were let go one line each") {
     Heard heard;
-    settings::Rule rule;
-    rule.pattern[0] = '*';
-    rule.verbose = rule.brief = true;
+    settings::Rule rule = rule_of_all();
+    rule.brief = true;
     Statistics few;
     few.read.asked = 10;
     few.write.asked = 5;

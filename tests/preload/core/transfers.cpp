@@ -5,7 +5,6 @@
 #include "buffer/pages.hpp"
 #include "buffer/shared_memory.hpp"
 #include "buffer/state.hpp"
-#include "buffer/workers.hpp"
 #include "system/high_descriptor.hpp"
 
 #include <doctest/doctest.h>
@@ -20,17 +19,6 @@ using buffer::File;
 using buffer::state;
 
 namespace {
-
-/// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
-/// behind its back.
-void dismiss_crew() {
-    buffer::send_workers_home();
-    {
-        const system::Hold hold(buffer::crew.lock);
-        REQUIRE(buffer::crew.started == 0);
-    }
-    buffer::workers_after_fork();
-}
 
 /// A file of `size` bytes, all '-', open for reading and writing.
 struct Opened {
@@ -47,7 +35,7 @@ struct Opened {
         REQUIRE(write(made, content.data(), size) == static_cast<ssize_t>(size));
         close(made);
         fd = open_buffered(path, O_RDWR);
-        file = buffer::table[fd].load()->file.load();
+        file = &file_of(fd);
     }
     ~Opened() {
         if (fd >= 0) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data is in the file before anybody needs it there: when a file is let go, handed over, or asked about by a call.
+#include "held.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace under_test;
+using buffer::Mode;
+using buffer::state;
+
+TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the data in the file first") {
+    struct stat got {};
+    {
+        Held one(quiet);
+        buffer::let_go(one.fd, "by descriptor");
+        CHECK(mode_of(one.fd) == Mode::Through);
+        CHECK(why(one.fd) == "by descriptor");
+        CHECK(contents(one.path) == one.text);
+        CHECK(file_of(one.fd).held.count == 0);
+    }
+    {
+        Held one(quiet);
+        REQUIRE(fstat(one.fd, &got) == 0);
+        buffer::let_go_of(got.st_dev, got.st_ino + 1, "another");
+        CHECK(mode_of(one.fd) == Mode::Active);
+        buffer::let_go_of(got.st_dev, got.st_ino, "by inode");
+        CHECK(why(one.fd) == "by inode");
+        CHECK(contents(one.path) == one.text);
+    }
+    {
+        Held one(quiet);
+        buffer::retire("for all");
+        CHECK(why(one.fd) == "for all");
+        CHECK(contents(one.path) == one.text);
+        const std::string path = one.folder.path + "/next";
+        const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
+        buffer::adopt(fd, O_RDWR, path.c_str());
+        CHECK_FALSE(buffer::watched(fd));
+        close(fd);
+        state.retired = false;
+    }
+}
+
+TEST_CASE("data is handed over by descriptor, by inode and for all, and the file stays buffered") {
+    struct stat got {};
+    const auto by = [&](auto hand_over) {
+        Held one(quiet);
+        REQUIRE(fstat(one.fd, &got) == 0);
+        CHECK(buffer::holds_dirty(one.fd));
+        CHECK(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+        hand_over(one.fd);
+        CHECK(contents(one.path) == one.text);
+        CHECK_FALSE(buffer::holds_dirty(one.fd));
+        CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+        CHECK(mode_of(one.fd) == Mode::Active);
+        CHECK(file_of(one.fd).held.count == 1);
+    };
+    by([](int fd) { buffer::hand_to_kernel(fd); });
+    by([&](int) { buffer::flush_inode(got.st_dev, got.st_ino); });
+    by([](int) { buffer::flush_all(); });
+    by([](int fd) {
+        bool ignored = true;
+        CHECK(buffer::flush(fd, ignored) == 0);
+        CHECK_FALSE(ignored);
+        CHECK(file_of(fd).statistics.syncs == 1);
+    });
+    CHECK_FALSE(buffer::holds_dirty(999));
+    CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+    bool ignored = true;
+    CHECK(buffer::flush(999, ignored) == 0);
+    CHECK_FALSE(ignored);
+}
+
+TEST_CASE("a sync need not reach storage where the user says so, as long as the file is buffered") {
+    Held one("*:size=4k:count=4:ignoreflush,%process:age=600");
+    bool ignored = false;
+    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(ignored);
+    buffer::let_go(one.fd, "test");
+    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK_FALSE(ignored);
+}
+
+TEST_CASE("around a call that must see the file it is as the program sees it, and buffered again afterwards") {
+    Held one(quiet);
+    {
+        const buffer::Around around(one.fd);
+        CHECK(mode_of(one.fd) == Mode::Asleep);
+        CHECK(contents(one.path) == one.text);
+        { const buffer::Around inner(one.fd); }
+        CHECK(mode_of(one.fd) == Mode::Asleep);  // the outer call still needs it so
+        REQUIRE(ftruncate(one.fd, 50) == 0);
+        REQUIRE(lseek(one.fd, 7, SEEK_SET) == 7);
+    }
+    CHECK(mode_of(one.fd) == Mode::Active);
+    CHECK(file_of(one.fd).size == 50);
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 7);
+    CHECK(file_of(one.fd).statistics.given_up == 1);
+    struct stat got {};
+    REQUIRE(fstat(one.fd, &got) == 0);
+    {
+        const buffer::Around by_inode(got.st_dev, got.st_ino);
+        CHECK(mode_of(one.fd) == Mode::Asleep);
+    }
+    CHECK(mode_of(one.fd) == Mode::Active);
+    const buffer::Around nobody(999);
+}

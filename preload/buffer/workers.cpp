@@ -205,7 +205,8 @@ bool begin_next(File& file, Job& job) noexcept {
         const std::uint64_t now = system::now_ns();
         const std::uint64_t age_ns = static_cast<std::uint64_t>(state.settings->limits.age_ms) * 1'000'000 / 2;
         const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.held.limit;
-        if ((first->full || behind || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
+        const bool early = (first->full || behind) && file.rule->preflush > 0;
+        if ((early || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
             ++file.statistics.behind_started;
             job.begin_write(file);
             return true;

@@ -304,6 +304,14 @@ TEST_CASE("a worker writes a page that is full or old, or when nearly all are di
     CHECK(begins([](Waiting& one) { one.page.full = true; }));
     CHECK(begins([](Waiting& one) { one.page.dirty_since_ns = 1; }));
     CHECK_FALSE(begins([](Waiting& one) {
+        one.rule.preflush = 0;  // by the program, when it needs the page
+        one.page.full = true;
+    }));
+    CHECK(begins([](Waiting& one) {
+        one.rule.preflush = 0;
+        one.page.dirty_since_ns = 1;
+    }));
+    CHECK_FALSE(begins([](Waiting& one) {
         one.page.full = true;
         one.file->turns.writing = true;
     }));
@@ -312,15 +320,17 @@ TEST_CASE("a worker writes a page that is full or old, or when nearly all are di
         one.page.busy = Busy::Loading;
     }));
     static Page second;
-    const auto of_two = [&](std::uint32_t limit) {
-        return begins([limit](Waiting& one) {
+    const auto of_two = [&](std::uint32_t limit, std::uint32_t preflush = 1) {
+        return begins([=](Waiting& one) {
             second = Page{};
             buffer::note_dirty(*one.file, second);
             one.file->held.limit = limit;
+            one.rule.preflush = preflush;
         });
     };
     CHECK(of_two(3));
     CHECK_FALSE(of_two(4));
+    CHECK_FALSE(of_two(3, 0));
     CHECK_FALSE(begins([](Waiting& one) { one.file->held.limit = 1; }));  // of one page nobody is in the way
     Waiting ahead;
     ahead.file->held.newest = &ahead.page;

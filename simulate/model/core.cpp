@@ -57,6 +57,7 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
         clients.back().site = client;
         clients.back().pages = ExtentCache(client.page_cache);
         clients.back().factor = client.slowdown;
+        clients.back().forwarder_turn = static_cast<std::uint32_t>(clients.size() - 1);  // not all at the same one
         traces.nodes.push_back({client.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
@@ -228,7 +229,7 @@ void Core::bring_counters_up_to_date() {
     for (std::size_t i = 0; i < media.size(); ++i) {
         const Medium& medium = media[i];
         traces.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
-                           medium.writes,  medium.written_bytes, medium.arm.busy()};
+                           medium.writes,  medium.written_bytes, medium.busy()};
     }
 }
 

@@ -38,11 +38,12 @@ enum class For : std::uint8_t { call, write_behind, read_ahead };
 struct Request {
     std::uint64_t file_offset = 0, object_offset = 0, length = 0;
     Time sent = 0, tail = 0, at_server = 0;
-    std::uint32_t client = 0, target = 0, file = 0, stream = 0;
+    std::uint32_t client = 0, target = 0, file = 0, stream = 0, forwarder = 0;
     std::uint32_t call = none;  ///< For::call
     std::int32_t hops[6] = {-1, -1, -1, -1, -1, -1};
     std::uint8_t hop = 0, hop_count = 0;
     bool writing = false, tried_again = false;
+    bool lengthens = false;  ///< a write past what the file had: its blocks are put down in the log
     For what = For::call;
     std::uint32_t after = none;  ///< the next one that waits at the same turnstile
 };
@@ -108,12 +109,13 @@ struct Client {
     std::vector<Channel> channels;      ///< by target
     std::deque<std::uint32_t> writers;  ///< calls that wait for room
     std::vector<StreamId> streams;
-    std::uint32_t router_turn = 0;
+    std::uint32_t router_turn = 0, forwarder_turn = 0;
 };
 
 struct File {
     Layout layout;
     std::uint64_t size = 0;
+    std::uint64_t allocated = 0;  ///< bytes from the start that requests have asked to write, or that were made before
     double position = 0;
     std::uint32_t pieces = 1;                                  ///< a request of 1 MiB lies in so many
     std::uint32_t writers = 0;                                 ///< streams that have it open and wrote
@@ -146,13 +148,15 @@ class Core {
         std::uint32_t target = 0;
         std::uint64_t object_offset = 0, to_border = 0;  ///< bytes to the end of the stripe or of the largest request
     };
+    static bool lengthens(File& file, std::uint64_t end);
     Where place_of(const File& file, std::uint64_t offset, std::uint64_t rpc_size) const;
     std::uint32_t make_request(const Stream& stream, StreamId id, const Where& where, FileId file, std::uint64_t offset,
                                std::uint64_t length, bool writing, For what);
     void enqueue(std::uint32_t request);
     void to_target(std::uint32_t request);
     void let_next_in(const Request& gone);
-    Time forwarded(std::uint32_t client, Time at);
+    std::uint32_t next_forwarder(Client& client) const;
+    Time forwarded(std::uint32_t forwarder, Time at);
     void send(std::uint32_t request);
     void next_hop(std::uint32_t request);
     void at_server(std::uint32_t request);

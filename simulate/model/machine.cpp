@@ -57,9 +57,15 @@ void Machine::resize(FileId id, std::uint64_t size) {
         file.lock_holders.clear();
     }
     file.size = size;
+    file.allocated = std::min(file.allocated, size);
     if (size == 0) {
         core_->lay_out_anew(file);
     }
+}
+
+void Machine::allocate(FileId id, std::uint64_t size) {
+    File& file = core_->files[id];
+    file.allocated = std::max(file.allocated, size);
 }
 
 void Machine::forget(std::string_view path) {

@@ -44,8 +44,9 @@ class Machine {
     /// Of an empty file. Throws SiteError when the file system has no such targets.
     void set_layout(FileId file, const Layout& layout);
     std::uint64_t size(FileId file) const;
-    void resize(FileId file, std::uint64_t size);  ///< truncates or extends; no cost
-    void forget(std::string_view path);            ///< it was removed
+    void resize(FileId file, std::uint64_t size);    ///< truncates or extends; no cost
+    void allocate(FileId file, std::uint64_t size);  ///< blocks for so many bytes from the start; no cost
+    void forget(std::string_view path);              ///< it was removed
     void rename(std::string_view from, std::string_view to);
     std::vector<std::string> names() const;  ///< of all files, in no order
     /// A stream of calls of a client (index in site().clients).

@@ -7,6 +7,13 @@
 
 namespace sonde::simulate {
 
+/// Whether a write that ends at `end` needs blocks that the file has not.
+bool Core::lengthens(File& file, std::uint64_t end) {
+    const bool longer = end > file.allocated;
+    file.allocated = std::max(file.allocated, end);
+    return longer;
+}
+
 Core::Where Core::place_of(const File& file, std::uint64_t offset, std::uint64_t rpc_size) const {
     const Layout& layout = file.layout;
     const std::uint64_t stripe = offset / layout.size;
@@ -112,6 +119,9 @@ void Core::give_way(Request& request) {
     };
     add(client.site.software);
     add(client.site.link);
+    if (request.lengthens) {
+        add(site.log);
+    }
     if (!target.site.paths.empty()) {
         for (const int link : target.site.paths[deal(target.site.paths.size(), target.turn)]) {
             add(link);
@@ -119,7 +129,8 @@ void Core::give_way(Request& request) {
         return;
     }
     if (!site.forwarders.empty()) {
-        add(site.forwarders[request.client % site.forwarders.size()]);
+        request.forwarder = next_forwarder(client);
+        add(site.forwarders[request.forwarder]);
     }
     if (client.site.routed && !routers.empty()) {
         add(static_cast<int>(routers[deal(routers.size(), client.router_turn)]));
@@ -131,11 +142,16 @@ void Core::give_way(Request& request) {
     }
 }
 
-/// When the thread of the forwarder that has a client's call at `at` has made it; `at` where nothing is forwarded.
-Time Core::forwarded(std::uint32_t client, Time at) {
-    return site.forwarders.empty() || site.forward_cost == 0
-               ? at
-               : forwarders[client % forwarders.size()].reserve(at, site.forward_cost).end;
+/// A client deals its calls to all forwarders in turn, as the plan of routes takes it
+/// (lab/sonde/design/routes/paths.py).
+std::uint32_t Core::next_forwarder(Client& client) const {
+    return site.forwarders.empty() ? 0 : client.forwarder_turn++ % static_cast<std::uint32_t>(site.forwarders.size());
+}
+
+/// When a thread of the forwarder that has a call at `at` has made it; `at` where nothing is forwarded.
+Time Core::forwarded(std::uint32_t forwarder, Time at) {
+    return site.forwarders.empty() || site.forward_cost == 0 ? at
+                                                             : forwarders[forwarder].reserve(at, site.forward_cost).end;
 }
 
 /// One way of a message without data.
@@ -161,7 +177,7 @@ void Core::send(std::uint32_t index) {
     if (request.what == For::write_behind && client.site.write_behind > 0) {
         at = client.flusher.reserve(now, time_for(static_cast<double>(request.length), client.site.write_behind)).end;
     }
-    at = forwarded(request.client, at);
+    at = forwarded(request.forwarder, at);
     request.tail = at;
     if (!request.writing) {
         push(at + message_time(request), Happens::at_server, index);
@@ -232,6 +248,7 @@ void Core::at_server(std::uint32_t index) {
         if (kept && !request.writing && server.cache.held_to(object, request.object_offset) >= end) {
             traces.targets[request.target].cache_hits += request.length / page;
             at = locks(request, at);
+            request.tail = at;
             push(at, Happens::media_done, index);
             return;
         }
@@ -276,13 +293,15 @@ void Core::at_media(std::uint32_t index) {
         file.pieces <= 1 ? 1 : 1 + static_cast<std::uint32_t>((file.pieces - 1) * request.length / (1ULL << 20U));
     media_request.writers = std::max(file.writers, 1U);
     Medium* medium = target.site.medium >= 0 ? &media[static_cast<std::size_t>(target.site.medium)] : nullptr;
-    push(serve(target, medium, media_request, now), Happens::media_done, index);
+    const Served served = serve(target, medium, media_request, now);
+    request.tail = served.done;
+    push(request.writing || request.hop_count == 0 ? served.done : served.first, Happens::media_done, index);
 }
 
 void Core::count(const Request& request) {
     TargetTrace& trace = traces.targets[request.target];
     const std::size_t pages = std::bit_width(std::max<std::uint64_t>(request.length / page, 1)) - 1;
-    const auto us = static_cast<std::uint64_t>((now - request.at_server) / 1000);
+    const auto us = static_cast<std::uint64_t>((request.tail - request.at_server) / 1000);
     (request.writing ? trace.write_bytes : trace.read_bytes).add(request.length);
     (request.writing ? trace.write_us : trace.read_us).add(us);
     auto& histogram = request.writing ? trace.write_pages : trace.read_pages;
@@ -301,7 +320,6 @@ void Core::media_done(std::uint32_t index) {
         }
         return;
     }
-    request.tail = now;
     next_hop(index);
 }
 

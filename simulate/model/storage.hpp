@@ -7,6 +7,7 @@
 #include "model/extent_cache.hpp"
 #include "system/site.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -34,11 +35,19 @@ struct Link {
 
 /// What is below a target: drives under one RAID group.
 struct Medium {
+    /// Drives beyond so many data drives take their work together with those at the front.
+    static constexpr std::size_t most_arms = 64;
+
     Medium(const MediumSite& of, std::uint64_t seed, std::uint64_t part)
-        : site(of), weather(seed, part, of.noise), factor(of.slowdown) {}
+        : site(of),
+          arms(of.segment > 0 ? std::clamp<std::size_t>(of.data, 1, most_arms) : 1),
+          weather(seed, part, of.noise),
+          factor(of.slowdown) {}
 
     MediumSite site;
-    Fifo arm;
+    /// Data drives: each does what is asked of it one after the other, and requests that touch different ones do not
+    /// wait for each other. Parity goes round, so its share is in each. One for all where no geometry is known.
+    std::vector<Fifo> arms;
     Weather weather;
     double factor;
     std::uint64_t last_object = ~0ULL, last_end = 0;
@@ -46,14 +55,17 @@ struct Medium {
     // Data that was read and written, with the old data and parity that writes of part of a stripe read first.
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
 
-    /// Bytes that the busiest drive moves for a write of this range, divided by those of a whole stripe on it; with
-    /// what is read to make parity anew. 1 for each whole stripe. Absent geometry: length / stripe.
+    /// What a range asks of the drives, in bytes.
     struct Load {
-        double stripes = 0;         ///< in times of a whole stripe on all drives
-        std::uint32_t partial = 0;  ///< stripes written in part
-        std::uint64_t reread = 0;   ///< bytes of old data and parity to read first
+        double each = 0;                       ///< of every drive: whole stripes, and its share of more parity
+        std::array<double, most_arms> more{};  ///< of single ones: parts of stripes, and what they are read for
+        bool whole = false;                    ///< there are whole stripes, so every drive is touched
+        std::uint32_t partial = 0;             ///< stripes written in part
+        std::uint64_t reread = 0;              ///< bytes of old data and parity to read first
     };
     Load load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept;
+    /// Of the busiest drive; for a record of what they did.
+    Time busy() const noexcept;
 };
 
 struct Target {
@@ -98,7 +110,11 @@ struct MediaRequest {
     std::uint32_t writers = 1;  ///< tasks that have the object open for writing
 };
 
+struct Served {
+    Time first = 0;  ///< when it can begin to leave: the first stripe of a longer read is there
+    Time done = 0;
+};
 /// When the target and the medium below it have done a request that arrived at `now`.
-Time serve(Target& target, Medium* medium, const MediaRequest& request, Time now);
+Served serve(Target& target, Medium* medium, const MediaRequest& request, Time now);
 
 }  // namespace sonde::simulate

@@ -52,6 +52,7 @@ void Core::begin_direct(std::uint32_t call) {
         const std::uint32_t request =
             make_request(stream, operation.stream, where, operation.file, at, length, writing, For::call);
         requests[request].call = call;
+        requests[request].lengthens = writing && lengthens(file, at + length);
         made.push_back(request);
         at += length;
     }
@@ -144,6 +145,7 @@ void Core::seal(StreamId id) {
     client.pages.insert(piece.file, piece.file_from, piece.file_at);
     const std::uint32_t request = make_request(stream, id, {piece.target, piece.object_from, 0}, piece.file,
                                                piece.file_from, length, true, For::write_behind);
+    requests[request].lengthens = lengthens(files[piece.file], piece.file_at);
     ++files[piece.file].pending[stream.client];
     ++client.flushing;
     enqueue(request);

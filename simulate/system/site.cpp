@@ -102,7 +102,7 @@ FileSystemSite file_system_of(const Parts& system, const std::string& id) {
     site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
     site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
     site.cached_page_cost_s = parameter(fs, "cached_page_cost", 0);
-    site.log_rate = parameter_rate(fs, "log_rate", 0);
+    site.log_rate = text(fs, "log").empty() ? parameter_rate(fs, "log_rate", 0) : 0;
     site.layout_cost = parameter_duration(fs, "layout_cost", 0);
     return site;
 }

@@ -127,7 +127,7 @@ struct FileSystemSite {
     Time lock_cost = 0, revoke_cost = 0;
     std::uint64_t lock_unit = 0;    ///< bytes; 0: locks never meet
     double cached_page_cost_s = 0;  ///< of reading a page, for each page of the file that the client caches
-    double log_rate = 0;            ///< bytes/s of writes that the journal allows
+    double log_rate = 0;            ///< bytes/s of writes that make a file longer, where the log is no part of its own
     Time layout_cost = 0;           ///< of an open, for each target of the file
 };
 
@@ -137,6 +137,7 @@ struct SiteModel {
     FileSystemSite fs;
     std::vector<LinkSite> links;
     std::vector<ClientSite> clients;    ///< the nodes that have the mount
+    int log = -1;                       ///< link that writes pass which make a file longer (log_rate); -1: no limit
     std::vector<int> routers;           ///< links; requests are dealt to them by weight
     std::vector<int> forwarders;        ///< links of the nodes that forward (DVS, NFS); empty: native
     Time forward_cost = 0;              ///< of a request or an operation on names, on a thread of a forwarder

@@ -262,6 +262,13 @@ void add_ways(SiteModel& site, const Parts& system, const json& mount) {
     site.data_cost = parameter_duration(mount, "data_cost", 0);
     site.size_cost_s = parameter(mount, "size_cost", 0);
     if (site.fs.local) {
+        if (site.fs.log_rate > 0) {
+            LinkSite log;
+            log.id = site.fs.id + "/log";
+            log.rate = {0, site.fs.log_rate};
+            site.log = static_cast<int>(site.links.size());
+            site.links.push_back(log);
+        }
         LocalWays ways(site, system);
         for (TargetSite& target : site.targets) {
             ways.add(target);

@@ -80,6 +80,23 @@ TEST_CASE("calls wait for the threads of their forwarder") {
           std::vector<Time>{time_of(2e-3) + moving, time_of(2e-3) + moving});
 }
 
+TEST_CASE("a client deals its calls to all forwarders in turn, and clients do not begin at the same one") {
+    // Four requests of 1 MiB on four targets: through two forwarders of 100 MB/s two each.
+    SiteModel site = small_site(2, 8, 1e9);
+    site.fs.stripe_count = 4;
+    site.forwarders = {add_link(site, "f1", 100e6), add_link(site, "f2", 100e6)};
+    Operation operation = whole_mebibyte(Call::write);
+    operation.length = 4 * mib;
+    const Time one = time_for(mib, 100e6), stored = time_for(mib, 1e9);
+    CHECK(ends_of(site, operation).back() == 4 * one + stored);  // both clients
+    SiteModel alone = small_site(1, 4, 1e9);
+    alone.forwarders = {add_link(alone, "f1", 100e6), add_link(alone, "f2", 100e6)};
+    CHECK(ends_of(alone, operation) == std::vector<Time>{2 * one + stored});
+    // One request of each of two clients: a forwarder each.
+    site.fs.stripe_count = 1;
+    CHECK(ends_of(site, whole_mebibyte(Call::write)) == std::vector<Time>{one + stored, one + stored});
+}
+
 TEST_CASE("operations on names are forwarded, too") {
     Operation create;
     create.call = Call::create;

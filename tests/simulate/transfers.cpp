@@ -152,6 +152,98 @@ TEST_CASE("a write that begins inside a stripe takes twice as long as an aligned
     }
 }
 
+/// When each of several direct reads that are made at once is done, by offset.
+std::map<std::uint64_t, Time> reads_at_once(const SiteModel& site, const std::vector<std::uint64_t>& offsets,
+                                            std::uint64_t length) {
+    Heard heard;
+    Machine machine(site, {1, 0}, heard);
+    Operation operation = direct(Call::read, 0, length);
+    operation.stream = machine.stream(0);
+    operation.file = machine.file("f");
+    machine.resize(operation.file, 64 * mib);
+    for (const std::uint64_t offset : offsets) {
+        operation.offset = operation.tag = offset;
+        machine.submit(0, operation);
+    }
+    while (heard.at.size() < offsets.size()) {
+        REQUIRE(machine.step());
+    }
+    return heard.at;
+}
+
+TEST_CASE("drives of a group work side by side: requests wait for those that touch the same ones only") {
+    constexpr std::uint64_t kib = 1024, segment = 256 * kib;
+    const Time one = time_for(64 * kib, 272e6 / 8);
+    const auto apart = reads_at_once(raid_site(272e6), {0, segment, 7 * segment}, 64 * kib);
+    for (const auto& [offset, at] : apart) {
+        CHECK(at == one);
+    }
+    const auto same = reads_at_once(raid_site(272e6), {0, 64 * kib, 8 * segment}, 64 * kib);
+    CHECK(same.at(0) == one);
+    CHECK(same.at(64 * kib) == 2 * one);
+    CHECK(same.at(8 * segment) == 3 * one);
+    // Whole stripes need all of them, and so does what comes behind.
+    const Time stripe = time_for(2 * mib, 272e6);
+    CHECK(reads_at_once(raid_site(272e6), {0, 2 * mib}, 2 * mib).at(2 * mib) == 2 * stripe);
+    SUBCASE("and each moves its own arm") {
+        SiteModel site = raid_site(272e6);
+        site.media[0].seek = time_of(8e-3);
+        const auto moved = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
+        for (const auto& [offset, at] : moved) {
+            CHECK(at == time_of(8e-3) + one);
+        }
+    }
+}
+
+TEST_CASE("a long read leaves stripe by stripe while the drives go on") {
+    SiteModel site = raid_site(272e6);
+    site.targets[0].paths = {{add_link(site, "channel", 272e6)}};
+    const Time stripe = time_for(2 * mib, 272e6);
+    CHECK(one_call(site, direct(Call::read, 0, 2 * mib), 64 * mib) == 2 * stripe);
+    CHECK(seconds(one_call(site, direct(Call::read, 0, 8 * mib), 64 * mib)) ==
+          doctest::Approx(seconds(5 * stripe)).epsilon(1e-6));
+    // A fast channel waits for the drives.
+    site.links[0].rate = {272e7, 272e7};
+    CHECK(seconds(one_call(site, direct(Call::read, 0, 8 * mib), 64 * mib)) ==
+          doctest::Approx(seconds(4 * stripe)).epsilon(1e-6));
+}
+
+TEST_CASE("writes that make a file longer pass the log, others do not") {
+    SiteModel site = small_site(1, 1, 100e6);
+    site.fs.local = true;
+    site.log = add_link(site, "fs/log", 50e6);
+    // Stripes of 1 MiB one behind the other: the last one is stored when it has passed the log.
+    const Time last = time_for(mib, 100e6), moved = 8 * last, logged = time_for(8 * mib, 50e6) + last;
+    for (const bool buffered : {false, true}) {
+        Heard heard;
+        Machine machine(site, {1, 0}, heard);
+        Operation operation = direct(Call::write, 0, 8 * mib);
+        operation.sync = buffered;
+        operation.direct = !buffered;
+        operation.stream = machine.stream(0);
+        const auto time_of_call = [&](std::uint64_t tag) {
+            operation.tag = tag;
+            const Time begin = machine.now();
+            machine.submit(begin, operation);
+            while (heard.at.count(tag) == 0) {
+                REQUIRE(machine.step());
+            }
+            return heard.at[tag] - begin;
+        };
+        operation.file = machine.file("new");
+        CHECK(time_of_call(1) == logged);
+        CHECK(time_of_call(2) == moved);  // its blocks are there
+        operation.offset = 4 * mib;
+        CHECK(time_of_call(3) == time_for(4 * mib, 50e6) + last);  // half of it is new
+        operation.offset = 0;
+        operation.file = machine.file("made");
+        machine.allocate(operation.file, 8 * mib);
+        CHECK(time_of_call(4) == moved);
+        machine.resize(operation.file, 0);
+        CHECK(time_of_call(5) == logged);
+    }
+}
+
 TEST_CASE("a run of writes that begin inside stripes takes what each of them takes, across every 16 MiB") {
     const auto run = [](std::uint64_t offset) {
         ClosedLoop loop;

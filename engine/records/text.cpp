@@ -11,6 +11,12 @@ namespace sonde::records {
 
 namespace {
 
+/// In whose name complain() speaks.
+const char*& speaker() {
+    static const char* name = "sonde-engine";
+    return name;
+}
+
 constexpr char digits[] = "0123456789abcdef";
 
 void append_escaped(std::string& out, unsigned char byte) {
@@ -121,8 +127,12 @@ std::string one_line(std::string text) {
     return text;
 }
 
+void speak_as(const char* name) {
+    speaker() = name;
+}
+
 void complain(const std::string& sentence) {
-    const std::string line = "sonde-engine: " + one_line(sentence) + "\n";
+    const std::string line = std::string(speaker()) + ": " + one_line(sentence) + "\n";
     std::fflush(stdout);  // in the order in which a reader of both streams would want them
     std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -22,6 +22,9 @@ std::string bytes_of(std::string_view text);
 /// second one or drive the terminal, become '?'.
 std::string one_line(std::string text);
 
+/// The program in whose name complain() speaks, from now on; before that it is the engine. `name` outlives all calls.
+void speak_as(const char* name);
+
 /// Says one sentence to the user: one line on standard error, in one system call, so that those of several processes
 /// do not mix.
 void complain(const std::string& sentence);

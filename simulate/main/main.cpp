@@ -95,6 +95,7 @@ int run_simulator(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    records::speak_as("sonde-simulate");
     try {
         return run_simulator(argc, argv);
     } catch (...) {

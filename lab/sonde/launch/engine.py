@@ -28,6 +28,7 @@ from sonde.model.errors import (
 )
 
 NAME = "sonde-engine"
+_SPEAKERS = (f"{NAME}:", "sonde-simulate:")  # both write a record, and say in its place why there is none
 ENGINE = Part(NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {NAME} in this package;")
 # How launchers say that a process died: MPICH's Hydra, Open MPI, Slurm.
 _LOST_PROCESS = (r"EXIT STRING: (.+)", r"noticed that (process rank .+)", r"^srun: error: (.+)")
@@ -116,16 +117,17 @@ class Engine:
 
 
 def last_sentence(messages: str) -> str:
-    """The engine's own sentence in what it printed to stderr: its last line that has our name, else the last line."""
+    """The sentence of the engine, or of the simulator in its place, in what was printed to stderr: the last line that
+    begins with the name of one of them, else the last line."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(f"{NAME}:")]
+    ours = [line for line in lines if line.startswith(_SPEAKERS)]
     if not ours:
         for pattern in _LOST_PROCESS:
             found = re.search(pattern, messages, re.MULTILINE)
             if found:
                 return f"A process of the run was lost: {found[1].strip()}"
     chosen = (ours or lines or [""])[-1]
-    return chosen.removeprefix(f"{NAME}:").strip()
+    return next((chosen.removeprefix(one) for one in _SPEAKERS if chosen.startswith(one)), chosen).strip()
 
 
 def engine_error(returncode: int, said: str, program: str = "The engine") -> UserError:

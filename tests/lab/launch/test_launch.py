@@ -355,6 +355,7 @@ def test_what_an_engine_answers_badly_is_one_sentence(
         ("", ""),
         ("one\ntwo\n", "two"),
         ("sonde-engine: ours\nsome library: bye\n", "ours"),
+        ("sonde-simulate: of the model\nsome library: bye\n", "of the model"),
         ("\n\n  spaces  \n", "spaces"),
         (HYDRA, "A process of the run was lost: Killed (signal 9)"),
         (OPENMPI, "A process of the run was lost: process rank 2 with PID 9 on node a exited on signal 9 (Killed)."),

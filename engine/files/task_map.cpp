@@ -15,12 +15,12 @@ int TaskMap::nodes() const {
 }
 
 int TaskMap::tasks_on(int node) const {
-    int count = 0;
-    for (int task = 0; used > 0 && task < used; ++task) {
-        count += node_of(task) == node ? 1 : 0;
-    }
-    return used > 0 ? count
-                    : threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.end(), node));
+    // Asked for every task of a run: by whole processes, which are compared many at a time.
+    const int whole = tasks() / threads;
+    const auto end = node_of_process.begin() + whole;
+    const int rest = tasks() % threads;
+    return threads * static_cast<int>(std::count(node_of_process.begin(), end, node)) +
+           (rest > 0 && *end == node ? rest : 0);
 }
 
 int TaskMap::index_on_node(int task) const {

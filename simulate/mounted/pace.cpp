@@ -172,9 +172,10 @@ Time Pace::look_again() const {
     const Time next = machine_.next();
     const Time here = now();
     Time at = next;
+    const Time no_later = next < never - options_.lead ? next + options_.lead : never;  // nothing may be pending
     for (const Caller* caller : expected_) {
         if (caller->from < next) {
-            const Time over = std::min(caller->answered + patience(*caller) + 1, next + options_.lead);
+            const Time over = std::min(caller->answered + patience(*caller) + 1, no_later);
             at = std::max(at, caller->ended > 0 ? here + options_.lead : over);
         }
     }

@@ -160,7 +160,10 @@ def show(tasks: int, seen: dict[str, list[Rates]]) -> dict[str, float]:
 
 def main() -> int:
     options = arguments()
-    engine = Engine(options.build / "engine" / "sonde-engine")
+    program = options.build / "engine" / "sonde-engine"
+    if not program.exists():
+        raise RunError(f"{program} is not built: cmake --preset dev && cmake --build --preset dev, or name --build")
+    engine = Engine(program)
     figures: dict[str, float] = {}
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=options.dir)))

@@ -82,6 +82,10 @@ class PacedChannel final : public Channel, private Names {
 
     Names* names() override { return this; }
 
+    bool idle(std::int64_t ns) noexcept override {
+        now_ += paced_.virtual_clock ? static_cast<double>(ns) : 0;
+        return paced_.virtual_clock;
+    }
     void begin() noexcept override {
         begin_ns_ = meters::Clock::monotonic_ns();
         server_free_ = now_ = 0;

@@ -24,7 +24,7 @@ Stage& stage() {
 class SimulatedChannel final : public backends::Channel {
  public:
     explicit SimulatedChannel(const backends::ChannelSetup& setup)
-        : conductor_(*stage().conductor),  // set before any is made. NOLINT(clang-analyzer-core.NullDereference)
+        : conductor_(stage_conductor()),
           io_(*setup.io),
           durable_(io_.sync != plan::Sync::none || io_.fsync == plan::Fsync::per_op),
           files_(setup.files),
@@ -42,6 +42,9 @@ class SimulatedChannel final : public backends::Channel {
         files_[file] = machine.file(request.path);
         if (there && request.truncate) {
             machine.resize(files_[file], 0);
+        }
+        if (request.write && io_.preallocate != plan::Preallocate::none) {
+            machine.allocate(files_[file], request.size);
         }
         conductor_.call(on(there ? Call::open : Call::create, files_[file]));
         return 0;
@@ -158,6 +161,14 @@ const backends::Backend& simulated_backend() {
 void set_stage(Conductor* conductor, Directories* directories, Time phase_start) {
     stage() = {conductor, directories, phase_start};
     directories->listed.reset();
+}
+
+Conductor& stage_conductor() {
+    return *stage().conductor;  // set before any channel is made. NOLINT(clang-analyzer-core.NullDereference)
+}
+
+Time stage_start() {
+    return stage().start;
 }
 
 }  // namespace sonde::simulate

@@ -37,11 +37,13 @@ struct Directories {
     std::unique_ptr<Listings> listed;  ///< made by the first listing of a phase: such a phase changes no names
 };
 
-/// The backend that every phase of a simulated run has. Channels belong to the player that runs; this says where the
-/// machine is. One simulation at a time in a process.
+/// The backend of every phase of a simulated run that reaches storage. Channels belong to the player that runs; this
+/// says where the machine is. One simulation at a time in a process.
 const backends::Backend& simulated_backend();
 
 /// What channels work on, from now on.
 void set_stage(Conductor* conductor, Directories* directories, Time phase_start);
+Conductor& stage_conductor();
+Time stage_start();
 
 }  // namespace sonde::simulate

@@ -8,6 +8,7 @@
 #include "phases/errors.hpp"
 #include "phases/jobs.hpp"
 #include "plan/parse.hpp"
+#include "virtual/without_storage.hpp"
 
 #include <algorithm>
 #include <new>
@@ -20,7 +21,7 @@ using meters::StreamMeter;
 
 /// Files of several tasks are there before the phase begins, empty when they are to be fresh, as the engine makes them.
 void Simulation::make_shared_files(const plan::Phase& phase, const files::FileMap& map) {
-    if (phase.meta || phase.op != plan::Op::write) {
+    if (phase.meta || phase.op != plan::Op::write || without_storage(phase.data.backend) != nullptr) {
         return;
     }
     for (int task = 0; task < context_.tasks.tasks(); ++task) {
@@ -94,6 +95,7 @@ std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const f
     // The players take turns, so one meter serves all.
     const auto served = std::make_shared<meters::TargetMeter>(0, static_cast<std::uint64_t>(plan_.observe.slice));
     const auto processes = static_cast<int>(context_.tasks.node_of_process.size());
+    const backends::Backend* const alongside = without_storage(phase.data.backend);
     if (phase.op == plan::Op::walk) {
         lay_walk_boards();
     }
@@ -103,10 +105,12 @@ std::vector<workloads::StreamJob> Simulation::jobs_of(std::size_t index, const f
         }
         for (const phases::StreamPlace& place : phases::streams_of(phase, context_.tasks, process)) {
             workloads::StreamJob job = phases::job_of(context_, index, place, map);
-            job.backend = &simulated_backend();
+            job.backend = alongside != nullptr ? alongside : &simulated_backend();
             job.verify = false;
-            job.stripes = [this](const std::string& path) { return stripes_of(path); };
-            job.target_meter = served;
+            if (alongside == nullptr) {
+                job.stripes = [this](const std::string& path) { return stripes_of(path); };
+                job.target_meter = served;
+            }
             job.stream = static_cast<int>(jobs.size());
             job.memory = buffer_;
             if (place.task != phases::nobody) {

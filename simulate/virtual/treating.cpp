@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Treatments on the machine, and what its caches hold before a phase.
 #include "virtual/simulation.hpp"
+#include "virtual/without_storage.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ constexpr Time longest_flush = 3600LL * 1'000'000'000;
 /// The share of what tasks will read that their nodes have cached, weighted by bytes.
 treatments::Residency Simulation::residency(const plan::Phase& phase, const files::FileMap& map) const {
     treatments::Residency sum;
-    if (phase.meta || !plan::reads(phase.op)) {
+    if (phase.meta || !plan::reads(phase.op) || without_storage(phase.data.backend) != nullptr) {
         return sum;
     }
     std::set<std::pair<std::uint32_t, std::string>> seen;  // of each node each file once

@@ -217,3 +217,67 @@ def test_a_cycle_waits_between_its_calls_on_the_clock_of_the_machine(tmp_path: P
         return float(ended(tmp_path, "cycle")["rates"]["total"]["seconds"])
 
     assert seconds(3.0) == pytest.approx(4 * seconds(0.0), rel=0.03)
+
+
+def one_phase(op: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
+    access = {"transfer": "1MiB", "block": "64MiB", "segments": 1}
+    return {
+        "schema": "sonde-plan/1",
+        "id": "t",
+        "title": "t",
+        "target": {"path": "/scratch"},
+        "tasks": {"processes": 4},
+        "data": {"access": access, **data},
+        "phases": [{"id": "one", "op": op, **more}],
+    }
+
+
+def test_a_paced_phase_takes_the_time_of_its_schedule(tmp_path: Path, edison: Path) -> None:
+    paced = {"rate": "100MiB/s", "latency": "1ms", "slow_tasks": {"2": 4}}
+    simulated(tmp_path, edison, one_phase("write", {"backend": "paced", "paced": paced}), "--mount", "fs2")
+    end = ended(tmp_path, "one")
+    # 64 calls of 10 ms and 1 ms; a task with a quarter of the rate takes 40 ms and 1 ms.
+    assert end["rates"]["total"]["seconds"] == pytest.approx(64 * 0.041, rel=1e-6)
+    assert [end["latency"]["write"][name] for name in ("min_ns", "max_ns")] == pytest.approx([11e6, 41e6], rel=1e-6)
+
+
+def test_calls_under_way_side_by_side_share_the_rate_of_a_paced_phase(tmp_path: Path, edison: Path) -> None:
+    data = {"backend": "paced", "paced": {"rate": "100MiB/s", "latency": "20ms"}, "io": {"queue_depth": 4}}
+    simulated(tmp_path, edison, one_phase("write", data), "--mount", "fs2")
+    # One after the other moves its bytes in 10 ms; the latency is waited for beside the others, but for the last one.
+    assert ended(tmp_path, "one")["rates"]["total"]["seconds"] == pytest.approx(64 * 0.010 + 0.020, rel=1e-6)
+
+
+def test_a_pause_passes_on_the_clock_of_the_machine_whatever_the_backend(tmp_path: Path, edison: Path) -> None:
+    io = {"pause": "5ms"}
+    seconds = []
+    for data in ({"backend": "paced", "paced": {"rate": "100MiB/s"}, "io": io}, {"backend": "null", "io": io}):
+        simulated(tmp_path, edison, one_phase("write", data), "--mount", "fs2")
+        seconds.append(ended(tmp_path, "one")["rates"]["total"]["seconds"])
+    assert seconds[0] == pytest.approx(64 * 0.010 + 63 * 0.005, rel=0.01)
+    assert seconds[1] == pytest.approx(63 * 0.005, rel=0.02)
+
+
+def test_a_phase_on_no_storage_costs_the_engines_own_time_and_ends(tmp_path: Path, edison: Path) -> None:
+    simulated(tmp_path, edison, one_phase("write", {"backend": "null"}, stop={"time": "1ms"}), "--mount", "fs2")
+    end = ended(tmp_path, "one")
+    # 50 ns a call and nothing else, in each of four tasks.
+    assert end["rates"]["total"]["ops_per_s"] == pytest.approx(4 / 50e-9, rel=0.001)
+    assert end["rates"]["total"]["seconds"] == pytest.approx(1e-3, rel=0.001)
+
+
+def test_phases_with_and_without_storage_follow_each_other(tmp_path: Path, edison: Path) -> None:
+    plan = plan_of(8, 64)
+    plan["phases"].insert(0, {"id": "nothing", "op": "write", "backend": "null"})
+    simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "8")
+    there = rate(tmp_path, "write"), rate(tmp_path, "read")
+    assert there == pytest.approx((8 * 500e6, 8 * 500e6), rel=0.15)
+    assert rate(tmp_path, "nothing") > 1000 * there[0]
+
+
+def test_a_tree_without_storage_is_made_and_walked(tmp_path: Path, edison: Path) -> None:
+    paced = {"backend": "paced", "paced": {"latency": "1ms"}}
+    plan = tree_plan(2, [{"id": "stat", "op": "stat"}], **paced)
+    simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "2")
+    for phase in ("create", "stat"):
+        assert ended(tmp_path, phase)["rates"]["total"]["ops_per_s"] == pytest.approx(2 * 1000, rel=0.01)

@@ -55,10 +55,11 @@ PROFILE = "published"
 class Staged:
     """An experiment on its machine: what differs from its text, and with what it must not come out.
 
-    `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it, and
-    `places` parts of the system by the names that the experiment gives to directories. One run of a cell is enough
-    where the machine has no noise and nothing is left to chance but where files begin; six give an interval. `only`
-    are claims whose cells are run; of none of them: every cell.
+    `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it,
+    `places` parts of the system by the names that the experiment gives to directories, `variants` what each of its
+    variants changes about the machine, in place of the command that would change a real one. One run of a cell is
+    enough where the machine has no noise and nothing is left to chance but where files begin; six give an interval.
+    `only` are claims whose cells are run; of none of them: every cell.
     """
 
     experiment: str
@@ -67,6 +68,7 @@ class Staged:
     changes: Mapping[str, Any] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     why: str = ""
     controls: tuple[Mapping[str, Any], ...] = ()
     only: tuple[str, ...] = ()
@@ -84,6 +86,7 @@ def staged() -> dict[str, Staged]:
             one.get("changes", {}),
             tuple(one.get("faults", ())),
             one.get("places", {}),
+            one.get("variants", {}),
             one.get("why", ""),
             tuple(one.get("controls", ())),
             tuple(one.get("only", ())),
@@ -156,7 +159,7 @@ def simulated(
         request = new_request(experiment_of(one), profile, settings, where)
         launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
         setup = Setup(find_engine(), archive)
-        executor = Simulated(setup, lambda kind, line: None, launcher, system, places=one.places)
+        executor = Simulated(setup, lambda kind, line: None, launcher, system, places=one.places, variants=one.variants)
         runner = Runner(request, archive, executor, Watcher(say=lambda text: print(f"  {text}", file=sys.stderr)))
         prepared = runner.prepared()
         if claims:
@@ -197,7 +200,7 @@ def key_of(one: Staged) -> str:
     """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
     text = json.dumps(
         [experiment_of(one).document, machine_of(one).to_json(), one.settings, one.faults, dict(one.places),
-         [[claim, control] for claim, control in controls_of(one)]],
+         [[claim, control] for claim, control in controls_of(one)], *([dict(one.variants)] if one.variants else [])],
         sort_keys=True, default=str,
     )  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:16]

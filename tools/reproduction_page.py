@@ -18,7 +18,7 @@ KEPT = ROOT / "docs" / "published" / "simulated"
 PAGE = ROOT / "docs" / "concepts" / "reproduction.md"
 FOLDER = ROOT / "docs" / "concepts" / "reproduction"
 
-HOLDS, FAILS, NOT_SEEN = "holds", "**fails**", "not looked at"
+HOLDS, FAILS, NOT_SEEN, ABSENT = "holds", "**fails**", "not looked at", "not in the model"
 # Letter of the shapes, folder of the experiments, system, and title of each document.
 DOCUMENTS: tuple[tuple[str, str, str, str], ...] = (
     ("A", "cray-x1", "cray-x1", "Cray X1 System Performance (CUG 2004)"),
@@ -41,7 +41,8 @@ One command does all of it again: `.venv/bin/python tools/reproduction.py`. Shap
 """
 READING = """**holds**: in every place that the claim looks at. **fails**: said here with the reason, where one is
 known, and not fitted away. **arithmetic**: printed numbers are held against each other by tests, with wrong ones as the
-control. **not looked at**: not simulated, and why.
+control. **not in the model**: what the shape is about is nothing that a model of storage has, and why.
+**not looked at**: not simulated, and why.
 """
 
 
@@ -66,6 +67,8 @@ def outcome(shape: Mapping[str, Any]) -> str:
     """What came of a shape: of all of its claims, the worst."""
     if "tests" in shape:
         return "arithmetic"
+    if "absent" in shape:
+        return ABSENT
     found = kept(shape["experiment"]) if "experiment" in shape else None
     if found is None:
         return NOT_SEEN
@@ -108,7 +111,7 @@ def table(letter: str) -> Iterator[str]:
     for one in shapes():
         if not one["id"].startswith(f"{letter}-"):
             continue
-        words = [found_words(one), one.get("note", ""), one.get("unseen", "")]
+        words = [found_words(one), one.get("note", ""), one.get("unseen", ""), one.get("absent", "")]
         what = f"**{one['id']}** {one['what']}"
         cells = [
             what,

@@ -17,7 +17,7 @@ from sonde.experiments.executor import Attempt, Stoppable
 from sonde.experiments.results import FACTS
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.errors import UserError
-from sonde.model.experiment.description import Clients, Storage
+from sonde.model.experiment.description import Clients, Storage, Variant
 from sonde.model.plan import Plan
 from sonde.model.system import System
 from sonde.model.system.changing import with_changes
@@ -36,18 +36,18 @@ class Simulated(Stoppable):
     begin: Callable[[Attempt], None] = lambda attempt: None
     simulated: bool = True
     places: Mapping[str, str] = field(default_factory=dict)  # name in the experiment -> part of the system
+    # What a variant changes about the machine, in the place of the commands that change a real one.
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _written: dict[str, Path] = field(default_factory=dict, init=False)
 
     def execute(self, attempt: Attempt) -> Result:
-        variant = attempt.variant
-        if variant is not None and (variant.iobuf or variant.engine or variant.environment):
-            raise UserError(
-                f"The variant {variant.id} runs a real program otherwise (iobuf, engine or environment), which a model"
-                " of a machine does not know."
-            )
+        if attempt.variant is not None:
+            self._check(attempt.variant)
         place = attempt.facts.get(FACTS) or {}
         part = part_of(self.system, place.get("at") or {}, attempt.storage, self.places) or self.launcher.mount
         changes = changes_of(self.system, part, attempt.clients, attempt.storage)
+        if attempt.variant is not None:
+            changes.update(self.variants.get(attempt.variant.id, {}))
         launcher = replace(
             self.launcher,
             seed=self.launcher.seed + int(place.get("number", 0)),
@@ -60,6 +60,19 @@ class Simulated(Stoppable):
         self.begin(attempt)
         setup = replace(self.setup, described=self.system)
         return simulate(attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts)
+
+    def _check(self, variant: Variant) -> None:
+        """Raises UserError for a variant that means nothing to a model: both sides would be the same run."""
+        if variant.iobuf or variant.engine or variant.environment:
+            raise UserError(
+                f"The variant {variant.id} runs a real program otherwise (iobuf, engine or environment), which a model"
+                " of a machine does not know."
+            )
+        if (variant.before or variant.after) and variant.id not in self.variants:
+            raise UserError(
+                f"The variant {variant.id} is set up by a command, which a model of a machine does not know: simulate"
+                " a plan on two system files instead."
+            )
 
     def _changed(self, changes: Mapping[str, Any]) -> Path:
         """The file of the machine with changes, written once for each set of them."""

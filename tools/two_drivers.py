@@ -37,6 +37,7 @@ TRIES = 3
 SPEED, LEAD = 0.25, 0.04  # LEAD: seconds that an answer and the next call may need on a computer that does much else
 PAGE = ROOT / "docs" / "concepts" / "two-drivers.md"
 
+PACE = ("--speed", str(SPEED), "--lead", str(LEAD))
 Plan = dict[str, Any]
 
 
@@ -168,12 +169,13 @@ def rate(record: Path, phase: str) -> tuple[float, str]:
 
 
 @contextmanager
-def mounted(system: Path, folder: Path, faults: Sequence[str]) -> Iterator[Path]:
+def mounted(system: Path, folder: Path, faults: Sequence[str], more: Sequence[str] = PACE) -> Iterator[Path]:
+    """The machine as a file system; `more`: further words of the command."""
     directory, store = folder / "machine", folder / "store"
     directory.mkdir(exist_ok=True)
     store.mkdir(exist_ok=True)
     words = [str(find_mounter()), "mount", str(directory), "--system", str(system), "--store", str(store)]
-    words += ["--speed", str(SPEED), "--lead", str(LEAD)]
+    words += more
     for fault in faults:
         words += ["--fault", fault]
     subprocess.run(words, check=True, capture_output=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sonde.design.routes.fabric import fabrics
-from sonde.design.routes.paths import Operation, carried, path_of
+from sonde.design.routes.paths import Kind, Operation, carried, path_of
 from sonde.launch.simulator import find_simulator
 from sonde.model.errors import MachineError
 from sonde.model.record import read_record
@@ -37,7 +37,7 @@ def narrow() -> System:
 
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_one_client_uses_all_forwarders_in_the_plan_of_routes_and_in_simulation(
-    kind: str, narrow: System, tmp_path: Path
+    kind: Kind, narrow: System, tmp_path: Path
 ) -> None:
     path = path_of(narrow, fabrics(narrow)[0], "wolf-dvs", Operation(kind, MIB), (1 / FORWARDERS,) * FORWARDERS)
     planned = carried(path, 1, TASKS)

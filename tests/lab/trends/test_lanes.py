@@ -36,6 +36,14 @@ def test_a_small_lasting_change_is_noticed_by_the_trend_in_either_direction() ->
         assert {one.lane for one in right} == {"trend"} or factor < 1
 
 
+def test_the_trend_answers_from_the_twentieth_run_on() -> None:
+    """Ten runs and ten of another level: no split of twenty runs is clearer, and a rise is not the gate's."""
+    values = np.concatenate([np.zeros(10), np.full(10, 0.5)]) + 0.001 * np.arange(20)
+    (alarm,) = watch_rows(values[None, :])
+    assert (alarm.lane, alarm.first, alarm.noticed) == ("trend", 10, 19)
+    assert watch_rows(values[None, :19]) == []
+
+
 def test_changes_too_small_to_matter_are_not_told() -> None:
     rows = np.array([history({60: 0.95}, noise=0.005, seed=seed) for seed in range(20)])
     assert watch_rows(rows) == []

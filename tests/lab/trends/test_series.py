@@ -40,6 +40,7 @@ def test_the_usual_distance_ignores_gaps_and_repeats() -> None:
     assert series([0.0, 0.0, DAY, 2 * DAY, 60 * DAY, 61 * DAY]).interval_s == DAY
     assert series([]).interval_s == DAY
     assert series([0.0, 0.0, 0.0, 0.0, DAY]).interval_s == DAY
+    assert series([0.0, 0.5, 1.0]).interval_s == 0.5, "runs of less than a second are runs"
 
 
 def test_the_name_is_what_the_labels_say() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from math import log, pi, sqrt
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sonde.stats.ratio import Ratio, ratio
 from sonde.stats.spread import robust_sd
 from sonde.store import history
 from sonde.trends import budget
-from sonde.trends.budget import residuals
+from sonde.trends.budget import Budget, Calibration, residuals
 from sonde.trends.changes import Change, _around, _size_and_error, _stood
 from sonde.trends.history import watched
 from sonde.trends.known import Known
@@ -24,7 +25,7 @@ from sonde.trends.lanes import Settings
 from sonde.trends.limits import hold, read_limit
 from sonde.trends.remembered import _MOST_KEPT, Memory, of_histories
 from sonde.trends.series import Series
-from sonde.trends.survey import survey
+from sonde.trends.survey import _calibrated, _learn, survey
 from sonde.trends.watch import watch
 
 DAY = 86400.0
@@ -72,6 +73,24 @@ def test_progress_goes_from_the_first_step_to_the_last() -> None:
     assert done == sorted(done)
     assert (done[:2], done[-2:]) == ([1, 2], [7, 8])
     assert {3, 6} <= set(done), "settings and watches take time, and say so"
+
+
+def test_settings_take_nobody_knows_how_many_tries_and_each_goes_a_tenth_of_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Calibration(Settings(), 0.2, 120, True)
+
+    def calibrate(residuals: object, budget: object, settings: object, step: Callable[[], None]) -> Calibration:
+        for _ in range(3):
+            step()
+        return made
+
+    monkeypatch.setattr("sonde.trends.survey.calibrate", calibrate)
+    learned = [_learn(series(seed, runs=10).values, Known()) for seed in range(10)]
+    told: list[tuple[int, int]] = []
+    found = _calibrated(learned, Budget(1.0, 365.0), Settings(), Known(), lambda *at: told.append(at))
+    assert found == made
+    assert told == [(10, 40), (11, 40), (12, 40)]  # 0.99…, 1.9 and 2.71 of the second quarter
 
 
 @pytest.mark.parametrize(("begin", "learned"), [(0, 74), (14, 60), (15, 65), (70, 10)])

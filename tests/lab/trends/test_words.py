@@ -112,13 +112,17 @@ def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
         "Slower now: io · read · fs1 −60 % since 2026-02-20. 1 other series did not become slower."
         " 2 more series with fewer than 5 runs cannot be judged."
     )
-    assert verdict(survey(standing(READ, visible=None), standing(WRITE))) == (
+    assert verdict(survey(standing(READ), standing(WRITE))) == (
         "None of 2 series became slower within its last ten runs."
+    )
+    assert verdict(survey(standing(READ, visible=None), standing(WRITE), standing(history(phase="p")))) == (
+        "None of 3 series became slower within its last ten runs."
         " Of 1 it is not known what drop would show: too few runs."
     )
     assert verdict(survey()) == "Nothing can be said: no series has 5 runs yet."
     many = [standing(history(phase=f"p{at}"), change(at, 0.5)) for at in range(8)]
     assert "p5 −50 % since 2026-02-20; and 2 more. 0 other series" in verdict(survey(*many))
+    assert "p5 −50 % since 2026-02-20. 0 other series" in verdict(survey(*many[:6]))
 
 
 def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:

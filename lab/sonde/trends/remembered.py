@@ -17,7 +17,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ _ENDING = ".kept"
 class Remembered(Series):
     """A history of which only its labels, its length and its last times are at hand."""
 
-    count: int = 0
+    count: int = field(kw_only=True)
 
     def __len__(self) -> int:
         return self.count
@@ -200,7 +200,7 @@ def _standing(document: Mapping[str, Any], changes: Sequence[Change], known: Map
     labels = document["labels"]
     if known is None:
         last = np.array(document["last"], dtype=float)
-        series: Series = Remembered(labels, last, np.ones_like(last), document["unit"], (), document["runs"])
+        series: Series = Remembered(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
     else:
         series = known[labels["series"]]
     return Standing(

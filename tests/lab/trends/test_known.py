@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -296,10 +297,10 @@ def test_a_digest_tells_where_one_part_ends() -> None:
 
 
 def test_another_rule_has_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "stats").mkdir()
-    (tmp_path / "store").mkdir()
     names = []
-    for file, text in [("stats/a.py", "1"), ("stats/a.py", "2"), ("store/history.py", "1"), ("store/history.py", "2")]:
+    files = ("stats/a.py", "trends/a.py", "findings/a.py", "store/history.py")
+    for file, text in itertools.product(files, ("1", "2")):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text, encoding="utf-8")
         rules.cache_clear()
         names.append(rules(tmp_path))

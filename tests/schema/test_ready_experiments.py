@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import tomllib
@@ -19,7 +20,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.experiments.judging.grid import Grid  # noqa: E402
 from sonde.experiments.judging.samples import MissingError  # noqa: E402
 from sonde.experiments.ready import plan_source, ready_experiments, ready_made  # noqa: E402
-from sonde.model.experiment import contradictions, read_experiment  # noqa: E402
+from sonde.model.experiment import Experiment, contradictions, read_experiment  # noqa: E402
 from sonde.model.shipped import system_source  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
 from sonde.model.volume import phase_volumes, written_bytes  # noqa: E402
@@ -32,6 +33,12 @@ FILES = ready_experiments()
 PROFILES = ("published", "laptop", "ci")
 SYSTEMS: dict[str, System] = {}
 FIRST_LETTER = {"cray-x1": "A", "edison": "B", "cumulus": "C", "sonexion-1300": "D", "hpcs": "E"}
+
+
+@functools.cache
+def read(name: str, profile: str) -> Experiment:
+    """Reading checks every cell of every profile, which takes a while."""
+    return read_experiment(FILES[name], profile)
 
 
 def test_the_catalogue_has_all_its_folders() -> None:
@@ -66,7 +73,7 @@ def test_a_ready_experiment_follows_the_schema_and_says_where_it_comes_from(name
 @pytest.mark.parametrize("name", FILES)
 def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) -> None:
     for profile in PROFILES:
-        experiment = read_experiment(FILES[name], profile)
+        experiment = read(name, profile)
         assert experiment.cells
         for cell in (experiment.cells[0], experiment.cells[-1]):
             assert str(experiment.plan_of(cell, "/some/where").target) == "/some/where"
@@ -74,7 +81,7 @@ def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_ready_experiment_agrees_with_the_machine_that_it_names(name: str) -> None:
-    experiment = read_experiment(FILES[name], "published")
+    experiment = read(name, "published")
     named = experiment.file.storage.system if experiment.file.storage else ""
     if not named:
         return
@@ -86,7 +93,7 @@ def test_a_ready_experiment_agrees_with_the_machine_that_it_names(name: str) -> 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
-    experiment = read_experiment(FILES[name], "published")
+    experiment = read(name, "published")
     grid = Grid(experiment)
     for one in experiment.file.expect:
         assert experiment.missing(experiment.claims[one.id]) is None, one.id
@@ -98,7 +105,7 @@ def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) -> None:
-    small = read_experiment(FILES[name], "ci")
+    small = read(name, "ci")
     for cell in small.cells:
         plan = small.plan_of(cell, "/some/where")
         volumes = phase_volumes(plan, plan.processes * plan.threads)
@@ -112,8 +119,8 @@ def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) ->
 
 def test_the_small_profiles_are_small() -> None:
     runs = 0
-    for file in FILES.values():
-        small = read_experiment(file, "ci")
+    for name in FILES:
+        small = read(name, "ci")
         assert small.file.repeat is not None
         runs += len(small.cells) * small.file.repeat.min
     assert runs <= 1000

@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on storage targets that answer as real ones do, drawn."""
+"""Operations on storage targets that answer as real ones do, drawn, and what a record says of them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+
+from sonde.model.lines import Intervals, PhaseBegin, PhaseEnd, SeriesLine, TargetsLine
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run, run_of
+
+COLUMNS = ("target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
 
 
 def drawn_answers(
@@ -27,3 +36,35 @@ def drawn_answers(
     ns = (ops * each * np.exp(random.normal(0, 0.5 / np.sqrt(np.maximum(ops, 1))))).astype(int)
     ns += np.where((random.random((targets, slices)) < 0.01) & (ops > 0), 10**9, 0)
     return ops, ns
+
+
+def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecord:
+    """A row for each target, a column for each slice of a second; operations of 1 MiB, ten seconds in all."""
+    phase = PhaseRecord(PhaseBegin(phase="p", op=kind, measured=True))
+    phase.end = PhaseEnd(phase="p", seconds=Intervals(elapsed=10.0))
+    rows: list[tuple[Any, ...]] = []
+    for at, (counts, times) in enumerate(zip(ops.tolist(), ns.tolist(), strict=True)):
+        name, moved = f"OST{at:04x}", tuple(count << 20 for count in counts)
+        phase.series.append(
+            SeriesLine(
+                phase="p", scope="target", target=name, kind=kind, slice_s=1.0,
+                bytes=moved, ops=tuple(counts), single_ops=tuple(counts), single_ns=tuple(times),
+            )
+        )  # fmt: skip
+        rows.append((name, kind, sum(moved), sum(counts), sum(counts), sum(times), 5e6, 8e6, 1e7 * (1 + at), 9e9))
+    total = sum(row[2] for row in rows)
+    phase.targets = TargetsLine(
+        phase="p", files=8, known_files=8, bytes=total, known_bytes=total, columns=COLUMNS, rows=tuple(rows)
+    )
+    return phase
+
+
+def run_with(targets: int, each: int) -> Run:
+    """Servers of half as many targets as an SSU has, `each`."""
+    names = [f"OST{at:04x}" for at in range(targets)]
+    half = max(1, each // 2)
+    levels = {
+        "OSS": {f"oss{at // half:02d}": names[at : at + half] for at in range(0, targets, half)},
+        "SSU": {f"ssu{at // each}": names[at : at + each] for at in range(0, targets, each)},
+    }
+    return run_of(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})

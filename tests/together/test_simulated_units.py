@@ -117,3 +117,10 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     }
     assert "ssu3" in sonde("show", "last", "--system", "six.toml").stdout
     assert "ssu3" not in sonde("show", "last").stdout
+    # A run without the fault is faster on these targets, and on no others.
+    assert sonde("simulate", "plan.json", "--system", "six.toml").returncode == 0
+    said = sonde("compare", folder.name, "last", "--json", "--system", "six.toml")
+    compared = json.loads(said.stdout)["numbers"][0]["targets"]["levels"]
+    faster = [{one["name"] for one in level["parts"] if one["verdict"] == "faster"} for level in compared]
+    assert faster[0] <= {f"t{at:02}" for at in range(8, 12)}
+    assert faster[2] == {"ssu3"}

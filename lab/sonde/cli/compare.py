@@ -12,9 +12,13 @@ import click
 from sonde.cli.options import json_option, kept_archive_option
 from sonde.cli.selecting import steps
 from sonde.model.errors import FAILED, UserError
+from sonde.model.shipped import system_source
+from sonde.model.system import read_system
 from sonde.stats.spread import Variation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.trends.compared_targets import ComparedTargets, compared_targets
+from sonde.trends.compared_targets_shown import print_targets
 from sonde.trends.comparison import SMALLEST_CHANGE, Compared, Comparison, compare, median
 from sonde.trends.comparison_words import (
     change_words,
@@ -50,6 +54,7 @@ from sonde.trends.sides import find_side
     metavar="NAME=COUNT",
     help="For the report: pieces of hardware of the file systems with NAME in their name, for rates by piece.",
 )
+@click.option("--system", metavar="SYSTEM", help="System file of the machine: which server and unit has which target.")
 @kept_archive_option
 @json_option
 def command(
@@ -59,6 +64,7 @@ def command(
     check: bool,
     output: Path | None,
     units: tuple[str, ...],
+    system: str | None,
     archive: Archive,
     as_json: bool,
 ) -> int:
@@ -74,17 +80,19 @@ def command(
       sonde compare tag:old-client tag:new-client --check
     """
     pieces = _pieces(units)
+    machine = read_system(system_source(system)) if system else None
     archive.recover()
     with steps("reading runs") as step:
         old, new = find_side(archive, before, step), find_side(archive, after, step)
     found = compare(old, new, smallest)
     around = differences(found.before.runs, found.after.runs)
+    targets = compared_targets(found, machine)
     # written before anything is printed: who reads only the first lines still gets it
-    page = _report(found, around, pieces, output, as_json) if output is not None else None
+    page = _report(found, around, targets, pieces, output, as_json) if output is not None else None
     if as_json:
-        print_json(_document(found, around))
+        print_json(_document(found, around, targets))
     else:
-        _print(found, around)
+        _print(found, around, targets)
     if page is not None:
         (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
     return FAILED if check and any(number.verdict == "slower" for number in found.numbers) else 0
@@ -105,16 +113,21 @@ def _pieces(units: tuple[str, ...]) -> dict[str, float]:
 
 
 def _report(
-    comparison: Comparison, around: list[Difference], units: dict[str, float], output: Path, quiet: bool
+    comparison: Comparison,
+    around: list[Difference],
+    targets: list[ComparedTargets],
+    units: dict[str, float],
+    output: Path,
+    quiet: bool,
 ) -> Path:
     from sonde.charts.study import write_study
     from sonde.cli.present import write_with
     from sonde.trends.comparison_page import comparison_study
 
-    return write_with(lambda: write_study(comparison_study(comparison, around, units), output), output, quiet)
+    return write_with(lambda: write_study(comparison_study(comparison, around, targets, units), output), output, quiet)
 
 
-def _print(comparison: Comparison, around: list[Difference]) -> None:
+def _print(comparison: Comparison, around: list[Difference], targets: list[ComparedTargets]) -> None:
     console = results()
     keys = [number.key for number in comparison.numbers]
     console.print(f"Before  {_side(comparison.before.name, comparison.before.runs)}", soft_wrap=True)
@@ -151,6 +164,7 @@ def _print(comparison: Comparison, around: list[Difference]) -> None:
         console.print(f"! Doubtful {words}", style="yellow", soft_wrap=True)
     for side, one in comparison.alone:
         console.print(f"Only {side} has {one.key.phase} ({one.key.op}).", style="dim", soft_wrap=True)
+    print_targets(console, targets, keys)
     _print_around(around)
 
 
@@ -187,7 +201,8 @@ def _cov(found: Variation | None) -> dict[str, Any] | None:
     return {**asdict(found), "high": None if found.high == float("inf") else found.high}
 
 
-def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any]:
+def _document(comparison: Comparison, around: list[Difference], targets: list[ComparedTargets]) -> dict[str, Any]:
+    by_number = {id(one.number): one.as_json() for one in targets}
     return {
         "before": {"name": comparison.before.name, "runs": [run.id for run in comparison.before.runs]},
         "after": {"name": comparison.after.name, "runs": [run.id for run in comparison.after.runs]},
@@ -207,6 +222,7 @@ def _document(comparison: Comparison, around: list[Difference]) -> dict[str, Any
                 "differs_in": [dict(zip(("name", "before", "after"), one, strict=True)) for one in number.differs_in],
                 "cov_before": _cov(number.scatter_before),
                 "cov_after": _cov(number.scatter_after),
+                **({"targets": by_number[id(number)]} if id(number) in by_number else {}),
             }
             for number in comparison.numbers
         ],

@@ -30,7 +30,9 @@ _MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
 _MOST_NAMED = 3
 # By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
 LEVEL = 0.995
-_LEAST_OTHERS = 3
+LEAST_OTHERS = 3
+# So many of all targets can differ without being what is usual.
+_ONE_IN = 6
 
 
 @dataclass(frozen=True)
@@ -131,19 +133,55 @@ def slow_among(rates: Sequence[TargetRates]) -> list[SlowTarget]:
     targets can be told apart only by a large factor, and four are the fewest.
     """
     judged = [one for one in rates if len(one.rates) >= LEAST]
-    levels = np.array([np.log(np.median(one.rates)) for one in judged])
+    apart = apart_from_others([math.log(float(np.median(one.rates))) for one in judged])
     slow = []
-    for at, one in enumerate(judged):
-        others = np.delete(levels, at)
-        if others.size < _LEAST_OTHERS:
-            continue
-        quantile = student_quantile(1 - (1 - LEVEL) / 2 / len(judged), others.size - 1)
-        room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
-        behind = float(np.median(others)) - float(levels[at])
-        if behind > room and behind >= math.log(LEAST_FACTOR):
-            factor, low, high = (math.exp(behind + side) for side in (0.0, -room, room))
+    for one, found in zip(judged, apart, strict=True):
+        if found is not None and found.differs and found.by < 0:
+            factor, low, high = (math.exp(-found.by + side) for side in (0.0, -found.room, found.room))
             slow.append(SlowTarget(one.name, len(one.rates), factor, low, high))
     return sorted(slow, key=lambda one: -one.factor)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """By how much one lies above the middle of the others, and the room that they leave it; natural logarithms."""
+
+    by: float
+    room: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is another than the others: outside their room, and by the least factor that counts."""
+        return abs(self.by) > self.room and abs(self.by) >= math.log(LEAST_FACTOR)
+
+
+def apart_from_others(levels: Sequence[float]) -> list[Apart | None]:
+    """The one rule of which of several targets differ: how far each is from the sound others, None where there are too
+    few.
+
+    `levels` are natural logarithms, one a target. Several that differ would hide each other, each being among the
+    others of the rest: so they are looked for from the most extreme on, each without those before it (the generalized
+    test of Rosner for many outliers), one in six at most.
+    """
+    values = np.asarray(levels, dtype=float)
+    if values.size <= LEAST_OTHERS:
+        return [None] * values.size
+    order = np.argsort(-np.abs(values - np.median(values)), kind="stable")
+    differing = 0
+    for count in range(1, max(1, values.size // _ONE_IN) + 1):
+        if _apart(float(values[order[count - 1]]), values[order[count:]], values.size - count + 1).differs:
+            differing = count
+    sound = np.ones(values.size, dtype=bool)
+    sound[order[:differing]] = False
+    at = np.arange(values.size)
+    return [_apart(float(values[one]), values[sound & (at != one)], values.size) for one in at]
+
+
+def _apart(level: float, others: NDArray[np.float64], judged: int) -> Apart:
+    """Against a prediction interval by Student's t, at a level shared by all that are judged."""
+    quantile = student_quantile(1 - (1 - LEVEL) / 2 / judged, others.size - 1)
+    room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
+    return Apart(level - float(np.median(others)), room)
 
 
 def answer_words(phase: PhaseRecord) -> str:
@@ -165,11 +203,14 @@ def way_words(phase: PhaseRecord, read: str, written: str, other: str) -> str:
     return {"read": read, "write": written}.get(busiest_kind(phase), other)
 
 
-def unknown_words(line: TargetsLine) -> str:
-    """How much of the phase is given to no target, and why; empty when all of it is."""
-    if line.known_bytes >= line.bytes:
+def unknown_words(phase: PhaseRecord) -> str:
+    """How much of the phase is given to no target, and why as far as that is known; empty when all of it is."""
+    line = phase.targets
+    if line is None or line.known_bytes >= line.bytes:
         return ""
     share = f"{100 * (1 - line.known_bytes / line.bytes):.3g} % of the bytes belong to no known target"
+    if phase.layout is not None and phase.layout.kind == "local":
+        return f"{share}: a local file system chooses places for new bytes only after they were written"
     unknown = line.files - line.known_files
     return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
 

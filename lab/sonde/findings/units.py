@@ -8,7 +8,7 @@ of all operations, the percentiles are those of the worst target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,12 @@ def slow_units(run: Run, phase: PhaseRecord, level: str) -> list[SlowTarget]:
     A target that is named itself is left out of its part, unless it is at least half of it: one slow drive makes no
     slow server.
     """
-    named = {one.name for one in slow_answers(phase)}
+    return slow_among(shares_of(unit_answers(run, phase, level, {one.name for one in slow_answers(phase)})))
+
+
+def unit_answers(run: Run, phase: PhaseRecord, level: str, named: Collection[str]) -> list[Answers]:
+    """What the targets of each part answered together, without those `named` themselves unless they are at least half
+    of it."""
     series = target_series(phase)
     length = max((len(one.single_ops) for one in series), default=0)
     answers = []
@@ -125,7 +130,7 @@ def slow_units(run: Run, phase: PhaseRecord, level: str) -> list[SlowTarget]:
             for rows in ([series[at].single_ops for at in counted], [series[at].single_ns for at in counted])
         )
         answers.append(Answers(part, tuple(ops.tolist()), tuple(ns.tolist())))
-    return slow_among(shares_of(answers))
+    return answers
 
 
 def unit_words(run: Run, phase: PhaseRecord) -> str:

@@ -55,7 +55,7 @@ def _print_phase(console: Console, run: Run, phase: PhaseRecord) -> None:
         table.add_row(name, one.kind, format_bytes(one.bytes), rate, f"{one.ops:,}", *map(_latency, times))
     console.print(table)
     words = [_left_out(len(rows))] if len(listed) < len(rows) else []
-    words += [unknown] if (unknown := unknown_words(phase.targets)) else []
+    words += [unknown] if (unknown := unknown_words(phase)) else []
     if words:
         console.print(Text("; ".join(words), style="dim"))
     for level in levels_of(run, phase):

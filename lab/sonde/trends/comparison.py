@@ -41,6 +41,8 @@ class Compared:
     place: str  # where, as short as it tells this number from the others of its test
     scatter_before: Variation | None
     scatter_after: Variation | None
+    runs_before: tuple[str, ...] = ()  # ids of the runs that the values are of
+    runs_after: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -131,6 +133,8 @@ def _compared(
         place=place,
         scatter_before=_scatter(before.values),
         scatter_after=_scatter(after.values),
+        runs_before=before.runs,
+        runs_after=after.runs,
     )
 
 

@@ -19,6 +19,8 @@ from sonde.charts.study import Section, Study
 from sonde.findings.nodes import node_rates, slow_words
 from sonde.model.units import counted
 from sonde.stats.imbalance import blame_words
+from sonde.trends.compared_targets import ComparedTargets
+from sonde.trends.compared_targets_shown import target_sections
 from sonde.trends.comparison import Compared, Comparison, median
 from sonde.trends.comparison_words import change_words, on_both_sides, percent, value_text
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
@@ -36,8 +38,14 @@ _TONES = {
 _MOST_CURVES = 8
 
 
-def comparison_study(comparison: Comparison, around: Sequence[Difference], units: Mapping[str, float]) -> Study:
-    """The page. `units` are pieces of hardware by file system, for rates by unit."""
+def comparison_study(
+    comparison: Comparison,
+    around: Sequence[Difference],
+    targets: Sequence[ComparedTargets],
+    units: Mapping[str, float],
+) -> Study:
+    """The page. `targets` are those of the numbers whose records tell of any; `units` are pieces of hardware by file
+    system, for rates by unit."""
     sections = [
         _changes(comparison),
         *_not_the_same(comparison),
@@ -45,6 +53,7 @@ def comparison_study(comparison: Comparison, around: Sequence[Difference], units
         *_matrix(comparison),
         *_curves(comparison),
         *_nodes(comparison),
+        *target_sections(targets),
         _scatter(comparison),
         *_by_unit(comparison, units),
     ]

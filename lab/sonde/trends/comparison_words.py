@@ -32,10 +32,17 @@ def percent(share: float) -> str:
 
 def change_words(change: Ratio) -> str:
     """The change with its interval: "−71 % [−76, −65]"."""
-    if change.low is None or change.high is None:
-        return percent(change.value - 1)
-    low, high = (percent(one - 1).removesuffix(" %") for one in (change.low, change.high))
-    return f"{percent(change.value - 1)} [{low}, {high}]"
+    return interval_words(change.value, change.low, change.high)
+
+
+def interval_words(value: float | None, low: float | None, high: float | None) -> str:
+    """A ratio as a change, with its interval where there is one; "-" for what is not known."""
+    if value is None:
+        return "-"
+    if low is None or high is None:
+        return percent(value - 1)
+    ends = [percent(one - 1).removesuffix(" %") for one in (low, high)]
+    return f"{percent(value - 1)} [{ends[0]}, {ends[1]}]"
 
 
 def verdict_text(number: Compared, doubtful: bool = False) -> Text:

@@ -3,53 +3,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from target_load import drawn_answers
+from target_load import drawn_answers, phase_of, run_with
 
 from sonde.findings.judgement import judgement_of
 from sonde.findings.units import levels_of, slow_units, unit_rows, unit_series, unit_words
-from sonde.model.lines import Intervals, PhaseBegin, PhaseEnd, SeriesLine, TargetsLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import run_of
 from sonde.report.sections.target_heat import SECTION, unit_heat
 from sonde.terminal.target_tables import targets_document
-
-COLUMNS = ("target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
-
-
-def phase_of(ops: np.ndarray, ns: np.ndarray) -> PhaseRecord:
-    """A row for each target, a column for each slice of a second; operations of 1 MiB, ten seconds in all."""
-    phase = PhaseRecord(PhaseBegin(phase="p", op="write", measured=True))
-    phase.end = PhaseEnd(phase="p", seconds=Intervals(elapsed=10.0))
-    rows: list[tuple[Any, ...]] = []
-    for at, (counts, times) in enumerate(zip(ops.tolist(), ns.tolist(), strict=True)):
-        name, moved = f"OST{at:04x}", tuple(count << 20 for count in counts)
-        phase.series.append(
-            SeriesLine(
-                phase="p", scope="target", target=name, kind="write", slice_s=1.0,
-                bytes=moved, ops=tuple(counts), single_ops=tuple(counts), single_ns=tuple(times),
-            )
-        )  # fmt: skip
-        rows.append((name, "write", sum(moved), sum(counts), sum(counts), sum(times), 5e6, 8e6, 1e7 * (1 + at), 9e9))
-    total = sum(row[2] for row in rows)
-    phase.targets = TargetsLine(phase="p", bytes=total, known_bytes=total, columns=COLUMNS, rows=tuple(rows))
-    return phase
-
-
-def run_with(targets: int, each: int) -> Run:
-    """Servers of half as many targets as an SSU has, `each`."""
-    names = [f"OST{at:04x}" for at in range(targets)]
-    half = max(1, each // 2)
-    levels = {
-        "OSS": {f"oss{at // half:02d}": names[at : at + half] for at in range(0, targets, half)},
-        "SSU": {f"ssu{at // each}": names[at : at + each] for at in range(0, targets, each)},
-    }
-    return run_of(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})
 
 
 def drawn(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:

@@ -66,7 +66,7 @@ def _shown(one: SeriesLine, length: int, columns: int) -> list[float]:
     return [value if at_work[0] <= at <= at_work[-1] else float("nan") for at, value in enumerate(moved)]
 
 
-def _table(line: TargetsLine) -> Markup:
+def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
     rows = served(line)
     listed = sorted(rows, key=lambda one: -(one.p99_ns or 0))[:_MOST_LISTED] if len(rows) > _MOST_LISTED else rows
     cells = [
@@ -86,7 +86,7 @@ def _table(line: TargetsLine) -> Markup:
     touched = sum(one.ops for one in rows)
     if whole < touched:
         words.append("latencies are those of operations that lie on one target alone")
-    if unknown := unknown_words(line):
+    if unknown := unknown_words(phase):
         words.append(unknown)
     return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(words), 2)
 
@@ -124,7 +124,7 @@ def _unit_table(run: Run, phase: PhaseRecord, level: str) -> Markup:
     ]
     words = (
         f"What the targets of each {name} served together; rates are over the whole phase, the mean is that of the"
-        " operations that lie on one target alone"
+        " operations that lie on one target alone, the 99th percentile that of its worst target"
     )
     head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
     return table(head, cells, words, 2)
@@ -140,7 +140,7 @@ def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
         yield "wide", heat
     if phase.targets is None:
         return
-    yield "wide", _table(phase.targets)
+    yield "wide", _table(phase, phase.targets)
     for level in levels_of(run, phase):
         if heat := unit_heat(run, phase, level):
             yield "wide", heat

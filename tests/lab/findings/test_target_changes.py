@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets on two sides: the one that changed is named with its interval, and nobody where none did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from target_load import drawn_answers, phase_of, run_with
+
+from sonde.findings.served import slow_answers
+from sonde.findings.target_changes import LevelChanges, PhaseChanges, phase_changes
+from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
+from sonde.model.quantities import plain
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run, run_of
+
+NOBODY = run_of(RecordReader())
+
+
+def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: Run = NOBODY) -> PhaseChanges:
+    return phase_changes([(run, one) for one in before], [(run, one) for one in after])
+
+
+def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
+    """Twenty operations a slice on each target, all alike."""
+    return np.full((targets, slices), 20), np.full((targets, slices), 20 * ns)
+
+
+def said(level: LevelChanges) -> list[str]:
+    return [plain(words) for words in level.words]
+
+
+def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
+    """Name, verdict and what is left of its rate, to three digits."""
+    return [(one.name, one.verdict, round(one.own or 0.0, 3)) for one in level.differing]
+
+
+def of_targets(found: PhaseChanges) -> LevelChanges:
+    assert found.levels[0].level == "target"
+    return found.levels[0]
+
+
+def drawn(seed: int, factor: float, runs: int) -> LevelChanges:
+    """So many runs a side of the same targets, less than a minute each, under loads that wander; the third is slower
+    afterwards."""
+    random = np.random.default_rng(seed)
+    targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
+    sides = [
+        [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), one)) for _ in range(runs)]
+        for one in (1.0, factor)
+    ]
+    return of_targets(changes(sides[0], sides[1]))
+
+
+def test_a_target_that_became_half_as_fast_is_named_and_its_interval_holds_the_truth() -> None:
+    """Of 200 such draws 181 name it, of 200 with one run a side 114; another is named once and twice."""
+    named = held = others = 0
+    for seed in range(30):
+        changed = {one.name: one for one in drawn(seed, 2.0, 3).differing}
+        slow = changed.pop("OST0002", None)
+        others += len(changed)
+        if slow is not None and slow.low is not None and slow.high is not None:
+            named += slow.verdict == "slower"
+            held += slow.low <= 0.5 <= slow.high
+    assert named >= 24
+    assert held >= named - 1
+    assert others <= 1
+
+
+def test_nothing_is_named_where_nothing_changed() -> None:
+    """Of 500 such draws 3 name one, where 0.5 % of all are allowed to be chance."""
+    assert sum(bool(drawn(1000 + seed, 1.0, 1).differing) for seed in range(150)) <= 3
+
+
+def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
+    ops, ns = even()
+    ns[5] *= 2
+    assert [one.name for one in slow_answers(phase_of(ops, ns))] == ["OST0005"]
+    found = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
+    (level,) = found.levels
+    assert level.differing == []
+    assert level.parts[0].rate == pytest.approx(1 / 3)
+    assert level.parts[0].own == pytest.approx(1.0)
+    assert said(level) == [
+        "Of 8 targets none answered otherwise than before, held against the others (a change by less than a factor of"
+        " 1.3 would not show)."
+    ]
+    assert found.unknown == ()
+
+
+def test_the_words_name_the_target_what_is_left_of_its_rate_and_the_interval() -> None:
+    ops, ns = even(24)
+    later = ns.copy()
+    later[3] *= 4
+    later[6] //= 2
+    found = of_targets(changes([phase_of(ops, ns, "read")], [phase_of(ops, later, "read")]))
+    assert differing(found) == [("OST0003", "slower", 0.25), ("OST0006", "faster", 2.0)]
+    interval = "held against the other targets (99.5 % interval over all of them:"
+    assert said(found) == [
+        f"Target OST0003 answered reads at 0.25 of its rate before, {interval} 0.25 to 0.25).",
+        f"Target OST0006 answered reads at 2.00 of its rate before, {interval} 2.00 to 2.00).",
+    ]
+
+
+def test_of_several_runs_the_median_counts_and_five_give_the_rate_an_interval() -> None:
+    ops, ns = even()
+    once = ns.copy()
+    once[1] *= 5
+    before = [phase_of(ops, ns * (10 + at) // 10) for at in range(5)]
+    after = [phase_of(ops, once), *(phase_of(ops, 2 * ns * (10 + at) // 10) for at in range(4))]
+    (level,) = changes(before, after).levels
+    assert level.differing == []
+    assert level.parts[0].rate == pytest.approx(0.5, rel=0.3)
+    assert level.parts[0].rate_low is not None
+    assert level.parts[0].rate_low < 0.5 < (level.parts[0].rate_high or 0)
+    assert changes(before[:4], after).levels[0].parts[0].rate_low is None
+
+
+def test_with_three_targets_nobody_can_say_which_one_changed() -> None:
+    ops, ns = even(3)
+    later = ns.copy()
+    later[1] *= 10
+    (level,) = changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
+    assert {one.verdict for one in level.parts} == {"not known"}
+    assert said(level) == ["Of 3 targets it is not known: fewer than 4 with enough operations on both sides."]
+    assert level.parts[1].rate == pytest.approx(0.1)
+
+
+def test_targets_of_one_side_only_and_those_with_few_operations_are_told_apart() -> None:
+    ops, ns = even(9)
+    few = np.array(ops)
+    few[2] = 0
+    few[2, 0] = 1
+    (level,) = changes([phase_of(ops[:8], ns[:8])], [phase_of(few, np.where(few > 0, ns, 0))]).levels
+    assert level.only_after == ("OST0008",)
+    assert level.only_before == ()
+    assert [one.name for one in level.parts if one.verdict == "not known"] == ["OST0002"]
+    assert said(level)[1:] == [
+        "Of 1 target it is not known: too few operations lie on it alone.",
+        "Only after served any: target OST0008.",
+    ]
+
+
+def test_what_the_records_do_not_say_is_said() -> None:
+    ops, ns = even()
+    known, silent = phase_of(ops, ns), PhaseRecord(PhaseBegin(phase="p", op="write"))
+    assert changes([silent], [silent]) == PhaseChanges((), ())
+    assert changes([silent], [known]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
+    found = changes([known, silent], [known])
+    assert [plain(one) for one in found.unknown] == ["Of 1 of 2 runs before no figures of targets are known."]
+    assert len(found.levels) == 1
+    assert known.targets is not None
+    partly = phase_of(ops, ns)
+    partly.targets = replace(known.targets, bytes=2 * known.targets.known_bytes, files=10)
+    assert changes([known], [partly]).unknown == (
+        "After, 50 % of the bytes belong to no known target: the layout of 2 of 10 opened files is not known.",
+    )
+    other = changes([known], [phase_of(ops, ns, "read")])
+    assert other == PhaseChanges((), ("Targets cannot be compared: before and after are told by writes and reads.",))
+
+
+def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the_unit() -> None:
+    ops, ns = even(24)
+    run, later = run_with(24, 4), ns.copy()
+    later[8:12] *= 2
+    found = {one.level: one for one in changes([phase_of(ops, ns)], [phase_of(ops, later)], run).levels}
+    assert list(found) == ["target", "OSS", "SSU"]
+    assert differing(found["SSU"]) == [("ssu2", "slower", 0.5)]
+    assert (
+        found["SSU"]
+        .words[0]
+        .startswith(
+            "SSU ssu2 answered writes at 0.50 of its rate before, held against the other SSU (99.5 % interval over all"
+        )
+    )
+    alone = ns.copy()
+    alone[5] *= 8
+    found = {one.level: one for one in changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels}
+    assert [one.name for one in found["target"].differing] == ["OST0005"]
+    assert found["SSU"].differing == []
+
+
+def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
+    """Tasks with a file each on one of the targets, which serve them at these rates."""
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write", measured=True))
+    tasks = [(at, rate) for at, rate in enumerate(rate for rate in rates for _ in range(each))]
+    phase.layout = LayoutLine(
+        columns=("task", "targets"),
+        rows=tuple((task, ((f"{task // each}@oss", 1),)) for task, _ in tasks),
+    )
+    phase.tasks.append(TableLine(columns=("task", "bytes", "bytes_per_s"), rows=tuple((t, 10**9, r) for t, r in tasks)))
+    return phase
+
+
+def test_whole_files_on_single_targets_tell_it_where_no_operations_are_known() -> None:
+    before, after = [1e8] * 6, [1e8, 1e8, 5e7, 1e8, 1e8, 1e8]
+    (level,) = changes([files_on_targets(before)], [files_on_targets(after)]).levels
+    assert level.kind == "file"
+    assert differing(level) == [("2@oss", "slower", 0.5)]
+    assert level.words[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
+    assert level.as_json()["parts"][0] == {
+        "name": "0@oss", "verdict": "no change seen", "own": 1.0, "low": 1.0, "high": 1.0,
+    }  # fmt: skip

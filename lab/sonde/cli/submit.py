@@ -71,7 +71,7 @@ def command(
         _check_array(site, asked, experiment)
     archive = Archive.at(folder or site.archive or None)
     job = new_job(archive, site, asked.params["plan"], nodes or site.nodes, _seconds(limit, site), array or 0)
-    job = _with_words(job, archive, site, asked, words, experiment)
+    job = _with_words(job, archive, site, asked, words)
     script = script_of(job, site, Path.cwd())
     if dry_run:
         console = results()
@@ -116,11 +116,9 @@ def _check_array(site: Site, asked: click.Context, experiment: bool) -> None:
         raise UserError("--array is for several runs, and this is one; give --sweep, --repeat or an experiment.")
 
 
-def _with_words(
-    job: Job, archive: Archive, site: Site, asked: click.Context, words: tuple[str, ...], experiment: bool
-) -> Job:
-    """The job with what `sonde` is called with: launcher, archive and group are added where they were not given, and
-    the system file if it is an experiment: a plan takes none."""
+def _with_words(job: Job, archive: Archive, site: Site, asked: click.Context, words: tuple[str, ...]) -> Job:
+    """The job with what `sonde` is called with: launcher, archive, group and system file are added where they were not
+    given."""
 
     def given(name: str) -> bool:
         return asked.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
@@ -130,7 +128,7 @@ def _with_words(
     if not given("launcher"):
         added += ["--launcher", site.launcher]
         added += [f"--launcher-args={site.launcher_args}"] if site.launcher_args and not given("launcher_args") else []
-    if site.system and not given("system") and experiment:
+    if site.system and not given("system"):
         added += ["--system", site.system]
     return replace(job, words=("run", *words, *added), group=group)
 

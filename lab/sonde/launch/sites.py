@@ -64,7 +64,7 @@ MEMBERS: Mapping[str, tuple[str, str]] = {
     "wrapper": ("text", "words before the command"),
     "sonde": ("text", "the command on the nodes, if it is not the one that submits"),
     "archive": ("text", "folder of runs, on storage that all nodes see"),
-    "system": ("text", "system file of the machine, handed to experiments"),
+    "system": ("text", "system file of the machine: sums of targets by server and unit, parts of experiments"),
     "nodes": ("count", "nodes of a job (1)"),
     "tasks_per_node": ("count", "tasks of a node"),
     "time": ("duration", 'time limit of a job ("30 min")'),

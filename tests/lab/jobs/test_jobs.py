@@ -322,6 +322,17 @@ def cluster(programs: Path, tmp_path: Path, archive: Path, monkeypatch: pytest.M
     return programs
 
 
+def test_plans_and_experiments_are_told_the_system_of_the_site(
+    cluster: Path, sonde: Any, archive: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sites.toml").write_text(f'[a]\n{GOOD}system = "edison"\n')
+    assert sonde("submit", "quick", "--on", "/scratch").code == 0
+    assert sonde("submit", "edison-acceptance", "--profile", "ci", "--on", "fs1=/scratch").code == 0
+    assert sonde("submit", "quick", "--on", "/scratch", "--system", "mine.toml").code == 0
+    told = [job.words[job.words.index("--system") + 1] for job in read_jobs(Archive(archive))]
+    assert sorted(told) == ["edison", "edison", "mine.toml"]
+
+
 def test_submit_adds_what_the_site_says_and_jobs_lists_it(cluster: Path, sonde: Any, archive: Path) -> None:
     said = sonde("submit", "quick", "--on", "/scratch", "--tasks", "8")
     assert said.code == 0, said.err

@@ -124,7 +124,7 @@ def _report(
     from sonde.cli.present import write_with
     from sonde.trends.comparison_page import comparison_study
 
-    return write_with(lambda: write_study(comparison_study(comparison, around, targets, units), output), output, quiet)
+    return write_with(lambda: write_study(comparison_study(comparison, around, units, targets), output), output, quiet)
 
 
 def _print(comparison: Comparison, around: list[Difference], targets: list[ComparedTargets]) -> None:

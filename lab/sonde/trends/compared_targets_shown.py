@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sonde.charts.plot import table
 from sonde.charts.study import Section
-from sonde.findings.target_changes import LevelChanges, PartChange
+from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
 from sonde.model.quantities import plain
 from sonde.model.series import SeriesKey
 from sonde.model.units import counted, format_latency
@@ -56,6 +56,12 @@ def target_sections(compared: Sequence[ComparedTargets]) -> list[Section]:
     return sections
 
 
+def target_alarms(compared: Sequence[ComparedTargets]) -> list[str]:
+    """The sentence on the target that changed most, of each number where it became slower."""
+    levels = [level for one in compared for level in one.changes.levels[:1]]
+    return [level.words[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
+
+
 def _drawn(level: LevelChanges) -> Markup:
     chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.own or 1.0))))[:_ON_PAGE]
     rows = [(one_line(part.name, 60), part.verdict, *_cells(part)) for part in chosen]
@@ -64,6 +70,8 @@ def _drawn(level: LevelChanges) -> Markup:
         f"Mean latency of the operations that lie on one {name} alone, the rate at which it answered, and that rate"
         " held against those of the others"
     )
+    if level.level != TARGET:
+        words += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level.parts):
         words += f"; of {counted(len(level.parts), name)} the {_ON_PAGE} that changed most"
     return table((name, "", *_HEAD[:-1]), rows, words, 2)

@@ -20,7 +20,7 @@ from sonde.findings.nodes import node_rates, slow_words
 from sonde.model.units import counted
 from sonde.stats.imbalance import blame_words
 from sonde.trends.compared_targets import ComparedTargets
-from sonde.trends.compared_targets_shown import target_sections
+from sonde.trends.compared_targets_shown import target_alarms, target_sections
 from sonde.trends.comparison import Compared, Comparison, median
 from sonde.trends.comparison_words import change_words, on_both_sides, percent, value_text
 from sonde.trends.curves import Profiles, Records, profiles, shape_words
@@ -41,8 +41,8 @@ _MOST_CURVES = 8
 def comparison_study(
     comparison: Comparison,
     around: Sequence[Difference],
-    targets: Sequence[ComparedTargets],
     units: Mapping[str, float],
+    targets: Sequence[ComparedTargets] = (),
 ) -> Study:
     """The page. `targets` are those of the numbers whose records tell of any; `units` are pieces of hardware by file
     system, for rates by unit."""
@@ -58,13 +58,12 @@ def comparison_study(
         *_by_unit(comparison, units),
     ]
     slower = [number for number in comparison.numbers if number.verdict == "slower"]
+    told = [f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."] if slower else []
     return Study(
         title=f"{comparison.after.name} against {comparison.before.name}",
         lead=_lead(comparison),
         facts=[("Before", _side(comparison.before)), ("After", _side(comparison.after))],
-        alarms=[f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."]
-        if slower
-        else [],
+        alarms=[*told, *target_alarms(targets)],
         sections=[*sections, _surroundings(around)],
     )
 

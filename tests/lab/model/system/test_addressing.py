@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which address, prefix and LNet id each host has, in a system that names every way to say them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sonde.model.errors import SystemFileError
+from sonde.model.system import System, read_system
+from sonde.model.system.addressing import Address
+
+TEXT = """schema = "sonde-system/1"
+[[networks]]
+id = "ib"
+kind = "infiniband"
+addresses = "10.0.0.0/24"
+lnet = "o2ib"
+[[networks]]
+id = "eth"
+kind = "ethernet"
+addresses = ["10.1.0.0/16", "fd00::/64"]
+[[networks]]
+id = "gni"
+kind = "gemini"
+[[nodes]]
+id = "n[1-3]"
+[[nodes.interfaces]]
+network = "ib"
+device = "ib0"
+addresses = ["10.0.0.[1-2]", "10.0.0.9"]
+[[nodes.interfaces]]
+network = "eth"
+addresses = "fd00::[1-3]"
+[[nodes.interfaces]]
+network = "gni"
+nids = ["[7-8]@gni", "70@gni"]
+[[nodes.interfaces]]
+network = "eth"
+prefix = 24
+addresses = "10.1.3.[1-3]"
+[[servers]]
+id = "quiet"
+[[servers.interfaces]]
+network = "ib"
+"""
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    file = tmp_path / "site.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    return read_system(file)
+
+
+def test_a_host_has_the_address_of_its_place_in_the_list_on_each_of_its_networks(system: System) -> None:
+    assert list(system.addresses_of("n3")) == [
+        Address("n3", "ib", "ib0", "10.0.0.9", 24, "10.0.0.9@o2ib"),
+        Address("n3", "eth", "", "fd00::3", 64, None),
+        Address("n3", "gni", "", None, None, "70@gni"),
+        Address("n3", "eth", "", "10.1.3.3", 24, None),
+    ]
+    assert [one.nid for one in system.addresses_of("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
+
+
+def test_an_address_that_nobody_wrote_is_none(system: System) -> None:
+    assert list(system.addresses_of("quiet")) == [Address("quiet", "ib", "", None, None, None)]
+
+
+def test_what_is_no_host_has_no_addresses_and_it_is_said_what_has(system: System) -> None:
+    with pytest.raises(SystemFileError, match='"ib" is one of networks; only nodes, routers and servers have addr'):
+        list(system.addresses_of("ib"))
+
+
+def test_one_network_is_asked_for_by_its_id(system: System) -> None:
+    assert [one.address for one in system.addresses_of("n1", "eth")] == ["fd00::1", "10.1.3.1"]

@@ -169,6 +169,23 @@ def test_a_refused_rate_comes_with_a_remedy(text: str, word: str) -> None:
         parse_rate(text)
 
 
+@pytest.mark.parametrize("value", [3, 2.5])
+def test_plain_numbers_are_seconds_and_bytes_a_second(value: float) -> None:
+    for parse in (parse_duration, parse_rate):
+        assert parse(value) == value
+        assert isinstance(parse(value), float)
+    assert parse_duration(0) == 0.0
+
+
+@pytest.mark.parametrize("value", [-1, -0.5, float("inf"), float("nan")])
+def test_plain_numbers_below_zero_or_without_end_are_refused(value: float) -> None:
+    for parse, what in ((parse_duration, "is not a duration"), (parse_rate, "is not a rate")):
+        with pytest.raises(UnitError, match=what):
+            parse(value)
+    with pytest.raises(UnitError, match="larger than 0"):
+        parse_rate(0)
+
+
 @pytest.mark.parametrize("value", [True, False])
 def test_truth_values_are_no_quantities(value: bool) -> None:
     for parse in (parse_bytes, parse_duration, parse_rate):

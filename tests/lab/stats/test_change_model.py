@@ -26,6 +26,8 @@ def test_between_the_rows_thresholds_are_between_them() -> None:
     low, middle, high = thresholds(500), thresholds(700), thresholds(1000)
     assert np.all(np.isinf(middle[:START]))
     assert np.all((low[START:] < middle[START:]) & (middle[START:] < high[START:]))
+    for border in ARL0_RANGE:
+        assert thresholds(border)[START:] == pytest.approx(THRESHOLDS[border])
     for outside in (ARL0_RANGE[0] - 1, ARL0_RANGE[1] + 1):
         with pytest.raises(ValueError, match="ARL0"):
             thresholds(outside)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.spread import COVERS, chi_square_quantile, probe, robust_sd, student_quantile, variation
+from sonde.stats.spread import COVERS, Variation, chi_square_quantile, probe, robust_sd, student_quantile, variation
 
 
 def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> None:
@@ -121,3 +121,9 @@ def test_capability_is_the_second_best_of_many_and_the_best_of_three() -> None:
     assert probe([5.0, 9.0, 7.0, 8.0, 1.0]).delivered == 7.0
     with pytest.raises(ValueError, match="without repeats"):
         probe([])
+
+
+def test_a_variation_is_said_in_percent_with_what_is_known_of_its_interval() -> None:
+    assert Variation(0.05, 0.031, 0.099, 9).words == "5.0 % [3.1, 9.9]"
+    assert Variation(0.05, 0.031, float("inf"), 3).words == "5.0 % [3.1, ∞]"
+    assert Variation(0.0707, None, None, 2).words == "7.1 %"

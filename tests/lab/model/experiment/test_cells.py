@@ -231,3 +231,16 @@ def test_a_profile_changes_data_where_there_is_data() -> None:
     assert tree["meta"]["tree"]["items_per_task"] == 2
     assert "data" not in tree
     assert data["tasks"] == tree["tasks"] == {"threads": 3}
+
+
+@pytest.mark.parametrize(("most", "refused"), [(6, False), (5, True)])
+def test_an_experiment_has_as_many_cells_as_its_grid_and_not_more_than_can_be_meant(
+    monkeypatch: pytest.MonkeyPatch, most: int, refused: bool
+) -> None:
+    monkeypatch.setattr("sonde.model.experiment.checks.MOST_CELLS", most)
+    grid = [sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8, 16])]
+    if refused:
+        with pytest.raises(ExperimentError, match="sweep makes 6 cells; more than 5 cannot be meant"):
+            made(sweep=grid)
+    else:
+        assert len(made(sweep=grid).cells) == 6

@@ -33,6 +33,10 @@ constexpr std::uint64_t call_of_memory_ns = 3000;   ///< a small call that is qu
 constexpr std::uint32_t calls_a_hit = 16;           ///< that must come with it, at most
 constexpr std::uint32_t calls_a_hit_in_memory = 2;  ///< where a call below costs little more than the copy
 constexpr std::uint32_t longest_sleep = 1U << 16U;
+// A lock costs a look at the size, and all pages: databases lock for each look into a file.
+constexpr std::uint32_t vain_locks = 4;  ///< in a row: one when a file is opened, as HDF5 does, is no reason
+constexpr std::uint64_t least_hits_a_lock = 16;
+constexpr std::uint64_t most_read_for_one = 4;  ///< bytes read from storage for each that the program wanted
 
 /// Queues [begin, end) of the page for the workers. False when there is no place for it now.
 bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -267,6 +271,24 @@ bool count_call(File& file, bool hit) noexcept {
     file.payoff.dormant_calls = longer_sleep(file);
     ++file.statistics.dormant;
     file.payoff.guesses = 1;
+    return true;
+}
+
+bool count_lock(File& file) noexcept {
+    const Statistics& counted = file.statistics;
+    const Locking before = file.locking;
+    Locking& now = file.locking;
+    now.hits = counted.read.hits + counted.write.hits;
+    now.asked = counted.read.asked_bytes;
+    now.below = counted.read.below_bytes;
+    const bool much_in_vain = now.below - before.below > most_read_for_one * (now.asked - before.asked);
+    now.vain = now.hits - before.hits < least_hits_a_lock || much_in_vain ? before.vain + 1 : 0;
+    if (now.vain < vain_locks) {
+        return false;
+    }
+    now.vain = vain_locks - 1;  // after the sleep the next one like these is enough
+    file.payoff.dormant_calls = longer_sleep(file);
+    ++file.statistics.dormant;
     return true;
 }
 

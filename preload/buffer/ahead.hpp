@@ -32,6 +32,9 @@ Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noe
 bool is_slow(const File& file) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
+/// The program has locked the file, and what was read will be forgotten: true when that happens so often, or with so
+/// much read in vain, that the file should go to sleep.
+bool count_lock(File& file) noexcept;
 /// Calls of the next sleep of a file whose last one was followed by nothing better.
 std::uint32_t longer_sleep(const File& file) noexcept;
 

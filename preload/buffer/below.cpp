@@ -47,6 +47,7 @@ bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t 
 
 void Job::begin_write(File& file) noexcept {
     Page& page = *file.dirty.first;
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);  // first: it must not look as if there were none
     forget_dirty(file, page);
     ranges_ = page.dirty;
     page.dirty.clear();
@@ -171,6 +172,7 @@ int Job::finish_write() noexcept {
         keep_error(file, -error_);
         file.errors.retry_after_ns = system::now_ns() + retry_ns;
     }
+    state.undelivered.fetch_sub(1, std::memory_order_release);
     return error_;
 }
 

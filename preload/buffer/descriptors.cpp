@@ -2,6 +2,7 @@
 // The life of a descriptor: opened, duplicated, closed.
 #include "buffer/descriptors.hpp"
 
+#include "buffer/ahead.hpp"
 #include "buffer/direct.hpp"
 #include "buffer/dividing.hpp"
 #include "buffer/files.hpp"
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <algorithm>
+#include <cerrno>
 
 namespace sonde::buffer {
 
@@ -127,11 +129,12 @@ void join(File& file, Description& made, int fd, int flags, bool just_opened) no
     choose_descriptors(file);
     fit_pages(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        if (file.rule->direct && !file.locked) {  // opening takes a close, and that would take the locks
+        if (file.rule->direct && !file.locking.parts) {  // opening takes a close, and that would take the locks
             add_direct(file, fd, made.reads, made.writes && !made.appends);
         }
-        file.write_through = made.writes ? space_is_low(file) : file.write_through;
+        file.write_through = made.writes && !file.space_seen ? space_is_low(file) : file.write_through;
     }
+    file.space_seen = false;
     note_descriptor(fd);
     table[fd].store(&made, std::memory_order_release);
 }
@@ -150,7 +153,16 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
     return settings::rule_for(settings, path, absolute);
 }
 
-void adopt(int fd, int flags, const char* path, const char* reason, const OpenedByMpi* mpi) noexcept {
+void see(Seen& seen, settings::Settings& settings, int fd, const char* path) noexcept {
+    if (!seen.asked) {
+        seen.asked = true;
+        seen.regular = raw::call(SYS_fstat, fd, raw::number(&seen.status)) == 0 && S_ISREG(seen.status.st_mode);
+        seen.absolute[0] = 0;
+        seen.rule = seen.regular ? rule_of(settings, fd, path, seen.absolute) : nullptr;
+    }
+}
+
+void adopt(int fd, int flags, const char* path, const char* reason, const OpenedByMpi* mpi, Seen* given) noexcept {
     const system::Critical critical;
     if (in_table(fd)) {
         forget_stale(fd);
@@ -162,8 +174,13 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
         static_cast<unsigned>(fd) >= most_descriptors) {
         return;
     }
-    char absolute[1024] = {};
-    settings::Rule* rule = retired ? nullptr : rule_of(*state.settings, fd, path, absolute);
+    Seen own;
+    Seen& seen = given != nullptr ? *given : own;
+    see(seen, *state.settings, fd, path);
+    if (!seen.regular) {
+        return;
+    }
+    settings::Rule* rule = retired ? nullptr : seen.rule;
     if (rule != nullptr && !counts(*state.settings, *rule, mpi != nullptr)) {
         rule = nullptr;
     }
@@ -171,13 +188,9 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
         state.strangers.store(true, std::memory_order_relaxed);
         return;
     }
-    struct stat got {};
-    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
-        return;
-    }
     system::Hold hold(state.files_lock);
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    File* file = known_or_new_file(fd, got, rule, absolute[0] == '/' ? absolute : path, !writes);
+    File* file = known_or_new_file(fd, seen.status, rule, seen.absolute[0] == '/' ? seen.absolute : path, !writes);
     if (file == nullptr) {
         return;
     }
@@ -324,9 +337,28 @@ void note_lock(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
     if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
-        file->locked = true;
+        file->locking.parts = true;
         file->lock.unlock();
     }
+}
+
+void lock_taken(int fd) noexcept {
+    const system::Critical critical;
+    const int kept = errno;
+    Description* description = nullptr;
+    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
+        if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+            ++file->statistics.given_up;
+            if (count_lock(*file)) {
+                sleep_for(*file, static_cast<std::int32_t>(file->payoff.dormant_calls));
+            } else {
+                forget_what_was_read(*file);
+                heed_growth(*file);
+            }
+        }
+        file->lock.unlock();
+    }
+    errno = kept;
 }
 
 void flags_change(int fd, int flags) noexcept {

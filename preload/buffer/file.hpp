@@ -97,6 +97,7 @@ struct Held {
     std::uint32_t queued = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;
     Page** buckets = nullptr;
+    Page* few_buckets[16] = {};  ///< as many as most files need, without a call for memory
     Page *newest = nullptr, *oldest = nullptr;
 };
 
@@ -138,6 +139,15 @@ struct Payoff {
         std::uint32_t touches = 0;
     };
     Ghost ghosts[128];
+};
+
+/// What the program does between two locks that it takes: what was read is forgotten with each.
+struct Locking {
+    bool parts = false;       ///< POSIX locks: closing any descriptor of the file would end them
+    std::uint32_t vain = 0;   ///< locks in a row before which too little was gained
+    std::uint64_t hits = 0;   ///< calls so far that needed no call below, when the last lock was taken
+    std::uint64_t asked = 0;  ///< bytes read by the program so far, then
+    std::uint64_t below = 0;  ///< bytes read from storage so far, then
 };
 
 /// A file that only we append to (append=own).
@@ -186,9 +196,11 @@ struct File {
     Payoff payoff;
     Appended appended;
     Lazy lazy;
+    Locking locking;
     std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
+    bool space_seen = false;                 ///< just now, for whoever opened it first
     bool write_through = false;              ///< space is low: errors must be seen at once
-    bool locked = false;                     ///< the program has taken a POSIX lock
+    bool sign = false;                       ///< others are told to stop by a lock of ours (node_locks.hpp)
     bool shared = false;                     ///< by ranks of MPI, each with its own part (mpiio=disjoint)
     const void* handle = nullptr;            ///< of MPI, when it is shared
     bool inherited = false;                  ///< open before the program began: not worth a word

@@ -4,6 +4,7 @@
 
 #include "buffer/direct.hpp"
 #include "buffer/dividing.hpp"
+#include "buffer/flushing.hpp"
 #include "buffer/node_locks.hpp"
 #include "buffer/pages.hpp"
 #include "buffer/report.hpp"
@@ -92,6 +93,10 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
 
 bool file_system_allows(int fd) noexcept {
     struct statfs about {};
+    return file_system_allows(fd, about);
+}
+
+bool file_system_allows(int fd, struct statfs& about) noexcept {
     if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
         return false;
     }
@@ -127,8 +132,9 @@ void unmake_file(File& file) noexcept {
     file.payoff = {};
     file.appended = {};
     file.lazy = {};
+    file.locking = {};
     file.held.small = false;
-    file.locked = file.inherited = file.write_through = file.watching = file.shared = false;
+    file.inherited = file.sign = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
     file.dormant = false;
     file.watch = {};
@@ -178,6 +184,7 @@ bool keep_for_reopening(File& file, int fd) noexcept {
     file.lazy.ctime_ns = nanoseconds(got.st_ctim);
     report_file(file);
     file.statistics = {};
+    file.locking = {};
     return true;
 }
 
@@ -190,7 +197,13 @@ File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, co
         }
         return file;
     }
-    return rule != nullptr && file_system_allows(fd) ? make_file(got, *rule, path, only_read) : nullptr;
+    struct statfs about {};
+    file = rule != nullptr && file_system_allows(fd, about) ? make_file(got, *rule, path, only_read) : nullptr;
+    if (file != nullptr) {
+        file->write_through = space_is_low(*file, about);
+        file->space_seen = true;
+    }
+    return file;
 }
 
 File* locked_file(int fd, Description*& description) noexcept {
@@ -210,6 +223,12 @@ File* locked_file(int fd, Description*& description) noexcept {
         }
         file->lock.unlock();
     }
+}
+
+bool is_active(int fd) noexcept {
+    const Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Active;
 }
 
 File* find_file(dev_t device, ino_t inode) noexcept {

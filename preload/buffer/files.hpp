@@ -3,11 +3,14 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include "buffer/file.hpp"
 
 namespace sonde::buffer {
 
 File* locked_file(int fd, Description*& description) noexcept;
+/// Without a lock: false when nothing of the file behind a descriptor is held.
+bool is_active(int fd) noexcept;
 File* find_file(dev_t device, ino_t inode) noexcept;  ///< locked, or nullptr
 /// These four with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
 /// `only_read`: by this descriptor nothing can be written.
@@ -23,6 +26,7 @@ std::int64_t size_below(int fd) noexcept;
 void refresh_size(File& file) noexcept;
 /// FAT ends at 4 GiB and has no inodes that last; files of the kernel are no files.
 bool file_system_allows(int fd) noexcept;
+bool file_system_allows(int fd, struct statfs& about) noexcept;  ///< and what else was answered
 /// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
 void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "buffer/below.hpp"
 #include "buffer/outside.hpp"
+#include "buffer/state.hpp"
 #include "buffer/workers.hpp"
 #include "system/clock.hpp"
 
@@ -20,9 +21,10 @@ void note_dirty(File& file, Page& page) noexcept {
     (file.dirty.last != nullptr ? file.dirty.last->dirty_next : file.dirty.first) = &page;
     file.dirty.last = &page;
     page.dirty_since_ns = system::clock_ns(CLOCK_MONOTONIC_COARSE);
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
     if (file.dirty.pages == 1) {
-        hand_to_workers(file);  // it must not stay here for ever
+        call_workers();  // it must not stay here for ever, but nobody is in a hurry: they go round often enough
     }
 }
 
@@ -32,6 +34,7 @@ void note_still_dirty(File& file, Page& page) noexcept {
     page.dirty_next = file.dirty.first;
     (file.dirty.first != nullptr ? file.dirty.first->dirty_before : file.dirty.last) = &page;
     file.dirty.first = &page;
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
 }
 
@@ -40,6 +43,7 @@ void forget_dirty(File& file, Page& page) noexcept {
     (page.dirty_next != nullptr ? page.dirty_next->dirty_before : file.dirty.last) = page.dirty_before;
     page.dirty_before = page.dirty_next = nullptr;
     page.is_dirty = false;
+    state.undelivered.fetch_sub(1, std::memory_order_release);
     --file.dirty.pages;
 }
 
@@ -87,10 +91,14 @@ bool take_error(File& file, Description& description, int& error) noexcept {
     return true;
 }
 
-bool space_is_low(File& file) noexcept {
+bool space_is_low(const File& file) noexcept {
     struct statfs about {};
-    if (file.ends.writer < 0 || raw::call(SYS_fstatfs, file.ends.writer, raw::number(&about)) != 0 ||
-        about.f_blocks == 0) {
+    return file.ends.writer >= 0 && raw::call(SYS_fstatfs, file.ends.writer, raw::number(&about)) == 0 &&
+           space_is_low(file, about);
+}
+
+bool space_is_low(const File& file, const struct statfs& about) noexcept {
+    if (about.f_blocks == 0) {
         return false;  // nobody knows
     }
     const std::uint64_t buffered = static_cast<std::uint64_t>(file.held.page_size) * file.held.limit;

@@ -5,6 +5,8 @@
 
 #include "buffer/file.hpp"
 
+#include <sys/vfs.h>
+
 namespace sonde::buffer {
 
 void note_dirty(File& file, Page& page) noexcept;
@@ -17,6 +19,7 @@ int write_oldest(File& file, bool program_waits) noexcept;
 int flush_file(File& file) noexcept;
 void keep_error(File& file, int error) noexcept;
 bool take_error(File& file, Description& description, int& error) noexcept;
-bool space_is_low(File& file) noexcept;
+bool space_is_low(const File& file) noexcept;
+bool space_is_low(const File& file, const struct statfs& about) noexcept;
 
 }  // namespace sonde::buffer

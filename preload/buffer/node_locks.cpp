@@ -19,8 +19,8 @@ namespace sonde::buffer {
 namespace {
 
 constinit system::Lock opening;
-int lock_file = -1;
-bool tried = false;
+constinit std::atomic<int> lock_file{-1};
+constinit std::atomic<bool> tried{false};
 
 constexpr int most_names = 64;
 
@@ -45,9 +45,11 @@ long open_lock_file() noexcept {
 
 /// -1 where there is no shared memory: then nobody is noticed.
 int locks() noexcept {
+    if (tried.load(std::memory_order_acquire)) {
+        return lock_file.load(std::memory_order_relaxed);
+    }
     system::Hold hold(opening);
-    if (!tried) {
-        tried = true;
+    if (!tried.load(std::memory_order_relaxed)) {
         const long fd = open_lock_file();
         state.others_unseen = fd < 0;
         if (fd >= 0) {
@@ -55,6 +57,7 @@ int locks() noexcept {
             raw::call(SYS_close, fd);
             note_private(lock_file, true);
         }
+        tried.store(true, std::memory_order_release);
     }
     return lock_file;
 }
@@ -80,13 +83,13 @@ bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
 
 }  // namespace
 
-bool claim(const File& file, bool writes) noexcept {
+bool claim(File& file, bool writes) noexcept {
     struct flock64 answer {};
     const off64_t place = place_of(file);
     if (locks() < 0 || (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer))) {
         return true;
     }
-    ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
+    file.sign = ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
     return false;
 }
 
@@ -94,7 +97,9 @@ void disclaim(const File& file) noexcept {
     struct flock64 answer {};
     if (locks() >= 0) {
         ask(F_OFD_SETLK, F_UNLCK, place_of(file), answer);
-        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
+        if (file.sign) {
+            ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
+        }
     }
 }
 
@@ -111,7 +116,9 @@ void yield_to_others(File& file) noexcept {
 
 void node_locks_moved(int from, int to) noexcept {
     system::Hold hold(opening);
-    lock_file = lock_file == from ? to : lock_file;
+    if (lock_file == from) {
+        lock_file = to;
+    }
 }
 
 bool forget_node_locks() noexcept {

@@ -154,22 +154,24 @@ void pages_after_fork() noexcept {
 }
 
 bool make_buckets(File& file) noexcept {
-    std::uint32_t buckets = 16;  // no less: as many pages may be chosen later (choosing.cpp)
+    constexpr std::uint32_t few = std::size(Held{}.few_buckets);
+    std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
     while (buckets < file.held.limit && buckets < (1U << 20U)) {
         buckets *= 2;
     }
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-    file.held.buckets = static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.held.buckets = buckets == few ? file.held.few_buckets
+                                       // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+                                       : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
     file.held.bucket_mask = buckets - 1;
     return file.held.buckets != nullptr;
 }
 
 void free_buckets(File& file) noexcept {
-    if (file.held.buckets != nullptr) {
+    if (file.held.buckets != nullptr && file.held.buckets != file.held.few_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         system::unmap_bytes(file.held.buckets, (file.held.bucket_mask + 1ULL) * sizeof(Page*));
-        file.held.buckets = nullptr;
     }
+    file.held.buckets = nullptr;
 }
 
 Page* find_page(File& file, std::int64_t index) noexcept {

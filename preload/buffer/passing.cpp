@@ -19,6 +19,7 @@ constinit thread_local Place* own_place __attribute__((tls_model("initial-exec")
 namespace {
 
 constinit Place places[64];
+constinit std::atomic<std::uint32_t> places_used{0};  ///< none behind that many was ever taken
 constinit std::atomic<bool> usable{false};
 pthread_key_t at_thread_end;
 
@@ -65,6 +66,10 @@ void take_place() noexcept {
         bool taken = false;
         if (one.taken.compare_exchange_strong(taken, true)) {
             if (pthread_setspecific(at_thread_end, &one) == 0) {
+                const auto used = static_cast<std::uint32_t>(&one - places) + 1;
+                std::uint32_t most = places_used.load();
+                while (used > most && !places_used.compare_exchange_weak(most, used)) {
+                }
                 own_place = &one;
             } else {
                 one.taken.store(false);
@@ -96,7 +101,9 @@ void count_for(Place& place, File* file) noexcept {
 }
 
 void collect_passed(File& file) noexcept {
-    for (Place& one : places) {
+    const std::uint32_t used = places_used.load();
+    for (std::uint32_t i = 0; i < used; ++i) {
+        Place& one = places[i];
         if (one.counted.load(std::memory_order_relaxed) == &file) {
             hand_in(one, file.passed);
             one.counted.store(nullptr, std::memory_order_relaxed);

@@ -47,7 +47,7 @@ void forget_what_was_read(File& file) noexcept {
         if (file.dirty.first == nullptr && file.ends.descriptions != nullptr) {
             drop_all(file);
             const std::int64_t size = size_below(file.ends.descriptions->fd);
-            file.size = size >= 0 ? size : file.size;  // another rank may have made it shorter
+            file.size = file.appended.landed = size >= 0 ? size : file.size;  // somebody else may have made it shorter
         }
     }
     open_gate(file);

@@ -22,6 +22,7 @@ struct State {
     system::Slab<File> file_slab;
     system::Slab<Description> description_slab;
     system::Slab<Page> page_slab;
+    std::atomic<std::uint32_t> undelivered{0};  ///< pages that are dirty, or on their way to storage, of all files
     std::atomic<std::uint64_t> memory_used{0};
     std::atomic<std::uint64_t> memory_most{0};
     std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE

@@ -35,7 +35,7 @@ int flush(int fd, bool& quiet) noexcept {
 void hand_to_kernel(int fd) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
         flush_file(*file);
         heed_growth(*file);
         file->lock.unlock();
@@ -67,6 +67,10 @@ bool holds_dirty(int fd) noexcept {
     const bool dirty = file->dirty.first != nullptr || file->turns.writing;
     file->lock.unlock();
     return dirty;
+}
+
+bool holds_any_dirty() noexcept {
+    return state.undelivered.load(std::memory_order_acquire) != 0;
 }
 
 bool inode_holds_dirty(dev_t device, ino_t inode) noexcept {

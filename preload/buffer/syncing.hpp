@@ -14,6 +14,8 @@ void flush_inode(dev_t device, ino_t inode) noexcept;
 void flush_all() noexcept;
 /// True when the file of this descriptor (or inode) holds data that the kernel does not have.
 bool holds_dirty(int fd) noexcept;
+/// False: no file has any, so that calls on paths need not ask which file they mean.
+bool holds_any_dirty() noexcept;
 bool inode_holds_dirty(dev_t device, ino_t inode) noexcept;
 
 }  // namespace sonde::buffer

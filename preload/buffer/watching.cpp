@@ -9,7 +9,7 @@
 
 namespace sonde::buffer {
 
-static_assert(many_pages <= 16, "make_buckets() makes 16 at least");
+static_assert(many_pages <= std::size(Held{}.few_buckets), "make_buckets() makes as many at least");
 
 namespace {
 

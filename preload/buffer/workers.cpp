@@ -167,6 +167,15 @@ void start_threads() noexcept {
 
 }  // namespace
 
+void call_workers() noexcept {
+    const int kept = errno;
+    crew.lock.lock();
+    crew.calm = 0;
+    start_threads();
+    crew.lock.unlock();
+    errno = kept;
+}
+
 void hand_to_workers(File& file) noexcept {
     if (file.on_list_of == crew.number) {
         return;

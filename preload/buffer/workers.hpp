@@ -9,6 +9,8 @@
 namespace sonde::buffer {
 
 void hand_to_workers(File& file) noexcept;
+/// They are there and go round, and find on their own what has been dirty for too long. Wakes nobody.
+void call_workers() noexcept;
 void workers_after_fork() noexcept;
 /// From now on there are no threads of ours. Waits for their end, but not for long.
 void send_workers_home() noexcept;

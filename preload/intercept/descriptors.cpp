@@ -110,7 +110,24 @@ int lock_file(int fd, bool unlock, Real real) {
     buffer::hand_to_kernel(fd);
     const int done = real();
     if (done == 0 && !unlock) {
-        const buffer::Around around(fd);  // forgets what was read before
+        buffer::lock_taken(fd);
+    }
+    return done;
+}
+
+/// lockf() counts from the offset of the descriptor on, which the kernel must know.
+template <class Real>
+int lock_from_here(int fd, int command, Real real) {
+    buffer::note_lock(fd);
+    if (!buffer::watched(fd)) {
+        return real();
+    }
+    const int done = [&] {
+        const buffer::Around around(fd);
+        return real();
+    }();
+    if (done == 0 && (command == F_LOCK || command == F_TLOCK)) {
+        buffer::lock_taken(fd);
     }
     return done;
 }
@@ -233,20 +250,10 @@ int wrap_flock(int fd, int operation) {
                                : NEXT(flock)(fd, operation);
 }
 int wrap_lockf(int fd, int command, off64_t bytes) {
-    buffer::note_lock(fd);
-    if (buffer::watched(fd)) {  // from the offset of the descriptor on, which the kernel must know
-        const buffer::Around around(fd);
-        return NEXT(lockf)(fd, command, bytes);
-    }
-    return NEXT(lockf)(fd, command, bytes);
+    return lock_from_here(fd, command, [=] { return NEXT(lockf)(fd, command, bytes); });
 }
 int wrap_lockf64(int fd, int command, off64_t bytes) {
-    buffer::note_lock(fd);
-    if (buffer::watched(fd)) {
-        const buffer::Around around(fd);
-        return NEXT(lockf64)(fd, command, bytes);
-    }
-    return NEXT(lockf64)(fd, command, bytes);
+    return lock_from_here(fd, command, [=] { return NEXT(lockf64)(fd, command, bytes); });
 }
 int wrap_ioctl(int fd, unsigned long request, long argument) {
     if (buffer::watched(fd)) {

@@ -59,8 +59,9 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
         const char* const reason = intercept::enlarge(stream, path, mode)
                                        ? "a stream of the C library, which got a larger buffer (stdio=alone)"
                                        : "opened by the C library's streams";
-        stretch::take_on(fileno(stream), flags_of(mode), path, reason);
-        buffer::adopt(fileno(stream), flags_of(mode), path, reason);
+        buffer::Seen seen;
+        stretch::take_on(fileno(stream), flags_of(mode), path, seen, reason);
+        buffer::adopt(fileno(stream), flags_of(mode), path, reason, nullptr, &seen);
     }
     if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
         trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen

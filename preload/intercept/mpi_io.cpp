@@ -60,8 +60,9 @@ void take_on(const Opening& done, const buffer::OpenedByMpi& mpi) noexcept {
         }
         const char* const reason = one.is_the_file ? nullptr : "MPI-IO has it for itself";
         const char* const path = done.name != nullptr ? done.name : "?";
-        stretch::take_on(one.fd, one.flags, path, reason, true);
-        buffer::adopt(one.fd, one.flags, path, reason, &mpi);
+        buffer::Seen seen;
+        stretch::take_on(one.fd, one.flags, path, seen, reason, true);
+        buffer::adopt(one.fd, one.flags, path, reason, &mpi, &seen);
     }
 }
 

@@ -48,8 +48,9 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     }
     const int kept = errno;
     if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
-        stretch::take_on(fd, flags, path);
-        buffer::adopt(fd, flags, path);
+        buffer::Seen seen;
+        stretch::take_on(fd, flags, path, seen);
+        buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);
     }
     errno = kept;
     return fd;

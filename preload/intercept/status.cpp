@@ -33,7 +33,7 @@ template <class Real>
 int status_at(int at, Path path, bool follow, Real real) {
     dev_t device = 0;
     ino_t inode = 0;
-    if (buffer::any() && intercept::behind_path(at, path, follow, device, inode) &&
+    if (buffer::holds_any_dirty() && intercept::behind_path(at, path, follow, device, inode) &&
         buffer::inode_holds_dirty(device, inode)) [[unlikely]] {
         buffer::flush_inode(device, inode);
     }

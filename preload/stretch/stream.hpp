@@ -9,6 +9,10 @@
 #include <atomic>
 #include <cstdint>
 
+namespace sonde::buffer {
+struct Seen;
+}
+
 namespace sonde::stretch {
 
 /// For files whose report somebody will read.
@@ -89,7 +93,8 @@ Stream* make_known(int fd, Slot slot) noexcept;
 void start_streams(settings::Settings& settings, bool wants_lines) noexcept;
 /// `fd` has just been opened with `flags` as `path`: true when it is one of ours from now on. With a `reason` its calls
 /// are counted, and left as they are. Files that the buffer takes are left to it.
-bool take_on(int fd, int flags, const char* path, const char* reason = nullptr, bool by_mpi = false) noexcept;
+bool take_on(int fd, int flags, const char* path, buffer::Seen& seen, const char* reason = nullptr,
+             bool by_mpi = false) noexcept;
 /// Looks up what is not known of it yet; false when its calls are left as they are.
 bool know(Stream& stream, int fd) noexcept;
 /// The reason is for the report; nothing is gathered here from now on.

@@ -104,23 +104,23 @@ void tell(Stream& stream, const char* name) noexcept {
     }
 }
 
-/// What the file behind `fd` is; false when no rule covers it, or the buffer does.
-bool look_up(Stream& stream, int fd, const char* path) noexcept {
-    char absolute[1024];
-    settings::Rule* rule = buffer::rule_of(*known.settings, fd, path, absolute);
-    struct stat got {};
-    if (rule == nullptr || rule->promised() || (stream.by_mpi && rule->mpi_disjoint) ||
-        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode) || !buffer::file_system_allows(fd)) {
-        return false;
-    }
+/// False when no rule covers the file behind `fd`, or the buffer does.
+bool is_for_us(int fd, const char* path, buffer::Seen& seen, bool by_mpi) noexcept {
+    buffer::see(seen, *known.settings, fd, path);
+    const settings::Rule* rule = seen.rule;
+    return rule != nullptr && !rule->promised() && !(by_mpi && rule->mpi_disjoint) && buffer::file_system_allows(fd);
+}
+
+/// After it was said to be for us.
+void fill_in(Stream& stream, const char* path, const buffer::Seen& seen) noexcept {
+    settings::Rule* rule = seen.rule;
     stream.rule = rule;
-    stream.device = got.st_dev;
-    stream.inode = got.st_ino;
+    stream.device = seen.status.st_dev;
+    stream.inode = seen.status.st_ino;
     stream.is_known = true;
     if (rule->verbose || known.wants_lines) {
-        tell(stream, absolute[0] == '/' ? absolute : path);
+        tell(stream, seen.absolute[0] == '/' ? seen.absolute : path);
     }
-    return true;
 }
 
 void insert(Slot made, int fd) noexcept {
@@ -162,9 +162,13 @@ bool know(Stream& stream, int fd) noexcept {
     if (stream.is_known) {
         return true;
     }
+    buffer::Seen seen;
     const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
-    if (flags < 0 || unfit(fd, static_cast<int>(flags)) != nullptr || !look_up(stream, fd, stream.given)) {
+    if (flags < 0 || unfit(fd, static_cast<int>(flags)) != nullptr ||
+        !is_for_us(fd, stream.given, seen, stream.by_mpi)) {
         stream.may = false;
+    } else {
+        fill_in(stream, stream.given, seen);
     }
     return stream.may;
 }
@@ -182,7 +186,7 @@ void start_streams(settings::Settings& settings, bool wants_lines) noexcept {
     slots = static_cast<std::atomic<Slot>*>(system::map_bytes(sizeof(*slots) * most_descriptors, true));
 }
 
-bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mpi) noexcept {
+bool take_on(int fd, int flags, const char* path, buffer::Seen& seen, const char* reason, bool by_mpi) noexcept {
     const system::Critical critical;
     if (slots == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
         return false;
@@ -199,17 +203,15 @@ bool take_on(int fd, int flags, const char* path, const char* reason, bool by_mp
         insert(early_mark | Slot{share_count()} << share_shift, fd);
         return true;
     }
-    Stream* made = new_stream();
+    Stream* made = lazy || is_for_us(fd, path, seen, by_mpi) ? new_stream() : nullptr;
     if (made == nullptr) {
         return false;
     }
     made->by_mpi = by_mpi;
-    if (!lazy && !look_up(*made, fd, path)) {
-        known.slab.give(made);
-        return false;
-    }
     if (lazy) {
         std::strcpy(made->given, path);
+    } else {
+        fill_in(*made, path, seen);
     }
     made->share = share_count();
     made->stopped = left;

@@ -221,3 +221,68 @@ TEST_CASE("a file that nobody has open any more is gone for whoever still has it
     }
     CHECK(file->mode.load() == Mode::Gone);
 }
+
+TEST_CASE("after a lock what another process wrote is found, at the size that it gave the file") {
+    Held one(quiet);
+    std::string text(500, '.');
+    REQUIRE(read_at(one.fd, text.data(), 500, 0) == 500);
+    buffer::hand_to_kernel(one.fd);  // before the lock
+    REQUIRE(pwrite(one.fd, "elsewhere", 9, 700) == 9);
+    REQUIRE(pwrite(one.fd, "changed", 7, 10) == 7);
+    buffer::lock_taken(one.fd);
+    CHECK(mode_of(one.fd) == Mode::Active);
+    CHECK(file_of(one.fd).held.count == 0);
+    CHECK(file_of(one.fd).size == 709);
+    REQUIRE(read_at(one.fd, text.data(), 7, 10) == 7);
+    CHECK(text.substr(0, 7) == "changed");
+    buffer::lock_taken(999);
+}
+
+TEST_CASE("where each lock throws away more than was gained the file sleeps, for longer each time") {
+    for (const char* const params :
+         {"*:size=4k:count=4,%process:age=600", "*:size=1m:count=4:eager,%process:age=600"}) {
+        CAPTURE(params);
+        use(params);
+        const Folder folder;
+        const std::string path = folder.path + "/data";
+        const int fd = open_buffered(path, O_RDWR | O_CREAT);
+        REQUIRE(ftruncate(fd, 100'000) == 0);
+        char byte = 0;
+        for (int locks = 0; locks < 4; ++locks) {
+            CHECK(mode_of(fd) == Mode::Active);
+            CHECK(read_at(fd, &byte, 1, 10 * locks) == 1);
+            buffer::lock_taken(fd);
+        }
+        REQUIRE(mode_of(fd) == Mode::Asleep);
+        CHECK(file_of(fd).dormant);
+        CHECK(file_of(fd).dormant_left.load() == 1024);
+        buffer::lock_taken(fd);
+        CHECK(file_of(fd).dormant_left.load() == 1024);
+        file_of(fd).dormant_left = 1;
+        CHECK(read_at(fd, &byte, 1, 0) == 1);
+        CHECK(mode_of(fd) == Mode::Active);
+        buffer::lock_taken(fd);
+        CHECK(file_of(fd).dormant_left.load() == 2048);
+        CHECK(close_buffered(fd) == 0);
+    }
+}
+
+TEST_CASE("where there is much to gain between two locks, or only one lock, the file stays buffered") {
+    use("*:size=1m:count=4:eager,%process:age=600");
+    const Folder folder;
+    const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
+    REQUIRE(ftruncate(fd, 10'000) == 0);
+    char some[500];
+    for (int locks = 0; locks < 20; ++locks) {
+        buffer::lock_taken(fd);
+        for (int at = 0; at < 20; ++at) {
+            REQUIRE(read_at(fd, some, sizeof(some), at * 500) == 500);
+        }
+        for (int vain = 0; vain < 2; ++vain) {
+            buffer::lock_taken(fd);
+        }
+    }
+    CHECK(mode_of(fd) == Mode::Active);
+    CHECK(file_of(fd).statistics.dormant == 0);
+    CHECK(close_buffered(fd) == 0);
+}

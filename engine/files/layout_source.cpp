@@ -2,6 +2,7 @@
 #include "files/layout_source.hpp"
 
 #include "files/file_systems.hpp"
+#include "files/gpfs_disks.hpp"
 #include "files/layout_words.hpp"
 #include "files/local_layout.hpp"
 #include "records/mounts.hpp"
@@ -97,6 +98,31 @@ std::string answer_of(std::initializer_list<std::vector<std::string>> commands) 
     return {};
 }
 
+/// The disks of the file system of a file, which is asked once for them.
+const GpfsDisks& gpfs_disks_of(const std::string& path) {
+    static std::mutex lock;
+    static std::map<std::string, GpfsDisks> known;
+    const std::optional<records::Mount> mount = records::mount_of(path);
+    const std::string device = mount ? mount->source : std::string();
+    const std::lock_guard<std::mutex> held(lock);
+    const auto found = known.find(device);
+    return found != known.end() ? found->second : known[device] = ask_gpfs_disks(device);
+}
+
+std::optional<StripeLayout> gpfs_layout(const std::string& path) {
+    const GpfsAnswer said = ask_gpfs({"mmlsattr", "-L", path});
+    if (said.late) {
+        throw std::runtime_error("`mmlsattr -L`: " + said.text);
+    }
+    if (!said.ok || said.text.empty()) {
+        return std::nullopt;
+    }
+    const GpfsDisks& disks = gpfs_disks_of(path);
+    StripeLayout layout = parse_gpfs_layout(said.text, disks);
+    layout.unknown = why_pool(layout.components[0].pool, disks);
+    return layout;
+}
+
 /// By the number that statfs gives for the file system.
 std::optional<StripeLayout> layout_by_kind(const std::string& path) {
     constexpr std::uint32_t beegfs = 0x19830326, gpfs = 0x47504653, fuse = 0x65735546, ext = 0xEF53, xfs = 0x58465342;
@@ -109,9 +135,8 @@ std::optional<StripeLayout> layout_by_kind(const std::string& path) {
         const std::string text = answer_of({{"beegfs-ctl", "--getentryinfo", path}});
         return text.empty() ? std::nullopt : std::optional(parse_beegfs_layout(text));
     }
-    if (number == gpfs) {  // its programs are seldom in PATH
-        const std::string text = answer_of({{"mmlsattr", "-L", path}, {"/usr/lpp/mmfs/bin/mmlsattr", "-L", path}});
-        return text.empty() ? std::nullopt : std::optional(parse_gpfs_layout(text));
+    if (number == gpfs) {
+        return gpfs_layout(path);
     }
     if (number == fuse) {
         const std::optional<records::Mount> mount = records::mount_of(path);

@@ -184,7 +184,7 @@ StripeLayout parse_beegfs_layout(std::string_view text) {
     return layout;
 }
 
-StripeLayout parse_gpfs_layout(std::string_view text) {
+StripeLayout parse_gpfs_layout(std::string_view text, const GpfsDisks& disks) {
     StripeLayout layout;
     LayoutComponent& one = alone(layout, "gpfs");
     const auto pool = after(text, "storage pool name:");
@@ -195,6 +195,17 @@ StripeLayout parse_gpfs_layout(std::string_view text) {
     one.pool = *pool;
     one.targets = {"pool " + one.pool};
     one.count = 1;
+    const auto known = disks.of_pool.find(one.pool);
+    if (known != disks.of_pool.end()) {
+        one.members = known->second;
+    }
+    // "data replication:     2 max 2": each block lies in the pool twice, on different disks.
+    const auto copies = after(text, "data replication:");
+    std::string_view rest;
+    layout.mirrors = copies && number_in(*copies, &rest) == 2 ? 2 : 1;
+    if (layout.mirrors == 2) {
+        layout.components.push_back(LayoutComponent(one));
+    }
     return layout;
 }
 

@@ -3,6 +3,7 @@
 // `mfsfileinfo` of MooseFS. Knows forms only; `layout_source` asks.
 #pragma once
 
+#include "files/gpfs_disks.hpp"
 #include "files/stripe_layout.hpp"
 
 #include <cstdint>
@@ -31,7 +32,7 @@ StripeLayout parse_beegfs_layout(std::string_view text);
 StripeLayout parse_moosefs_layout(std::string_view text);
 
 /// GPFS spreads each file over the disks of its storage pool, in an order that it does not tell: the pool stands as the
-/// target.
-StripeLayout parse_gpfs_layout(std::string_view text);
+/// target, with its disks as members where they are known. A file of two replicas lies in the pool twice.
+StripeLayout parse_gpfs_layout(std::string_view text, const GpfsDisks& disks = {});
 
 }  // namespace sonde::files

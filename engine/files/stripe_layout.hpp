@@ -52,6 +52,7 @@ struct StripeLayout {
     /// Where components are the extents of one file: the volume below, which all files share. Else empty.
     std::vector<LayoutComponent> volume;
     std::optional<FileExtents> extents;
+    std::string unknown;  ///< words on what nobody tells of it; empty where a target is a target
 };
 
 /// The layout in `value`, the attribute of a file as the kernel gives it (little endian). Throws std::invalid_argument

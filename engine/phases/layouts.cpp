@@ -92,6 +92,7 @@ struct Layouts {
     std::uint64_t most_files = 0;
     std::uint64_t otherwise = 0;   ///< files that lie otherwise than asked
     std::string first_difference;  ///< of the first of them, in words
+    std::string unknown;           ///< what nobody tells of the last file that has such a thing
 
     bool full() const { return told >= most_files || values >= most_values; }
 
@@ -103,6 +104,7 @@ struct Layouts {
             return;
         }
         kind = layout->kind;
+        unknown = layout->unknown.empty() ? unknown : layout->unknown;
         if (const std::string differs = *asked ? files::difference(**asked, *layout) : std::string();
             !differs.empty()) {
             if (otherwise++ == 0) {
@@ -156,6 +158,15 @@ ordered_json unreadable(const std::string& reason, const char* advice) {
             {"severity", "info"},
             {"text", reason + ": which target holds which byte is not known"},
             {"advice", advice}};
+}
+
+/// The finding that a pool stands as the target where one of its disks is.
+ordered_json pool_stands(const std::string& why) {
+    return {{"id", "placement_unknown"},
+            {"severity", "info"},
+            {"text", records::json_text("the pool stands for all of its disks: " + why)},
+            {"advice",
+             "`mmdiag --iohist` on a server shows which of its disks is slow, `mmfileid` (root) whose blocks it has"}};
 }
 
 /// The finding about stripes that were not granted as asked, or whose grant nobody can read.
@@ -219,6 +230,9 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
     }
     if (found.told > 0) {
         context.at_root.record->line("layout", of_phase(phase, index, line_of(found)));
+    }
+    if (!found.unknown.empty()) {
+        context.at_root.record->line("finding", of_phase(phase, index, pool_stands(found.unknown)));
     }
     if (asked && phase.op == plan::Op::write && (found.told == 0 || found.otherwise > 0)) {
         context.at_root.record->line("finding", of_phase(phase, index, not_as_asked(found)));

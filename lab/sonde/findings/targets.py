@@ -77,6 +77,21 @@ def pieces_of(layout: LayoutLine) -> Pieces | None:
     return Pieces(len(known), sum(row[0] for row in known), sum(row[1] for row in known)) if known else None
 
 
+def pool_words(layout: LayoutLine) -> str:
+    """How many disks a pool has that stands as the target, of how many servers; empty where no record says so."""
+    told: dict[str, list[str]] = {}
+    for shape in layout.shapes:
+        for part in shape if isinstance(shape, list | tuple) else ():
+            if isinstance(part, dict) and part.get("pool") and isinstance(part.get("members"), list | tuple):
+                told[str(part["pool"])] = [str(one) for one in part["members"]]
+    words = []
+    for pool, disks in told.items():
+        servers = {name for one in disks for name in one.partition("@")[2].split(",") if name}
+        served = f" of {quantities.plural(len(servers), 'server')}" if servers else ""
+        words.append(f"pool {one_line(pool, 40)} is {quantities.plural(len(disks), 'disk')}{served}")
+    return f"{'; '.join(words)}: which of them holds which byte nobody tells" if words else ""
+
+
 def target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRates]:
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:

@@ -13,7 +13,15 @@ import pytest
 from make_record import Scene, Work, steady, write_run
 
 from sonde.findings.judgement import judgement_of
-from sonde.findings.targets import Pieces, TargetRates, pieces_of, slow_targets, target_rates, target_words
+from sonde.findings.targets import (
+    Pieces,
+    TargetRates,
+    pieces_of,
+    pool_words,
+    slow_targets,
+    target_rates,
+    target_words,
+)
 from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
@@ -164,3 +172,17 @@ def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
     assert pieces_of(replace(layout, rows=(*rows, more))) == Pieces(2, 4, 30)
     assert pieces_of(replace(layout, rows=(more,))) is None
     assert pieces_of(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None
+
+
+def test_a_pool_that_stands_for_its_disks_says_how_many_and_of_how_many_servers() -> None:
+    members = ["nsd1@ec01,ec02", "nsd2@ec02,ec01", "nsd3"]
+    shape = [{"pattern": "whole", "start": 0, "stripe_count": 1, "pool": "nlsas", "members": members}]
+    assert plain(pool_words(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
+        "pool nlsas is 3 disks of 2 servers: which of them holds which byte nobody tells"
+    )
+    alone = [{"pattern": "whole", "pool": "system", "members": ["nsd1"]}]
+    assert plain(pool_words(LayoutLine(shapes=(alone,)))) == (
+        "pool system is 1 disk: which of them holds which byte nobody tells"
+    )
+    # A volume below a local file system has members and is no pool; a pool without members says nothing.
+    assert pool_words(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""

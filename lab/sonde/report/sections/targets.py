@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sonde.charts.plot import table
 from sonde.findings.members import Member
-from sonde.findings.targets import held_by_targets, pieces_of, target_rates
+from sonde.findings.targets import held_by_targets, pieces_of, pool_words, target_rates
 from sonde.findings.verdicts import Judged
 from sonde.model import quantities
 from sonde.model.lines import LayoutLine
@@ -51,6 +51,7 @@ def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Mark
         words += f"; {quantities.plural(pieces.files, 'file')} in {quantities.plural(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
             words += f", {quantities.size(pieces.unplaced)} without a place yet"
+    words += f"; {pools}" if (pools := pool_words(layout)) else ""
     return table(head, rows, words)
 
 

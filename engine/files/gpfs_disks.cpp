@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/gpfs_disks.hpp"
+
+#include "records/program_output.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <functional>
+
+namespace sonde::files {
+namespace {
+
+using Fields = std::map<std::string, std::string, std::less<>>;
+
+/// "%3A" is a colon in a field.
+std::string plain_field(std::string_view field) {
+    std::string plain;
+    for (std::size_t at = 0; at < field.size(); ++at) {
+        std::uint8_t code = 0;
+        constexpr std::size_t digits = 2;
+        const std::string_view hex = field.substr(std::min(at + 1, field.size()), digits);
+        const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
+        if (field[at] == '%' && hex.size() == digits && error == std::errc() && end == hex.data() + digits) {
+            plain += static_cast<char>(code);
+            at += digits;
+        } else {
+            plain += field[at];
+        }
+    }
+    return plain;
+}
+
+std::vector<std::string> fields_of(std::string_view line) {
+    std::vector<std::string> fields;
+    for (std::size_t at = 0; at <= line.size();) {
+        const std::size_t end = std::min(line.find(':', at), line.size());
+        fields.push_back(plain_field(line.substr(at, end - at)));
+        at = end + 1;
+    }
+    return fields;
+}
+
+/// The rows of one program's -Y, each by the names of the header above it.
+std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
+    constexpr std::size_t mark = 2;  // "mmlsdisk::HEADER:…", "mmlsdisk::0:…"
+    std::vector<Fields> rows;
+    std::vector<std::string> names;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::vector<std::string> fields = fields_of(text.substr(at, end - at));
+        at = end + 1;
+        if (fields.size() <= mark || fields[0] != program) {
+            continue;
+        }
+        if (fields[mark] == "HEADER") {
+            names = fields;
+            continue;
+        }
+        Fields& row = rows.emplace_back();
+        for (std::size_t k = mark + 1; k < std::min(fields.size(), names.size()); ++k) {
+            row[names[k]] = fields[k];
+        }
+    }
+    return rows;
+}
+
+/// "`mmlsdisk`: File system fs9 is not known …": its programs begin their sentences with their name.
+std::string said_by(const std::string& program, std::string_view text) {
+    const std::string name = program + ": ";
+    text.remove_prefix(text.starts_with(name) ? name.size() : 0);
+    return "`" + program + "`: " + (text.empty() ? "it failed and says nothing" : std::string(text));
+}
+
+const std::string& field(const Fields& row, std::string_view name) {
+    static const std::string none;
+    const auto found = row.find(name);
+    return found == row.end() ? none : found->second;
+}
+
+}  // namespace
+
+GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) {
+    std::map<std::string, std::string> servers;
+    for (const Fields& row : rows_of(mmlsnsd, "mmlsnsd")) {
+        servers[field(row, "diskName")] = field(row, "serverList");
+    }
+    GpfsDisks found;
+    for (const Fields& row : rows_of(mmlsdisk, "mmlsdisk")) {
+        const std::string& name = field(row, "nsdName");
+        const std::string& data = field(row, "data");
+        const bool holds_data = data == "yes" || data == "Yes";
+        if (name.empty() || !holds_data) {
+            continue;
+        }
+        const auto served = servers.find(name);
+        const bool known = served != servers.end() && !served->second.empty();
+        found.of_pool[field(row, "storagePool")].push_back(known ? name + "@" + served->second : name);
+    }
+    if (found.of_pool.empty()) {
+        found.why_unknown = "what `mmlsdisk` says names no disk that holds data";
+    }
+    return found;
+}
+
+std::string why_pool(const std::string& pool, const GpfsDisks& disks) {
+    const auto found = disks.of_pool.find(pool);
+    if (found == disks.of_pool.end()) {
+        return "which disks (NSDs) pool " + pool + " has is not known" +
+               (disks.why_unknown.empty() ? "" : ": " + disks.why_unknown);
+    }
+    const std::size_t count = found->second.size();
+    return "GPFS tells no user which of the " + std::to_string(count) + (count == 1 ? " disk" : " disks") +
+           " (NSDs) of pool " + pool + " holds which block" +
+           (disks.why_no_servers.empty() ? "" : "; nor is it known who serves them: " + disks.why_no_servers);
+}
+
+GpfsAnswer ask_gpfs(const std::vector<std::string>& command) {
+    GpfsAnswer answer;
+    for (const char* place : {"", "/usr/lpp/mmfs/bin/"}) {
+        std::vector<std::string> words = command;
+        words[0] = place + words[0];
+        const records::ProgramOutput said = records::output_of(words);
+        if (said.ok() || said.late) {
+            return {said.ok(), said.late, said.text};
+        }
+        // Of one that is there it tells why; of one that is not, nothing is gained by a second "no such file".
+        if (answer.text.empty() || said.code > 0) {
+            answer.text = said.first_line();
+        }
+    }
+    return answer;
+}
+
+GpfsDisks ask_gpfs_disks(const std::string& device) {
+    const GpfsAnswer disks = ask_gpfs({"mmlsdisk", device, "-Y"});
+    if (!disks.ok) {
+        GpfsDisks unknown;
+        unknown.why_unknown = said_by("mmlsdisk", disks.text);
+        return unknown;
+    }
+    const GpfsAnswer nsds = ask_gpfs({"mmlsnsd", "-f", device, "-Y"});
+    GpfsDisks found = parse_gpfs_disks(disks.text, nsds.ok ? nsds.text : "");
+    if (!nsds.ok) {
+        found.why_no_servers = said_by("mmlsnsd", nsds.text);
+    }
+    return found;
+}
+
+}  // namespace sonde::files

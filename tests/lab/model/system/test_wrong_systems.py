@@ -210,6 +210,12 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("slices.s1.start", "alignment"),
     ),
     "a server of another role": ('server = "oss[1-2]"', 'server = "mds1"', ("targets.ost[0-1].server", "mds", "oss")),
+    "an index used twice, after a target that has none": (
+        '[[targets]]\nid = "ost[0-1]"',
+        '[[targets]]\nid = "x"\nkind = "ost"\nfile_system = "fs"\n'
+        '[[targets]]\nid = "y"\nkind = "ost"\nindex = 1\nfile_system = "fs"\n[[targets]]\nid = "ost[0-1]"',
+        ("targets.ost[0-1].index", "y"),
+    ),
     "an index used twice": (
         "[[file_systems]]",
         '[[targets]]\nid = "x"\nkind = "ost"\nindex = 1\nfile_system = "fs"\n[[file_systems]]',

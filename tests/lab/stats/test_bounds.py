@@ -27,6 +27,12 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: 
     assert found.ends == pytest.approx((low, high), abs=5e-4)
 
 
+@pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
+def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
+    with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
+        share_bounds(count, of)
+
+
 def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
     random = np.random.default_rng(8)
     x = np.log(np.array([1.0, 2.0, 4.0, 8.0]))
@@ -48,3 +54,10 @@ def test_more_runs_are_those_that_would_bring_the_bound_to_the_threshold() -> No
     assert more_runs(10, Bounded(1.1, 0.9, 1.3), 1.0) == 30
     assert more_runs(3, Bounded(1.1, None, None), 1.0) == 3
     assert more_runs(10, Bounded(1.0, 0.9, 1.1), 1.0) is None
+    # below the threshold it is the upper bound that has to come nearer
+    assert more_runs(8, Bounded(0.75, 0.7, 1.25), 1.0) == 24
+    # an interval that reaches 29 times as far: 841 times as many runs; beyond 30 nobody would
+    assert more_runs(10, Bounded(1.5, -13.0, 20.0), 1.0) == 8400
+    assert more_runs(10, Bounded(1.5, -14.0, 20.0), 1.0) is None
+    # the bound is on the right side already: one more run shows it
+    assert more_runs(10, Bounded(2.0, 1.5, 2.5), 1.0) == 1

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else on this node uses a file: locks on bytes of the small file of the user, seen as another process sees them.
+#include "buffer/node_locks.hpp"
+
+#include "held.hpp"
+
+#include "buffer/state.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <string>
+#include <vector>
+
+using namespace under_test;
+using buffer::Mode;
+
+namespace {
+
+constexpr off64_t to_sign = 1LL << 60;
+
+/// The byte of a file in the file of the locks.
+off64_t byte_of(const struct stat& file) {
+    const std::uint64_t begin = static_cast<std::uint64_t>(file.st_dev) * 0xC2B2AE3D27D4EB4FULL;
+    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.st_ino)) % (1ULL << 60U));
+}
+
+off64_t byte_of(const std::string& path) {
+    struct stat got {};
+    REQUIRE(stat(path.c_str(), &got) == 0);
+    return byte_of(got);
+}
+
+/// Locks that belong to another opening of the same file do not mix with ours: as if another process had them.
+class Stranger {
+ public:
+    /// After the first file was opened: only then the file of the locks is there.
+    Stranger() {
+        for (int fd = 0; fd < 4096 && fd_ < 0; ++fd) {
+            char name[PATH_MAX] = "";
+            const std::string link = "/proc/self/fd/" + std::to_string(fd);
+            if (buffer::is_private(fd) && readlink(link.c_str(), name, sizeof(name) - 1) > 0 &&
+                std::string(name).rfind("/dev/shm/sonde-preload-", 0) == 0) {
+                fd_ = open(link.c_str(), O_RDWR);
+            }
+        }
+    }
+    ~Stranger() {
+        if (fd_ >= 0) {
+            close(fd_);
+        }
+    }
+    Stranger(const Stranger&) = delete;
+    Stranger& operator=(const Stranger&) = delete;
+
+    bool there() const { return fd_ >= 0; }
+    /// Whether nobody else holds a byte so that a lock of this kind could be had.
+    bool could(short kind, off64_t byte) const {
+        struct flock64 answer = of(kind, byte);
+        REQUIRE(fcntl(fd_, F_OFD_GETLK, &answer) == 0);
+        return answer.l_type == F_UNLCK;
+    }
+    void take(short kind, off64_t byte) const {
+        struct flock64 wanted = of(kind, byte);
+        REQUIRE(fcntl(fd_, F_OFD_SETLK, &wanted) == 0);
+    }
+
+ private:
+    static struct flock64 of(short kind, off64_t byte) {
+        struct flock64 lock {};
+        lock.l_type = kind;
+        lock.l_whence = SEEK_SET;
+        lock.l_start = byte;
+        lock.l_len = 1;
+        return lock;
+    }
+    int fd_ = -1;
+};
+
+/// Whether this machine has shared memory, in which the locks are.
+bool locks_are_there() {
+    const Held one(quiet);
+    return Stranger().there();
+}
+
+}  // namespace
+
+TEST_CASE("a file that is buffered holds one byte, and none beside it: alone to write, with others to read") {
+    if (!locks_are_there()) {
+        MESSAGE("no shared memory here");
+        return;
+    }
+    Held one(quiet);
+    const Stranger other;
+    const off64_t byte = byte_of(one.path);
+    CHECK_FALSE(other.could(F_RDLCK, byte));
+    CHECK(other.could(F_WRLCK, byte + to_sign));
+    // Beside it are bytes of other files. Two of ours that were made one after the other, so that nobody else has them:
+    std::vector<std::string> paths;
+    for (int i = 0; i < 64; ++i) {
+        paths.push_back(one.folder.path + "/" + std::to_string(i));
+        close(open(paths.back().c_str(), O_CREAT | O_RDWR, 0644));
+    }
+    for (std::size_t i = 0; i + 1 < paths.size(); ++i) {
+        if (byte_of(paths[i]) + 1 == byte_of(paths[i + 1])) {
+            const int first = open_buffered(paths[i], O_RDWR);
+            CHECK_FALSE(other.could(F_RDLCK, byte_of(paths[i])));
+            CHECK(other.could(F_WRLCK, byte_of(paths[i + 1])));
+            CHECK(close_buffered(first) == 0);
+            CHECK(other.could(F_WRLCK, byte_of(paths[i])));
+            const int second = open_buffered(paths[i + 1], O_RDONLY);
+            CHECK(other.could(F_RDLCK, byte_of(paths[i + 1])));
+            CHECK_FALSE(other.could(F_WRLCK, byte_of(paths[i + 1])));
+            CHECK(other.could(F_WRLCK, byte_of(paths[i])));
+            CHECK(close_buffered(second) == 0);
+            break;
+        }
+    }
+}
+
+TEST_CASE("who comes second to a file that is written is not buffered, and leaves a sign until it goes") {
+    if (!locks_are_there()) {
+        return;
+    }
+    const Folder folder;
+    use(quiet);
+    const std::string path = folder.path + "/data";
+    close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
+    const Stranger other;
+    const off64_t byte = byte_of(path);
+    const auto opened = [&](int flags) {
+        const int fd = open(path.c_str(), flags);
+        buffer::adopt(fd, flags, path.c_str());
+        return fd;
+    };
+    for (const auto& [theirs, ours, buffered] :
+         {std::tuple{F_WRLCK, O_RDONLY, false}, {F_RDLCK, O_RDWR, false}, {F_RDLCK, O_RDONLY, true}}) {
+        CAPTURE(theirs);
+        CAPTURE(ours);
+        other.take(static_cast<short>(theirs), byte);
+        const int fd = opened(ours);
+        CHECK((mode_of(fd) == Mode::Active) == buffered);
+        CHECK(why(fd) == (buffered ? "" : "another process on this node uses it too"));
+        CHECK(other.could(F_WRLCK, byte + to_sign) == buffered);
+        CHECK(close_buffered(fd) == 0);
+        CHECK(other.could(F_WRLCK, byte + to_sign));
+    }
+    other.take(F_UNLCK, byte);
+}
+
+TEST_CASE("a file is let go when a sign says that somebody else came, at the next look") {
+    if (!locks_are_there()) {
+        return;
+    }
+    Held one(quiet);
+    const Stranger other;
+    const off64_t byte = byte_of(one.path);
+    other.take(F_RDLCK, byte + to_sign + 1);  // of another file
+    buffer::walk_over_files();
+    CHECK(mode_of(one.fd) == Mode::Active);
+    other.take(F_RDLCK, byte + to_sign);
+    CHECK(buffer::visited(file_of(one.fd)));
+    buffer::walk_over_files();
+    CHECK(why(one.fd) == "another process on this node uses it too");
+    CHECK(contents(one.path) == one.text);
+    // Nor is a file buffered that is opened while the sign is there, though nobody holds the byte.
+    const std::string path = one.folder.path + "/next";
+    close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
+    other.take(F_RDLCK, byte_of(path) + to_sign);
+    const int next = open(path.c_str(), O_RDWR);
+    buffer::adopt(next, O_RDWR, path.c_str());
+    CHECK(mode_of(next) == Mode::Through);
+    CHECK(close_buffered(next) == 0);
+}

@@ -16,10 +16,6 @@ Outside::Outside(File& file, std::uint64_t* waited) noexcept
 }
 
 void Outside::end() noexcept {
-    if (ended_) {
-        return;
-    }
-    ended_ = true;
     pthread_setcancelstate(cancel_, nullptr);
     errno = errno_;
     file_.lock.lock();
@@ -27,10 +23,6 @@ void Outside::end() noexcept {
     if (waited_ != nullptr) {
         *waited_ += spent_ns;
     }
-}
-
-Outside::~Outside() {
-    end();
 }
 
 void wait_for_change(File& file) noexcept {

@@ -6,16 +6,15 @@
 
 namespace sonde::buffer {
 
-/// Around every call below: the lock is given back, the thread cannot be canceled while it owns things, errno of the
-/// program is kept, and the time is counted.
+/// Around every call below, up to end(): the lock is given back, the thread cannot be canceled while it owns things,
+/// errno of the program is kept, and the time is counted.
 class Outside {
  public:
     Outside(File& file, std::uint64_t* waited) noexcept;
-    ~Outside();
     Outside(const Outside&) = delete;
     Outside& operator=(const Outside&) = delete;
     std::uint64_t spent_ns = 0;  ///< after end()
-    void end() noexcept;
+    void end() noexcept;         ///< once, before the object goes
 
  private:
     File& file_;
@@ -23,7 +22,6 @@ class Outside {
     std::uint64_t began_;
     int cancel_ = 0;
     int errno_;
-    bool ended_ = false;
 };
 /// Waits for a change of the file; the time counts as waiting.
 void wait_for_change(File& file) noexcept;

@@ -27,19 +27,20 @@ void divide_pages(File& file) noexcept {
     if (rule.direct || rule.eager || rule.automatic || rule.size <= piece_in_memory) {
         return;  // what goes around the kernel's cache is as large as it was asked for
     }
-    file.held.small = true;
+    file.held.divided = file.held.small = true;
     set_pages(file.held, rule, piece_in_memory);
 }
 
 void fit_pages(File& file) noexcept {
     const bool written = file.ends.writer >= 0;
-    if (!file.held.small || !(written || is_slow(file))) [[likely]] {
+    if (!file.held.divided || !(written || (file.held.small && is_slow(file)))) [[likely]] {
         return;
     }
     close_gate(file);
-    if (file.held.small && file.mode.load(std::memory_order_relaxed) == Mode::Active && file.dirty.first == nullptr) {
+    if (file.held.divided && file.mode.load(std::memory_order_relaxed) == Mode::Active && file.dirty.first == nullptr) {
         drop_all(file);
         file.held.small = false;
+        file.held.divided = !written;
         set_pages(file.held, *file.rule, written ? file.rule->size : piece_of_slow_storage);
     }
     open_gate(file);

@@ -92,7 +92,8 @@ struct Held {
     std::uint32_t page_size = 0;  ///< bytes
     std::uint32_t limit = 0;      ///< pages
     std::uint32_t prefetch = 0;   ///< pages read ahead
-    bool small = false;           ///< the file is only read, and storage may be as fast as memory: see dividing.hpp
+    bool divided = false;         ///< the file is only read, and has more and smaller pages than was said
+    bool small = false;           ///< and storage may be as fast as memory: see dividing.hpp
     std::uint32_t count = 0;
     std::uint32_t queued = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;

@@ -133,7 +133,7 @@ void unmake_file(File& file) noexcept {
     file.appended = {};
     file.lazy = {};
     file.locking = {};
-    file.held.small = false;
+    file.held.divided = file.held.small = false;
     file.inherited = file.sign = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
     file.dormant = false;

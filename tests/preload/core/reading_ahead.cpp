@@ -75,28 +75,34 @@ TEST_CASE(
 TEST_CASE(
     "who opens a file for writing that was only read has pages as large as was said, and all that was read stays "
     "true") {
-    const Folder folder;
-    const std::string path = file_with(folder, 3 * MiB);
-    std::string truth = contents(path);
-    use("*:size=2m:count=3:alone");
-    const int reader = open_buffered(path, O_RDONLY);
-    std::vector<char> seen(1000);
-    for (off64_t at = 0; at < 400'000; at += 1000) {
-        REQUIRE(read_at(reader, seen.data(), seen.size(), at) == 1000);
+    for (const bool slow : {false, true}) {
+        CAPTURE(slow);
+        const Folder folder;
+        const std::string path = file_with(folder, 3 * MiB);
+        std::string truth = contents(path);
+        use("*:size=2m:count=3:alone");
+        const int reader = open_buffered(path, O_RDONLY);
+        std::vector<char> seen(1000);
+        slow_storage = slow;
+        for (off64_t at = 0; at < 400'000; at += 1000) {
+            REQUIRE(read_at(reader, seen.data(), seen.size(), at) == 1000);
+        }
+        slow_storage = false;
+        CHECK((!slow || file_of(reader).held.page_size == MiB));
+        const int writer = open_buffered(path, O_WRONLY);
+        CHECK(file_of(reader).held.page_size == 2 * MiB);
+        CHECK(file_of(reader).held.limit == 3);
+        for (std::size_t at = 200'000; at < 2'500'000; at += 1000) {
+            std::fill(truth.begin() + static_cast<std::ptrdiff_t>(at),
+                      truth.begin() + static_cast<std::ptrdiff_t>(at) + 1000, 'w');
+            REQUIRE(write_at(writer, &truth[at], 1000, static_cast<off64_t>(at)) == 1000);
+        }
+        read_through(reader, truth, 1000);
+        CHECK(close_buffered(writer) == 0);
+        read_through(reader, truth, 1000);
+        CHECK(close_buffered(reader) == 0);
+        CHECK((contents(path) == truth));
     }
-    const int writer = open_buffered(path, O_WRONLY);
-    CHECK(file_of(reader).held.page_size == 2 * MiB);
-    CHECK(file_of(reader).held.limit == 3);
-    for (std::size_t at = 200'000; at < 2'500'000; at += 1000) {
-        std::fill(truth.begin() + static_cast<std::ptrdiff_t>(at),
-                  truth.begin() + static_cast<std::ptrdiff_t>(at) + 1000, 'w');
-        REQUIRE(write_at(writer, &truth[at], 1000, static_cast<off64_t>(at)) == 1000);
-    }
-    read_through(reader, truth, 1000);
-    CHECK(close_buffered(writer) == 0);
-    read_through(reader, truth, 1000);
-    CHECK(close_buffered(reader) == 0);
-    CHECK((contents(path) == truth));
 }
 
 TEST_CASE("small reads through large buffers see the file, and storage is asked in pieces of no more than a mebibyte") {

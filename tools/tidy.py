@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy over all C++ sources that were not found clean as they are now.
+
+Usage: python3 tools/tidy.py [FOLDER]…   (engine preload simulate; a folder inside of them, or one file, is enough)
+A file is known by its own text, that of all headers of ours that it includes, its compile command and .clang-tidy: who
+changes one of them has it looked at again. The whole takes an hour of processor time, most of it the analyzer's, so
+what was found clean is kept in build/tidy, and an interrupted run goes on. Needs build/dev to be configured.
+Exit code 0 when nothing was found, 1 when something was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TREE = ROOT / "build" / "dev"
+CLEAN = ROOT / "build" / "tidy"
+FOLDERS = ("engine", "preload", "simulate")
+
+
+def commands() -> dict[str, list[str]]:
+    """Each source below the root and how it is compiled, without the cache in front of the compiler."""
+    found = {}
+    for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
+        words = shlex.split(entry["command"])
+        file = Path(entry["file"])
+        if file.is_relative_to(ROOT):
+            found[file.relative_to(ROOT).as_posix()] = words[1:] if words[0].endswith("ccache") else words
+    return found
+
+
+def headers(words: list[str]) -> list[Path]:
+    """The source itself and the headers of ours that it includes."""
+    plain = [word for at, word in enumerate(words) if word != "-o" and words[at - 1] != "-o"]
+    told = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
+    names = told.replace("\\\n", " ").split(":", 1)[1].split()
+    return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
+
+
+def key(words: list[str], version: str) -> str:
+    """What a clean file is kept under."""
+    sign = hashlib.sha256(version.encode() + (ROOT / ".clang-tidy").read_bytes())
+    sign.update(shlex.join(words).replace(str(ROOT), "").encode())
+    for path in headers(words):
+        sign.update(path.read_bytes())
+    return sign.hexdigest()
+
+
+def findings(file: str, words: list[str], version: str) -> str | None:
+    """What clang-tidy says of a file; empty when it is clean, None when that was known."""
+    kept = CLEAN / key(words, version)
+    if kept.exists():
+        return None
+    looked = subprocess.run(
+        ["clang-tidy", "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", file],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if looked.returncode == 0:
+        kept.write_text(file + "\n", encoding="utf-8")
+        return ""
+    return looked.stdout or looked.stderr
+
+
+def main() -> int:
+    """Looks at the files of the folders that are named; the exit code."""
+    if not (TREE / "compile_commands.json").is_file():
+        sys.exit("tidy: there is no build/dev; run `cmake --preset dev` first")
+    version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True, text=True).stdout
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    wanted = [Path(word).as_posix() for word in sys.argv[1:]] or list(FOLDERS)
+    every = {
+        file: words
+        for file, words in commands().items()
+        if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(one) for one in wanted)
+    }
+    wrong, looked = 0, 0
+    with ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS", os.cpu_count() or 1))) as pool:
+        answers = pool.map(lambda file: (file, findings(file, every[file], version)), every)
+        for done, (file, said) in enumerate(answers, 1):
+            looked += said is not None
+            if said:
+                wrong += 1
+                print(said.rstrip(), flush=True)
+            if said is not None:
+                print(f"tidy: {done} of {len(every)}: {file}", flush=True)
+    print(f"tidy: {wrong} of {len(every)} files have findings; {len(every) - looked} were known to be clean")
+    return 1 if wrong or not every else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,6 +64,21 @@ inline void dismiss_crew() {
         REQUIRE(buffer::crew.started == 0);
     }
     buffer::workers_after_fork();
+}
+
+/// What `answers` says in a child, whose process-wide states nobody else sees.
+template <class Answers>
+bool in_child(Answers answers) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        _exit(answers() ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    REQUIRE(WEXITSTATUS(status) <= 1);
+    return WEXITSTATUS(status) == 0;
 }
 
 struct Folder {

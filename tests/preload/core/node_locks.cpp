@@ -34,18 +34,27 @@ off64_t byte_of(const std::string& path) {
     return byte_of(got);
 }
 
+/// The descriptor of ours behind which the locks are; -1 when there is none.
+int lock_file() {
+    char name[PATH_MAX];
+    for (int fd = 0; fd < 4096; ++fd) {
+        const std::string link = "/proc/self/fd/" + std::to_string(fd);
+        const ssize_t length = buffer::is_private(fd) ? readlink(link.c_str(), name, sizeof(name)) : -1;
+        if (length > 0 &&
+            std::string(name, static_cast<std::size_t>(length)).rfind("/dev/shm/sonde-preload-", 0) == 0) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
 /// Locks that belong to another opening of the same file do not mix with ours: as if another process had them.
 class Stranger {
  public:
     /// After the first file was opened: only then the file of the locks is there.
     Stranger() {
-        for (int fd = 0; fd < 4096 && fd_ < 0; ++fd) {
-            char name[PATH_MAX] = "";
-            const std::string link = "/proc/self/fd/" + std::to_string(fd);
-            if (buffer::is_private(fd) && readlink(link.c_str(), name, sizeof(name) - 1) > 0 &&
-                std::string(name).rfind("/dev/shm/sonde-preload-", 0) == 0) {
-                fd_ = open(link.c_str(), O_RDWR);
-            }
+        if (const int fd = lock_file(); fd >= 0) {
+            fd_ = open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR);
         }
     }
     ~Stranger() {
@@ -174,4 +183,24 @@ TEST_CASE("a file is let go when a sign says that somebody else came, at the nex
     buffer::adopt(next, O_RDWR, path.c_str());
     CHECK(mode_of(next) == Mode::Through);
     CHECK(close_buffered(next) == 0);
+}
+
+TEST_CASE("the locks go with their descriptor when the program wants its number, and away when it wants all of them") {
+    if (!locks_are_there()) {
+        return;
+    }
+    CHECK(in_child([] {
+        const int before = lock_file();
+        buffer::move_private(before);
+        const int moved = lock_file();
+        if (before < 0 || moved < 0 || moved == before || dup2(open("/dev/null", O_RDWR), before) != before) {
+            return false;
+        }
+        const Folder folder;
+        const std::string path = folder.path + "/data";
+        use(quiet);
+        open_buffered(path, O_RDWR | O_CREAT);
+        return !Stranger().could(F_RDLCK, byte_of(path));
+    }));
+    CHECK(in_child([] { return buffer::forget_node_locks() && !buffer::forget_node_locks() && lock_file() == -1; }));
 }

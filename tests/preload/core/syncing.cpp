@@ -115,3 +115,23 @@ TEST_CASE("around a call that must see the file it is as the program sees it, an
     CHECK(mode_of(one.fd) == Mode::Active);
     const buffer::Around nobody(999);
 }
+
+TEST_CASE("the data of a file that is closed is written while others may open and close files") {
+    Held one(quiet);
+    static std::atomic<bool> others_may;
+    others_may = false;
+    const auto before = state.below.pwrite;
+    state.below.pwrite = [](int fd, const void* data, std::size_t bytes, off64_t at) {
+        if (state.files_lock.try_lock(1'000'000'000)) {
+            others_may = true;
+            state.files_lock.unlock();
+        }
+        return pwrite64(fd, data, bytes, at);
+    };
+    const int first = one.fd;
+    CHECK(close_buffered(first) == 0);
+    state.below.pwrite = before;
+    CHECK(others_may);
+    CHECK(contents(one.path) == one.text);
+    one.fd = open_buffered(one.path, O_RDWR);
+}

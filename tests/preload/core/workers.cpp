@@ -62,6 +62,22 @@ TEST_CASE("threads go round from the first dirty byte on, and a file is handed o
     }
 }
 
+TEST_CASE("a child has a crew of its own, which is handed what its parent's crew had on its list") {
+    use(quiet);
+    const Nobody nobody;
+    const Held one(quiet);
+    buffer::hand_to_workers(file_of(one.fd));
+    const std::uint32_t before = crew.number;
+    REQUIRE(file_of(one.fd).on_list_of == before);
+    buffer::workers_after_fork();
+    CHECK(crew.number == before + 1);  // and so never that of an ancestor's crew, nor zero: on no list
+    CHECK(crew.started == 0);
+    crew.started = crew.made = 1;
+    CHECK(Nobody::taken() == nullptr);
+    buffer::hand_to_workers(file_of(one.fd));
+    CHECK(Nobody::taken() == &file_of(one.fd));
+}
+
 TEST_CASE("the walk over all files finds dirty data, and says whether a file is active") {
     use(quiet);
     const Nobody nobody;

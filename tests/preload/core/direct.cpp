@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors of the library's own that go past the kernel's cache: which files get them, and when there are too few.
+#include "buffer/direct.hpp"
+
+#include "held.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace under_test;
+
+namespace {
+
+constexpr const char* directly = "*:size=4k:count=4:direct,%process:age=600";
+
+/// Whether files of this folder can be opened past the kernel's cache.
+bool can_be_direct(const Folder& folder) {
+    const int fd = open((folder.path + "/probe").c_str(), O_CREAT | O_RDWR | O_DIRECT, 0644);
+    if (fd >= 0) {
+        close(fd);
+    } else {
+        MESSAGE("this file system has no O_DIRECT");
+    }
+    return fd >= 0;
+}
+
+}  // namespace
+
+TEST_CASE("a file has a descriptor past the kernel's cache for each way that it was opened, until it is closed") {
+    const Folder folder;
+    if (!can_be_direct(folder)) {
+        return;
+    }
+    use(directly);
+    const std::string path = folder.path + "/data";
+    const int fd = open_buffered(path, O_RDWR | O_CREAT);
+    const buffer::Ends& ends = file_of(fd).ends;
+    const int in = ends.direct;
+    const int out = ends.direct_out;
+    for (const auto& [mine, access] : {std::pair{in, O_RDONLY}, {out, O_WRONLY}}) {
+        REQUIRE(mine >= 0);
+        CHECK(buffer::is_private(mine));
+        CHECK((fcntl(mine, F_GETFL) & (O_DIRECT | O_ACCMODE)) == (O_DIRECT | access));
+    }
+    CHECK(ends.direct_align == 4096);
+    CHECK(close_buffered(fd) == 0);
+    for (const int mine : {in, out}) {
+        CHECK_FALSE(buffer::is_private(mine));
+        CHECK(fcntl(mine, F_GETFD) == -1);
+    }
+    const int reader = open_buffered(path, O_RDONLY);
+    CHECK(file_of(reader).ends.direct >= 0);
+    CHECK(file_of(reader).ends.direct_out == -1);
+    CHECK(close_buffered(reader) == 0);
+    use(quiet);
+    const int plain = open_buffered(path, O_RDWR);
+    CHECK(file_of(plain).ends.direct == -1);
+    CHECK(close_buffered(plain) == 0);
+}
+
+TEST_CASE("no more than a sixteenth of all descriptors are taken, and none where the program has used half of them") {
+    const Folder folder;
+    if (!can_be_direct(folder)) {
+        return;
+    }
+    use(directly);
+    const auto is_direct = [&](int number) {
+        const int fd = open_buffered(folder.path + "/" + std::to_string(number), O_RDWR | O_CREAT);
+        return file_of(fd).ends.direct >= 0;
+    };
+    const rlimit few{64, 64};
+    CHECK(in_child([&] {
+        setrlimit(RLIMIT_NOFILE, &few);
+        return is_direct(1) && is_direct(2) && !is_direct(3);  // two of the four for each
+    }));
+    CHECK(in_child([&] {
+        setrlimit(RLIMIT_NOFILE, &few);
+        const std::string path = folder.path + "/high";
+        const int fd = dup2(open(path.c_str(), O_RDWR | O_CREAT, 0644), 32);
+        buffer::adopt(fd, O_RDWR, path.c_str());
+        return file_of(fd).ends.direct == -1;
+    }));
+}

@@ -20,8 +20,8 @@ class Fifo {
     };
     Service reserve(Time now, Time length) noexcept {
         const Time start = std::max(now, free_);
-        free_ = start + length;
-        busy_ += length;
+        free_ = later(start, length);
+        busy_ = later(busy_, length);
         return {start, free_};
     }
     Time free_at() const noexcept { return free_; }
@@ -38,15 +38,15 @@ class Slots {
     explicit Slots(std::size_t count = 1) : free_(count, 0) {}
 
     Fifo::Service reserve(Time now, Time length) {
-        busy_ += length;
+        busy_ = later(busy_, length);
         if (free_.empty()) {
-            return {now, now + length};
+            return {now, later(now, length)};
         }
         const Time start = std::max(now, free_.front());
         std::pop_heap(free_.begin(), free_.end(), std::greater<>());
-        free_.back() = start + length;
+        free_.back() = later(start, length);
         std::push_heap(free_.begin(), free_.end(), std::greater<>());
-        return {start, start + length};
+        return {start, later(start, length)};
     }
     std::size_t count() const noexcept { return free_.size(); }
     Time busy() const noexcept { return busy_; }

@@ -30,6 +30,10 @@ constexpr Time scaled(Time length, double factor) noexcept {
 constexpr Time time_for(double bytes, double bytes_per_s) noexcept {
     return bytes_per_s > 0 ? time_of(bytes / bytes_per_s) : 0;
 }
+/// `by` later than `at`, and never where no number is left: a line of steps of `longest_s` gets there soon.
+constexpr Time later(Time at, Time by) noexcept {
+    return at > never - by ? never : at + by;
+}
 constexpr double seconds(Time time) noexcept {
     return static_cast<double>(time) / 1e9;
 }

@@ -101,7 +101,7 @@ void Core::handle(const Event& event) {
         case Happens::neighbour:
             return neighbour(event.subject);
         case Happens::sample:
-            push(now + options.sample, Happens::sample, 0);
+            push(later(now, options.sample), Happens::sample, 0);
             return sample();
         case Happens::fault:
             return begin_planned(event.subject);

@@ -36,7 +36,7 @@ Time Core::way_to_names(const Client& client) const {
 
 void Core::begin_names(std::uint32_t call) {
     Client& client = clients[streams[calls[call].operation.stream].client];
-    push(forwarded(next_forwarder(client), now) + way_to_names(client), Happens::names, call);
+    push(later(forwarded(next_forwarder(client), now), way_to_names(client)), Happens::names, call);
 }
 
 Time Core::cost_of_names(const Server& server, const Operation& operation, File& file) const {

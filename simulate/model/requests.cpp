@@ -180,7 +180,7 @@ void Core::send(std::uint32_t index) {
     at = forwarded(request.forwarder, at);
     request.tail = at;
     if (!request.writing) {
-        push(at + message_time(request), Happens::at_server, index);
+        push(later(at, message_time(request)), Happens::at_server, index);
     } else if (request.hop_count == 0) {
         push(at, Happens::at_server, index);
     } else if (at > now) {
@@ -279,7 +279,7 @@ void Core::at_media(std::uint32_t index) {
             say(host, "blk_update_request: I/O error, dev " + target.site.id + ", sector " +
                           std::to_string(request.object_offset / 512));
         }
-        push(now + 500'000'000, Happens::at_media, index);
+        push(later(now, 500'000'000), Happens::at_media, index);
         return;
     }
     const File& file = files[request.file];
@@ -314,7 +314,7 @@ void Core::media_done(std::uint32_t index) {
     if (request.writing || request.hop_count == 0) {
         const Time answer = message_time(request);
         if (answer > 0) {
-            push(now + answer, Happens::arrived, index);
+            push(later(now, answer), Happens::arrived, index);
         } else {
             arrived(index);
         }

@@ -27,13 +27,14 @@ Time time_of_moves(const MediumSite& site, const MediaRequest& request, bool fol
     Time time = 0;
     if (!follows && site.seek > 0 && (!site.elevator || request.length <= segment)) {
         const auto reached = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
-        time += site.segment > 0 ? move : move * static_cast<Time>(reached) / site.drives;
+        time += site.segment > 0 ? move : scaled(move, static_cast<double>(reached) / site.drives);
     }
     // Each further piece is a move of the arms that it lies on; parity takes its part of them.
     const std::uint64_t piece = request.length / std::max(request.pieces, 1U);
     const auto arms = std::clamp<std::uint64_t>((piece + segment - 1) / segment, 1, site.drives);
     const std::uint64_t shared_by = touched >= site.data ? site.drives : std::max(touched, arms);
-    return time + (request.pieces - 1) * move * static_cast<Time>(arms) / static_cast<Time>(shared_by);
+    const double moves = (request.pieces - 1) * static_cast<double>(arms) / static_cast<double>(shared_by);
+    return time + scaled(move, moves);
 }
 
 /// When the drives have done a request that may begin at `ready`, at `rate` of all of them together.
@@ -93,7 +94,7 @@ Link::Passage Link::pass(Time head, Time tail, std::uint64_t length, bool writin
     const Time time =
         scaled(site.request_cost + time_for(static_cast<double>(length), rate), factor * weather.factor(head));
     const Fifo::Service service = way[writing || site.half_duplex ? 1 : 0].reserve(head, time);
-    return {service.start + site.latency, std::max(service.end, tail) + site.latency};
+    return {later(service.start, site.latency), later(std::max(service.end, tail), site.latency)};
 }
 
 Medium::Load Medium::load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept {

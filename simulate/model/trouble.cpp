@@ -204,7 +204,7 @@ void Core::neighbour(std::uint32_t index) {
     }
     const double mean_s = static_cast<double>(request.length) / (rate * neighbour_share);
     target.neighbour_comes = true;
-    push(now + std::max<Time>(time_of(mean_s * chance.exponential()), 1), Happens::neighbour, index);
+    push(later(now, std::max<Time>(time_of(mean_s * chance.exponential()), 1)), Happens::neighbour, index);
 }
 
 /// What others ask of the metadata servers since this was last counted: getattr, as many as keep the threads busy for

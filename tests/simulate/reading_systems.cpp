@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a resolved system to what the model needs: what cannot be simulated is refused with one sentence that says
 // where.
+#include "kernel/stations.hpp"
 #include "kernel/time.hpp"
 #include "system/site.hpp"
 
@@ -102,6 +103,15 @@ TEST_CASE("times that follow from rates and factors end at the longest, and are 
     CHECK(scaled(123'456'789'012'345, 1) == 123'456'789'012'345);
     CHECK(scaled(1000, 2.5) == 2500);
     CHECK(scaled(longest, 1e6) == longest);
+    CHECK(later(5, 7) == 12);
+    CHECK(later(never - 1, 1) == never);
+    CHECK(later(never, longest) == never);
+    Fifo line;
+    for (int i = 0; i < 12; ++i) {
+        CHECK(line.reserve(0, longest).end >= longest);
+    }
+    CHECK(line.free_at() == never);
+    CHECK(line.busy() == never);
 }
 
 }  // namespace sonde::simulate

@@ -6,7 +6,8 @@ The engine overwrites and reads its files in calls of 1 MiB and of 4 KiB (random
 folder of --dir itself (raw), through `sonde mount --free-of-cost` with its store there, and through passthrough_ll,
 which libfuse brings as an example; it is compiled here if its source is found and left out otherwise, with the reason.
 Prints medians of the rounds, and ratios within a round. The goals are 2 GB/s at 1 MiB and 100,000 operations of 4 KiB a
-second; on a machine that others use the ratios say more. Build first: cmake --preset dev && cmake --build --preset dev.
+second; on a machine that others use the ratios say more. A line begins with how many tasks (threads) called.
+Build first: cmake --preset dev && cmake --build --preset dev.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.4, help="of each cell in a round (default: %(default)s)")
     parser.add_argument("--tasks", type=int, action="append", help="threads that call; several (default: 1 and 4)")
+    parser.add_argument(
+        "--spin",
+        type=float,
+        default=0,
+        help="s that the mount looks out for the next call (default: it sleeps at once)",
+    )
     parser.add_argument("--example", type=Path, help="folder with passthrough_ll.c of libfuse")
     parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
     return parser.parse_args()
@@ -106,7 +113,7 @@ def served(command: Sequence[str], point: Path) -> Iterator[Path]:
                 program.kill()
 
 
-def machine(build: Path, work: Path) -> list[str]:
+def machine(build: Path, work: Path, spin: float) -> list[str]:
     program = build / "simulate" / "sonde-mount"
     if not program.exists():
         raise LeftOutError(f"{program} is not built")
@@ -114,7 +121,7 @@ def machine(build: Path, work: Path) -> list[str]:
     system.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
     (work / "store").mkdir()
     words = ["mount", str(work / "mount"), "--system", str(system), "--store", str(work / "store")]
-    return [str(program), *words, "--free-of-cost", "--foreground"]
+    return [str(program), *words, "--free-of-cost", "--foreground", "--spin", str(spin)]
 
 
 def example(given: Path | None, work: Path) -> list[str]:
@@ -171,7 +178,9 @@ def main() -> int:
         places = {"raw": work / "raw"}
         for name in ("mount", "example"):
             try:
-                command = machine(options.build, work) if name == "mount" else example(options.example, work)
+                command = (
+                    machine(options.build, work, options.spin) if name == "mount" else example(options.example, work)
+                )
                 places[name] = stack.enter_context(served(command, work / name))
             except LeftOutError as reason:
                 print(f"{name} is left out: {reason}", file=sys.stderr)

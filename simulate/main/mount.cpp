@@ -162,6 +162,11 @@ int run_mount(int argc, char** argv) {
     double lead_s = seconds(words.pace.lead);
     mount_command->add_option("--lead", lead_s, "seconds from an answer to the next call that are not the program's")
         ->check(CLI::Range(0.0, 1.0));
+    double spin_s = 0;
+    mount_command
+        ->add_option("--spin", spin_s,
+                     "seconds to look out for the next call before a thread sleeps; takes a processor")
+        ->check(CLI::Range(0.0, 1.0));
     mount_command->add_option("--fault", words.faults, "what is wrong from the beginning; may be repeated")
         ->expected(1)
         ->take_all();
@@ -182,6 +187,7 @@ int run_mount(int argc, char** argv) {
         return complain((std::string(error.what()) + "; `sonde-mount --help` explains").c_str(), exit_plan);
     }
     words.pace.lead = time_of(lead_s);
+    words.options.spin = time_of(spin_s);
     try {
         return tell_command->parsed() ? tell(words.options.directory, line) : mount(words);
     } catch (const SiteError& error) {

@@ -8,6 +8,7 @@
 #include "mounted/control_files.hpp"
 #include "mounted/fuse.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@ struct MountOptions {
     bool foreground = false;
     std::uint32_t nodes = 1;  ///< of the machine, to which programs are dealt
     unsigned threads = 256;   ///< that answer: as many operations may be under way
+    Time spin = 0;            ///< of the clock, before the thread that waits for the next call sleeps
 };
 
 /// What a number stands for that the kernel keeps for us: its handles and inodes are addresses of ours.
@@ -112,6 +114,7 @@ class Service {
     ControlFiles& controls_;
     MountOptions options_;
     Callers callers_;
+    std::atomic_flag spinning_ = ATOMIC_FLAG_INIT;  ///< a thread looks out for the next call: one is enough
 };
 
 /// An open file.

@@ -2,10 +2,15 @@
 #include "mounted/service.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
+
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace sonde::simulate {
 namespace {
@@ -39,6 +44,26 @@ struct Calls {
             fuse_reply_err(request, EIO);
         }
         service->pace_.served();
+    }
+
+    /// The next call. Of the threads that wait for one, the first looks out for it for a while before it sleeps: to
+    /// wake a thread takes longer than a short call.
+    static ssize_t receive(int device, void* memory, size_t size, void* userdata) {
+        auto* service = static_cast<Service*>(userdata);
+        if (!service->spinning_.test_and_set()) {
+            using Clock = std::chrono::steady_clock;
+            const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(service->options_.spin);
+            struct pollfd ready {
+                device, POLLIN, 0
+            };
+            while (::poll(&ready, 1, 0) == 0 && Clock::now() < until) {
+            }
+            service->spinning_.clear();
+        }
+        return ::read(device, memory, size);
+    }
+    static ssize_t send(int device, struct iovec* parts, int count, void* /*userdata*/) {
+        return ::writev(device, parts, count);
     }
 
     static struct fuse_lowlevel_ops table() {
@@ -97,6 +122,14 @@ int Service::run() {
     if (session == nullptr || fuse_session_mount(session.get(), options_.directory.c_str()) != 0) {
         return refused;  // libfuse has said why
     }
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 14)
+    if (options_.spin > 0) {
+        const struct fuse_custom_io ways { Calls::send, Calls::receive, nullptr, nullptr };
+        if (fuse_session_custom_io(session.get(), &ways, fuse_session_fd(session.get())) != 0) {
+            return refused;
+        }
+    }
+#endif
     int answer = refused;
     if (fuse_daemonize(options_.foreground ? 1 : 0) == 0 && fuse_set_signal_handlers(session.get()) == 0) {
         struct fuse_loop_config* loop = fuse_loop_cfg_create();

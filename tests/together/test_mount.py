@@ -15,6 +15,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,23 @@ def test_many_names_are_listed_once_each(free: Path) -> None:
     listed = os.listdir(free)
     assert len(listed) == len(names)
     assert set(listed) == names
+
+
+def test_a_mount_that_looks_out_for_calls_before_it_sleeps_keeps_all_of_them(mounted: Mount) -> None:
+    directory = mounted("--free-of-cost", "--spin", "0.0002")
+
+    def write(number: int) -> bytes:
+        text = bytes([number]) * 4096 * (number + 1)
+        path = directory / f"f{number}"
+        with path.open("wb") as file:
+            for begin in range(0, len(text), 4096):
+                file.write(text[begin : begin + 4096])
+                file.flush()
+        return path.read_bytes()
+
+    with ThreadPoolExecutor(4) as threads:
+        for number, read in enumerate(threads.map(write, range(16))):
+            assert read == bytes([number]) * 4096 * (number + 1)
 
 
 def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: Mount, tmp_path: Path) -> None:

@@ -35,6 +35,13 @@ from sonde.model.system import read_system
     help="Seconds from an answer to the next call that are not the program's.",
 )
 @click.option(
+    "--spin",
+    metavar="S",
+    type=click.FloatRange(0, 1),
+    help="Seconds to look out for the next call before sleeping: short calls of few tasks are answered sooner, and a"
+    " processor has no time for others meanwhile.",
+)
+@click.option(
     "--fault", "faults", metavar="FAULT", multiple=True, help="What is wrong from the beginning, as of `fault`."
 )
 @click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Of all that is left to chance.")
@@ -52,6 +59,7 @@ def command(
     nodes: int,
     speed: float,
     lead: float | None,
+    spin: float | None,
     faults: tuple[str, ...],
     seed: int,
     kernel_cache: bool,
@@ -81,6 +89,7 @@ def command(
         words += ["--mount", which] if which else []
         words += ["--store", str(store.absolute())] if store else []
         words += ["--lead", repr(lead)] if lead is not None else []
+        words += ["--spin", repr(spin)] if spin else []
         for fault in faults:
             words += ["--fault", fault]
         for flag, asked in (

@@ -15,7 +15,11 @@ release = version
 
 extensions = ["myst_parser", "sphinx_click", "schema_tables", "our_figures"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["extensions", "concepts/two-drivers.md"]  # the last is part of another page
+exclude_patterns = [
+    "extensions",
+    "concepts/two-drivers.md",
+    "concepts/calibration-on-mount.md",
+]  # the last two are parts of another page
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 smartquotes = False  # "--full" must stay two hyphens

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_table_has_every_machine_and_a_reason_for_all_that_is_beyond_the_lim
 
 def test_times_of_a_record_become_those_of_the_machine() -> None:
     speed = on_mount.SPEED
-    lines = [
+    lines: list[dict[str, Any]] = [
         {
             "type": "phase_end",
             "rates": {"total": {"bytes_per_s": 5.0, "ops_per_s": 2.0}, "none": None},

@@ -38,6 +38,8 @@ from sonde.stats.ratio import CONFIDENCE, LEAST, ratio
 Verdict = Literal["slower", "faster", "no change seen", "not known"]
 TARGET = "target"
 _MOST_NAMED = 3
+# Why a target has no level: of operations, and of whole files.
+_SILENT = ("too few operations lie on it alone", f"fewer than {LEAST} files of tasks lie on it alone")
 _FEW = f"fewer than {LEAST_OTHERS + 1} with enough operations on both sides"
 
 
@@ -134,6 +136,8 @@ def phase_changes(before: Sequence[tuple[Run, PhaseRecord]], after: Sequence[tup
     known = tuple([one for one in side if _tells(one[1])] for side in sides)
     if not any(known):
         return PhaseChanges((), ())
+    if len({name for side in known for _, phase in side for name in _names(phase)}) < 2:
+        return PhaseChanges((), ())  # one drive: what it did is what the phase did
     unknown = [*_without(sides, known), *_not_given(known)]
     kinds = [_kind_of(side) for side in known]
     if not all(known):
@@ -170,6 +174,11 @@ class _Telling:
 
 def _tells(phase: PhaseRecord) -> bool:
     return bool(phase.targets and served(phase.targets)) or bool(target_rates(phase, operations_first(phase)))
+
+
+def _names(phase: PhaseRecord) -> set[str]:
+    named = {one.target for one in served(phase.targets)} if phase.targets else set()
+    return named | {one.name for one in target_rates(phase, operations_first(phase))}
 
 
 def _kind_of(side: Sequence[tuple[Run, PhaseRecord]]) -> str:
@@ -235,7 +244,7 @@ def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling
         if found is not None and found.differs:
             verdict = "slower" if found.by < 0 else "faster"
         own = [None] * 3 if found is None else [math.exp(found.by + side * found.room) for side in (0, -1, 1)]
-        why = "" if found is not None else _FEW if place in apart else "too few operations lie on it alone"
+        why = "" if found is not None else _FEW if place in apart else _SILENT[kind == _FILE]
         parts.append(PartChange(name, verdict, why, *own, *_figures(*told[place])))
     return LevelChanges(level, kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before)))
 

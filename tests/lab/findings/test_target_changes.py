@@ -144,6 +144,12 @@ def test_targets_of_one_side_only_and_those_with_few_operations_are_told_apart()
     ]
 
 
+def test_a_single_drive_says_nothing_of_targets() -> None:
+    ops, ns = even(1)
+    assert changes([phase_of(ops, ns)], [phase_of(ops, 2 * ns)]) == PhaseChanges((), ())
+    assert changes([files_on_targets([1e8])], [files_on_targets([1e8])]) == PhaseChanges((), ())
+
+
 def test_what_the_records_do_not_say_is_said() -> None:
     ops, ns = even()
     known, silent = phase_of(ops, ns), PhaseRecord(PhaseBegin(phase="p", op="write"))
@@ -201,6 +207,8 @@ def test_whole_files_on_single_targets_tell_it_where_no_operations_are_known() -
     assert level.kind == "file"
     assert differing(level) == [("2@oss", "slower", 0.5)]
     assert level.words[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
+    few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
+    assert said(few) == ["Of 6 targets it is not known: fewer than 5 files of tasks lie on it alone."]
     assert level.as_json()["parts"][0] == {
         "name": "0@oss", "verdict": "no change seen", "own": 1.0, "low": 1.0, "high": 1.0,
     }  # fmt: skip

@@ -14,6 +14,7 @@ from sonde.cli.options import json_option, kept_archive_option
 from sonde.jobs import batch
 from sonde.jobs.book import OUTPUT, SCRIPT, Job, find_job, read_jobs
 from sonde.model.errors import DONE, FAILED, UserError
+from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.names import sizes_of_groups
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -99,7 +100,9 @@ def _show(archive: Archive, job: Job, state: str, as_json: bool) -> None:
     console.print(f"sonde {' '.join(job.words)}", markup=False, highlight=False, soft_wrap=True)
     if job.array:
         console.print(f"{len(facts['exit_codes'])} of {job.array} jobs of its array have ended", soft_wrap=True)
-    console.print(f"{facts['runs']} runs in the group {job.group}; script {job.folder / SCRIPT}", soft_wrap=True)
+    console.print(
+        f"{counted(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}", soft_wrap=True
+    )
     if state in (batch.FAILED, batch.GONE, batch.CANCELLED):
         text = job.output()
         console.print(

@@ -21,8 +21,8 @@ from sonde.launch.sites import Site
 from sonde.model.errors import MachineError, UserError
 from sonde.store import durable
 from sonde.store.archive import Archive, new_id
+from sonde.store.shards import JOBS
 
-FOLDER = "jobs"
 RECORD, SCRIPT, OUTPUT, ENDED = "job.json", "job.sh", "output.txt", "ended.txt"
 
 
@@ -80,7 +80,7 @@ def new_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float, 
     """A job that is not submitted yet, without words; nothing is written."""
     job_id = new_id(Path(plan).stem)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder = (archive.root / FOLDER / job_id).resolve()
+    folder = (archive.root / JOBS / job_id).resolve()
     return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now, array=array)
 
 
@@ -107,7 +107,7 @@ def keep(job: Job, number: str) -> Job:
 def read_jobs(archive: Archive) -> list[Job]:
     """All jobs that were submitted, oldest first; folders that hold none are skipped."""
     found = []
-    for path in sorted((archive.root / FOLDER).glob(f"*/{RECORD}")):
+    for path in sorted((archive.root / JOBS).glob(f"*/{RECORD}")):
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             found.append(Job(folder=path.parent.resolve(), **(known | {"words": tuple(known["words"])})))

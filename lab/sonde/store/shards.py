@@ -15,11 +15,12 @@ from pathlib import Path
 
 REPORTS = "reports"
 EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
+JOBS = "jobs"  # a folder for each job that was submitted to a scheduler
 ROOT = "root"  # stands for the root itself where a month could stand
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _STAMPED = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
 _UNDATED = "1970-01"
-_NO_RUNS = (REPORTS, EXPERIMENTS)
+_NO_RUNS = (REPORTS, EXPERIMENTS, JOBS)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,8 @@ def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake,
     (store.root / "list").mkdir()
     (store.root / "list" / "run.json").write_text("[]")
     (store.root / "notes.txt").write_text("mine")
-    (store.root / "reports").mkdir()
+    for ours in ("reports", "jobs", "experiments"):
+        (store.root / ours).mkdir()
     runs, complaints = store.runs()
     assert [run.folder for run in runs] == [good]
     assert len(complaints) == 4

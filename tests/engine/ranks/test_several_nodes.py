@@ -63,7 +63,7 @@ def test_clocks_that_are_off_and_drift_change_no_rate_and_are_recorded(
     engine_path: Path, mpi_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     """Half a second ahead and fast, half a second behind and slow; the storage keeps its schedule in real time, so that
-    times are really compared. The best of three tries, as waking up late is no fault of the clocks."""
+    times are really compared. The best of six tries, as waking up late is no fault of the clocks."""
     plan = plan_of(target, [(0.0, 100e6)], threads=3, access={"block": 128 * MIB})
     plan["data"]["paced"]["virtual_clock"] = False
     elapsed = 128 * MIB / 100e6
@@ -75,7 +75,7 @@ def test_clocks_that_are_off_and_drift_change_no_rate_and_are_recorded(
             settings = " ".join(f"{key}={value}" for key, value in names.items())
             nodes.differs(name, f"export {settings} LD_PRELOAD={clock}")
         engine = EngineOverNodes(engine_path, tmp_path, nodes, mpi_launcher)
-        while len(errors) < 3 and min(errors, default=1.0) >= 0.01:
+        while len(errors) < 6 and min(errors, default=1.0) >= 0.01:
             result = engine.run(plan, record=tmp_path / f"try-{len(errors)}.ndjson")
             line = result.finished("p")
             truths = {"total": 300e6, "transfer": 300e6, "task_sum": 300e6, "first_done": 300e6}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known answers again, with the tasks on four nodes: those of test_known_answers are collected here a second time,
-and meet another engine. test_several_nodes.py has what is tried every time. One kernel serves all "nodes", so they
-share a page cache; nothing else.
+"""The known answers again, with the tasks on two, four and eight nodes: those of test_known_answers are collected here
+a second time, and meet another engine. test_several_nodes.py has what is tried every time. One kernel serves all
+"nodes", so they share a page cache; nothing else.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +24,12 @@ from test_known_answers import *  # noqa: F403
 pytestmark = [pytest.mark.mpi, pytest.mark.root, pytest.mark.nightly]
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
+@pytest.fixture(scope="module", params=[2, 4, 8])
+def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
     if reason := many_nodes.why_not():
         pytest.skip(reason)
-    with ManyNodes(4, tmp_path_factory.mktemp("nodes")) as made:
+    prefix = f"sonde{os.getpid()}-{request.param}-"
+    with ManyNodes(request.param, tmp_path_factory.mktemp("nodes"), prefix) as made:
         yield made
 
 

@@ -171,3 +171,26 @@ def test_a_band_is_what_its_references_are() -> None:
     assert found.runs == 3
     assert np.array_equal(found.low, curves.min(axis=0))
     assert np.array_equal(found.high, curves.max(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "name"),
+    [(0, 12, "slow start"), (1, 12, "slow start"), (2, 12, "stall"), (50, 70, "stall"), (106, 118, "stall"),
+     (107, 119, "long tail"), (108, 120, "long tail")],
+)  # fmt: skip
+def test_a_lower_block_is_a_stall_from_two_slices_off_either_end(begin: int, end: int, name: str) -> None:
+    rates = np.exp(np.random.default_rng(1).normal(0, 0.03, 120))
+    rates[begin:end] *= 0.3
+    found = shape_of(rates)
+    assert found is not None
+    assert found.name == name
+    if name == "stall":
+        assert (found.start, found.end) == (begin / 120, end / 120)
+        assert found.depth == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_stall_is_at_most_half_of_the_time() -> None:
+    logs = np.where((np.arange(120) >= 20) & (np.arange(120) < 95), -1.0, 0.0)
+    found = _stall(logs).shape
+    assert found is not None
+    assert found.end - found.start == 0.5

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sonde.stats.stopping import Look, Stopping, median_interval, median_intervals
+from sonde.stats.stopping import Look, Stopping, _place, median_interval, median_intervals
 
 Rows = NDArray[np.float64]
 TRIALS, LEAST, MOST = 1000, 6, 30
@@ -138,3 +138,21 @@ def test_the_expected_number_of_runs_grows_with_the_square_of_what_is_missing() 
     assert half is not None
     assert Stopping(6, 1000, half / 2).expected(values) == pytest.approx(80, abs=1)
     assert Stopping(6, 30, half / 2).expected(values) == 30
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "place"),
+    [(5, 0.6, 2), (5, 0.625, 2), (5, 0.63, 1), (6, 0.96, 1), (9, 0.82, 3), (9, 0.83, 2), (20, 0.95, 6)],
+)
+def test_order_statistics_cover_the_median_as_the_binomial_says(count: int, level: float, place: int) -> None:
+    """The second and the fourth of five lie around the median in 20 cases of 32, the third and the seventh of nine in
+    420 of 512 (Conover 1999, table A3 for the sixth and the fifteenth of twenty)."""
+    found, share, stretch = _place(count, level)
+    assert (found, stretch) == (place, 1.0)
+    assert 0 <= share < 1
+
+
+def test_where_the_range_covers_too_rarely_it_is_stretched_as_for_normal_noise() -> None:
+    place, share, stretch = _place(5, 0.95)
+    assert (place, share) == (1, 0.0)
+    assert stretch == pytest.approx(1.95996 / 1.86273, abs=1e-4)  # the range of five covers in 30 cases of 32

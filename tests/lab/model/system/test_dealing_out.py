@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system, system_from_document
+from sonde.model.system.capacity import mirrored
 from sonde.model.system.dependence import depends_on
+from sonde.model.system.storage import RaidGroup
 
 
 def made(**kinds: list[dict[str, Any]]) -> System:
@@ -181,3 +183,16 @@ def test_a_file_system_needs_all_the_way_down_but_no_standby() -> None:
     assert depends_on(system, "m") == below | {"fs"}
     assert depends_on(system, "fs2") == frozenset()
     assert depends_on(system, "d2") == {"box", "rack"}
+
+
+@pytest.mark.parametrize(("level", "copies"), [("1", True), ("10", True), ("0", False), ("6", False), ("none", False)])
+def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
+    group: dict[str, Any] = {"id": "g", "level": level, "drives": "d[1-4]", "data": 2, "parity": 2}
+    if level in ("0", "none"):
+        group |= {"data": 4, "parity": 0}
+    site = system_from_document(
+        {"schema": "sonde-system/1", "drives": [{"id": "d[1-4]", "capacity": "1 kB"}], "raid_groups": [group]}, "site"
+    )
+    table = site.item("g").table
+    assert isinstance(table, RaidGroup)
+    assert mirrored(table) is copies

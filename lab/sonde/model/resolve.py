@@ -113,8 +113,7 @@ def meta_of(document: Table, phase: Table) -> dict[str, Any]:
 def _tree(tree: dict[str, Any]) -> dict[str, Any]:
     """Items of each directory, also where the plan counts those of a task."""
     if "items_per_task" in tree:
-        holders = int(tree["branching"]) ** int(tree["depth"]) if tree["leaf_only"] else directories(tree)
-        places = holders * int(tree["copies"])
+        places = holders(tree)
         if int(tree["items_per_task"]) % places == 0:  # else the engine says that it is wrong
             tree["items_per_dir"] = int(tree.pop("items_per_task")) // places
     else:
@@ -126,6 +125,12 @@ def directories(tree: Table) -> int:
     """Directories of one tree, its root included."""
     branching, depth = int(tree["branching"]), int(tree["depth"])
     return depth + 1 if branching == 1 else (branching ** (depth + 1) - 1) // (branching - 1)
+
+
+def holders(tree: Table) -> int:
+    """Directories that hold items, of all copies of a tree."""
+    of_one = int(tree["branching"]) ** int(tree["depth"]) if tree["leaf_only"] else directories(tree)
+    return of_one * int(tree["copies"])
 
 
 def _lookup(lookup: dict[str, Any], finds: bool) -> dict[str, Any]:

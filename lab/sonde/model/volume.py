@@ -15,6 +15,7 @@ from typing import Any
 
 from sonde.model.operations import ON_DIRECTORIES, WRITING
 from sonde.model.plan import Plan
+from sonde.model.resolve import directories, holders
 from sonde.model.units import parse_bytes, parse_duration
 
 
@@ -48,18 +49,11 @@ def written_bytes(volumes: list[PhaseVolume]) -> int:
     return max((one.span for one in volumes if one.op in WRITING or one.op == "create"), default=0)
 
 
-def directories(tree: Mapping[str, Any]) -> int:
-    """Directories of one tree, its root included."""
-    branching, depth = int(tree["branching"]), int(tree["depth"])
-    return depth + 1 if branching == 1 else (branching ** (depth + 1) - 1) // (branching - 1)
-
-
 def items_of_task(tree: Mapping[str, Any]) -> int:
     """Items that each task has in all copies of a tree."""
     if "items_per_task" in tree:
         return int(tree["items_per_task"])
-    holders = int(tree["branching"]) ** int(tree["depth"]) if tree["leaf_only"] else directories(tree)
-    return int(tree.get("items_per_dir", 0)) * holders * int(tree["copies"])
+    return int(tree.get("items_per_dir", 0)) * holders(tree)
 
 
 def _tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) -> PhaseVolume:

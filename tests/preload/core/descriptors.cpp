@@ -53,10 +53,16 @@ TEST_CASE("names without a file, temporary files and pipes are none of ours") {
     buffer::adopt(fd, O_RDWR | O_TMPFILE, path.c_str());
     CHECK_FALSE(buffer::watched(fd));
     close(fd);
+    const int fd_of_folder = open(folder.path.c_str(), O_RDONLY | O_DIRECTORY);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     buffer::adopt(ends[0], O_RDONLY, path.c_str());
     CHECK_FALSE(buffer::watched(ends[0]));
+    const int made_up = open("/proc/self/status", O_RDONLY);
+    CHECK_FALSE(buffer::file_system_allows(made_up));
+    CHECK(buffer::file_system_allows(fd_of_folder));
+    close(made_up);
+    close(fd_of_folder);
     close(ends[0]);
     close(ends[1]);
     CHECK_FALSE(buffer::any());

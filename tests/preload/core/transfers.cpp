@@ -158,6 +158,19 @@ TEST_CASE("calls over several pages are done page by page, and whole pages that 
     CHECK(one.file->held.count == 2);
 }
 
+TEST_CASE("empty parts of a vector move nothing, and what follows them goes on where the part before ended") {
+    Opened one(eager);
+    std::string first = "abc", second = "defgh";
+    const buffer::Vector out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
+    CHECK(buffer::write(one.fd, out, 3, 100).value == 8);
+    std::string head = "...", tail = ".....";
+    const buffer::Vector in[] = {{head.data(), 3}, {nullptr, 0}, {tail.data(), 5}};
+    CHECK(buffer::read(one.fd, in, 3, 100).value == 8);
+    CHECK(head + tail == "abcdefgh");
+    const buffer::Vector nothing[] = {{nullptr, 0}, {nullptr, 0}};
+    CHECK(buffer::read(one.fd, nothing, 2, 100).value == 0);
+}
+
 TEST_CASE("memory is what the user gives, or the share of the machine's that is free") {
     use("*,%process:maxmem=64k");
     CHECK(state.memory_most.load() == 64 << 10);

@@ -64,6 +64,38 @@ LayoutComponent& alone(StripeLayout& layout, const char* kind) {
     return layout.components.emplace_back();
 }
 
+/// 12 of "chunk 12: 00000000000000AB_00000001 / (id:171 ver:1)"; absent when the line begins otherwise.
+std::optional<std::uint64_t> chunk_number(std::string_view line) {
+    constexpr std::string_view begin = "chunk ";
+    std::string_view rest;
+    return line.starts_with(begin) ? number_in(line.substr(begin.size()), &rest) : std::nullopt;
+}
+
+using Copies = std::vector<std::string>;
+
+/// Who has a valid copy of each chunk, in the order of the file. What was cut off in the middle of a line is no part.
+std::vector<Copies> chunks_of_moosefs(std::string_view text) {
+    std::vector<Copies> chunks;
+    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) {
+        const std::string_view line = trimmed(text.substr(at, end - at));
+        if (const auto number = chunk_number(line)) {
+            if (*number != chunks.size()) {  // a number that is only believed could ask for any amount of memory
+                no_layout("mfsfileinfo", "counts chunk " + std::to_string(*number) + " where " +
+                                             std::to_string(chunks.size()) + " comes next");
+            }
+            chunks.emplace_back();
+        } else if (const std::size_t colon = line.find(": ");
+                   line.starts_with("copy ") && colon != std::string_view::npos && !chunks.empty()) {
+            // "copy 1: 10.0.0.7:9422 (status:VALID)"
+            const std::string_view rest = line.substr(colon + 2);
+            if (rest.find("(status:VALID)") != std::string_view::npos) {
+                chunks.back().emplace_back(rest.substr(0, rest.find(' ')));
+            }
+        }
+    }
+    return chunks;
+}
+
 /// "4201 @ oss-4-4-stor2 [ID: 42]" or, of a mirror, "2".
 std::string beegfs_target(std::string_view words) {
     const std::size_t at = words.find(" @ ");
@@ -117,20 +149,10 @@ StripeLayout parse_ceph_layout(std::string_view value) {
 
 StripeLayout parse_moosefs_layout(std::string_view text) {
     constexpr std::uint64_t chunk_bytes = 64ULL << 20U;  // MFSCHUNKSIZE, the same in every version
-    std::vector<std::vector<std::string>> chunks;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::string_view line = trimmed(text.substr(at, end - at));
-        if (std::string_view number; line.starts_with("chunk ") && number_in(line.substr(6), &number)) {
-            chunks.resize(static_cast<std::size_t>(*number_in(line.substr(6), &number)) + 1);
-        } else if (const std::size_t colon = line.find(": "); line.starts_with("copy ") && !chunks.empty()) {
-            // "copy 1: 10.0.0.7:9422 (status:VALID)"
-            const std::string_view rest = line.substr(std::min(colon + 2, line.size()));
-            if (rest.find("(status:VALID)") != std::string_view::npos) {
-                chunks.back().emplace_back(rest.substr(0, rest.find(' ')));
-            }
-        }
-        at = end + 1;
+    std::vector<Copies> chunks = chunks_of_moosefs(text);
+    const bool cut = !text.empty() && text.back() != '\n';
+    if (cut && !chunks.empty()) {
+        chunks.pop_back();  // copies of it may be among what is missing
     }
     StripeLayout layout;
     layout.kind = "moosefs";
@@ -150,6 +172,11 @@ StripeLayout parse_moosefs_layout(std::string_view text) {
     }
     if (layout.components.empty()) {
         no_layout("mfsfileinfo", "names no chunk");
+    }
+    if (cut) {
+        LayoutComponent& rest = layout.components.emplace_back();
+        rest.start = chunks.size() * chunk_bytes;
+        rest.pattern = LayoutComponent::Pattern::foreign;
     }
     return layout;
 }

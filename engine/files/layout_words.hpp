@@ -28,7 +28,8 @@ StripeLayout parse_ceph_layout(std::string_view value);
 StripeLayout parse_beegfs_layout(std::string_view text);
 
 /// The chunks of MooseFS and who has a copy of each, as `mfsfileinfo` prints them: targets are called
-/// "10.0.0.7:9422", the address of a chunk server. A chunk of several copies may be served by any of them.
+/// "10.0.0.7:9422", the address of a chunk server. A chunk of several copies may be served by any of them. Where the
+/// text ends within a line, as that of a very long file does, nobody knows of the last chunk and what comes after it.
 StripeLayout parse_moosefs_layout(std::string_view text);
 
 /// GPFS spreads each file over the disks of its storage pool, in an order that it does not tell: the pool stands as the

@@ -4,7 +4,6 @@
 #include "files/ceph_placement.hpp"
 
 #include "files/layout_words.hpp"
-#include "records/program_output.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -189,18 +188,35 @@ StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, con
     return layout;
 }
 
-CephPlacement ask_ceph_placement() {
+CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
+    using Words = std::vector<std::string>;
+    const Words pools_words{"osd", "pool", "ls", "detail"}, groups_words{"pg", "dump", "pgs_brief"};
     // A client that may not ask, or reaches no monitor, must not keep the run waiting.
-    const auto ask = [](std::vector<std::string> words) {
-        words.insert(words.begin(), {"ceph", "--connect-timeout", "10", "--format", "json"});
-        return records::output_of(words, longest_answer);
+    const auto ask = [limit](const Words& words) {
+        const auto seconds = std::chrono::ceil<std::chrono::seconds>(limit).count();
+        Words all{"ceph", "--connect-timeout", std::to_string(seconds), "--format", "json"};
+        all.insert(all.end(), words.begin(), words.end());
+        return records::output_of(all, longest_answer, limit);
     };
-    const records::ProgramOutput pools = ask({"osd", "pool", "ls", "detail"});
-    const records::ProgramOutput groups = pools.ok() ? ask({"pg", "dump", "pgs_brief"}) : records::ProgramOutput();
+    const auto unknown = [](const Words& words, const std::string& why) {
+        std::string command = "`ceph";
+        for (const std::string& word : words) {
+            command += " " + word;
+        }
+        return CephPlacement(command + "`: " + (why.empty() ? "it failed and says nothing" : why));
+    };
+    const records::ProgramOutput pools = ask(pools_words);
+    if (!pools.ok()) {
+        return unknown(pools_words, pools.last_line());
+    }
+    const records::ProgramOutput groups = ask(groups_words);
+    if (!groups.ok()) {
+        return unknown(groups_words, groups.last_line());
+    }
     try {
-        return groups.ok() ? CephPlacement::from_answers(pools.text, groups.text) : CephPlacement();
-    } catch (const std::exception&) {
-        return {};  // of another form: the pool stands as the target, as without the program
+        return CephPlacement::from_answers(pools.text, groups.text);
+    } catch (const std::exception& reason) {
+        return CephPlacement(std::string(reason.what()));
     }
 }
 

@@ -4,11 +4,14 @@
 #pragma once
 
 #include "files/stripe_layout.hpp"
+#include "records/program_output.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sonde::files {
 
@@ -16,9 +19,13 @@ namespace sonde::files {
 class CephPlacement {
  public:
     CephPlacement() = default;
+    /// One that knows nothing, and why in words ("`ceph osd pool ls`: …").
+    explicit CephPlacement(std::string why_unknown) : why_unknown_(std::move(why_unknown)) {}
     /// From what `ceph osd pool ls detail` and `ceph pg dump pgs_brief` print with `--format json`. Throws
     /// std::invalid_argument with one sentence when they are nothing like that.
     static CephPlacement from_answers(std::string_view pools, std::string_view groups);
+    /// Empty where groups are known, and where nobody was asked.
+    const std::string& why_unknown() const { return why_unknown_; }
     /// For the other processes of a run, and from there.
     std::string to_text() const;
     static CephPlacement from_text(std::string_view text);
@@ -34,6 +41,7 @@ class CephPlacement {
         std::map<std::uint32_t, std::int32_t> first;  ///< number of a group -> OSD
     };
     std::map<std::string, Pool> pools_;
+    std::string why_unknown_;
 };
 
 /// The layout of a file of CephFS with the OSD of each block in place of its pool, as far as the first 16,384 blocks.
@@ -44,7 +52,8 @@ StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, con
 /// Ceph's hash of names (Robert Jenkins, 1996), which pools with object_hash 2 use: all since 2009.
 std::uint32_t ceph_name_hash(std::string_view name);
 
-/// Asks the monitors through the program `ceph`. One that knows nothing where it is not there, or may not ask.
-CephPlacement ask_ceph_placement();
+/// Asks the monitors through the program `ceph`, twice, each time for no longer than `limit`. One that knows nothing,
+/// and says why, where the program is not there, may not ask or does not answer.
+CephPlacement ask_ceph_placement(std::chrono::milliseconds limit = records::longest_wait);
 
 }  // namespace sonde::files

@@ -11,7 +11,11 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -199,6 +203,64 @@ std::optional<StripeLayout> layout_by_attribute(const std::string& path, const C
 std::optional<StripeLayout> layout_of(const std::string& path, const CephPlacement* placement) {
     std::optional<StripeLayout> layout = layout_by_attribute(path, placement);
     return layout || pretended() != nullptr ? layout : layout_by_kind(path);
+}
+
+namespace {
+
+Untold untold_by_attribute(const std::string& path, const char* name) {
+    std::array<char, 1> byte{};
+    errno = 0;
+    if (lgetxattr(path.c_str(), name, byte.data(), byte.size()) >= 0 || errno == ERANGE) {
+        return {};
+    }
+    return {"the attribute `" + std::string(name) + "` of a file: " + std::strerror(errno), {}};
+}
+
+Untold untold_by_program(const std::vector<std::string>& command) {
+    const records::ProgramOutput said = records::output_of(command);
+    if (said.ok()) {
+        return {};
+    }
+    return {"`" + command[0] + "`: " + said.last_line(),
+            "have `" + command[0] + "` in PATH on the first node of the run, and the right to ask"};
+}
+
+Untold untold_of_gluster(const std::string& path) {
+    Untold found = untold_by_attribute(path, "trusted.glusterfs.pathinfo");
+    if (!found.why.empty()) {
+        found.advice = ::geteuid() == 0 ? "a volume that disperses does not tell; nor does one whose servers are gone"
+                                        : "Gluster tells root only: run the first node's process as root";
+    }
+    return found;
+}
+
+}  // namespace
+
+Untold why_untold(const std::string& path, const std::string& file_system) {
+    struct stat status {};
+    if (pretended() != nullptr || ::stat(path.c_str(), &status) != 0 || status.st_size == 0) {
+        return {};
+    }
+    switch (family_of(file_system)) {
+        case Family::lustre:
+            return untold_by_attribute(path, "lustre.lov");
+        case Family::ceph:
+            return untold_by_attribute(path, "ceph.file.layout");
+        case Family::gluster:
+            return untold_of_gluster(path);
+        case Family::beegfs:
+            return untold_by_program({"beegfs-ctl", "--getentryinfo", path});
+        case Family::gpfs:
+            return untold_by_program({"mmlsattr", "-L", path});
+        case Family::in_user_space: {
+            const std::optional<records::Mount> mount = records::mount_of(path);
+            return mount && mount->source.starts_with("mfs#") ? untold_by_program({"mfsfileinfo", path}) : Untold();
+        }
+        case Family::local:
+        case Family::none:
+            break;
+    }
+    return {};
 }
 
 patterns::FileStripes stripes_of(const StripeLayout& layout) {

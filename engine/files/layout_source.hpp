@@ -30,7 +30,14 @@ std::uint64_t most_layouts(const std::string& file_system);
 /// for them.
 std::optional<StripeLayout> layout_of(const std::string& path, const CephPlacement* placement = nullptr);
 
-/// The same in the form that says of each byte which one target serves it; empty when nobody can tell: no layout, one
+/// Why a file that holds bytes told no layout on a file system of this type, and what to do about it.
+struct Untold {
+    std::string why;  ///< empty: none is to be expected there
+    std::string advice;
+};
+Untold why_untold(const std::string& path, const std::string& file_system);
+
+/// A layout in the form that says of each byte which one target serves it; empty when nobody can tell: no layout, one
 /// that cannot be read, or several copies, of which any may serve.
 patterns::FileStripes stripes_of(const StripeLayout& layout);
 

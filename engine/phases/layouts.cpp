@@ -153,11 +153,32 @@ ordered_json line_of(const Layouts& found) {
     return line;
 }
 
-ordered_json unreadable(const std::string& reason, const char* advice) {
-    return {{"id", "layout_unreadable"},
-            {"severity", "info"},
-            {"text", reason + ": which target holds which byte is not known"},
-            {"advice", advice}};
+ordered_json unreadable(const std::string& reason, const std::string& advice) {
+    ordered_json finding{{"id", "layout_unreadable"},
+                         {"severity", "info"},
+                         {"text", records::json_text("which target holds which byte is not known: " + reason)}};
+    if (!advice.empty()) {
+        finding["advice"] = advice;
+    }
+    return finding;
+}
+
+/// The finding that the layouts tell less than they could; absent where they tell all, or there is nothing to tell.
+std::optional<ordered_json> not_told(const Context& context, const Layouts& found, const std::string& first_file) {
+    if (found.told == 0) {
+        const files::Untold untold = files::why_untold(first_file, context.storage.file_system);
+        return untold.why.empty() ? std::nullopt : std::optional(unreadable(untold.why, untold.advice));
+    }
+    const std::string why = found.placement != nullptr ? found.placement->why_unknown() : std::string();
+    if (why.empty()) {
+        return std::nullopt;
+    }
+    return ordered_json{{"id", "placement_unknown"},
+                        {"severity", "info"},
+                        {"text", records::json_text("which OSD holds which byte is not known, so the pool stands for "
+                                                    "all of them: " +
+                                                    why)},
+                        {"advice", "let `ceph` ask the monitors from the first node of the run"}};
 }
 
 /// The finding that a pool stands as the target where one of its disks is.
@@ -196,8 +217,9 @@ void ask_placement(Context& context, const plan::Phase& phase) {
     if (context.placement || !may_have_layouts(context, phase) || !files::has_placement(context.storage.file_system)) {
         return;
     }
-    const std::string told = context.team.broadcast(context.root() ? files::ask_ceph_placement().to_text() : "");
-    context.placement = files::CephPlacement::from_text(told);
+    const files::CephPlacement asked = context.root() ? files::ask_ceph_placement() : files::CephPlacement();
+    const std::string told = context.team.broadcast(context.root() ? asked.to_text() : "");
+    context.placement = context.root() ? asked : files::CephPlacement::from_text(told);
 }
 
 void write_layouts(const Context& context, std::size_t index, const files::FileMap& map) {
@@ -233,6 +255,9 @@ void write_layouts(const Context& context, std::size_t index, const files::FileM
     }
     if (!found.unknown.empty()) {
         context.at_root.record->line("finding", of_phase(phase, index, pool_stands(found.unknown)));
+    }
+    if (const auto finding = not_told(context, found, map.path(0, 0))) {
+        context.at_root.record->line("finding", of_phase(phase, index, *finding));
     }
     if (asked && phase.op == plan::Op::write && (found.told == 0 || found.otherwise > 0)) {
         context.at_root.record->line("finding", of_phase(phase, index, not_as_asked(found)));

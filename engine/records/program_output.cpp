@@ -105,6 +105,16 @@ std::string ProgramOutput::first_line() const {
     return text.substr(0, text.find('\n'));
 }
 
+std::string ProgramOutput::last_line() const {
+    const std::size_t end = text.find_last_not_of(" \t\r\n");
+    if (end == std::string::npos) {
+        return {};
+    }
+    const std::size_t before = text.find_last_of('\n', end);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    return text.substr(begin, end - begin + 1);
+}
+
 ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most, std::chrono::milliseconds limit) {
     ProgramOutput result;
     std::array<int, 2> ends{};

@@ -16,6 +16,8 @@ struct ProgramOutput {
     bool late = false;  ///< it took longer than it may and was ended
     bool ok() const { return code == 0; }
     std::string first_line() const;
+    /// The last one that is not empty: programs write remarks first and why they failed at the end.
+    std::string last_line() const;
 };
 
 /// A program starts with the signals that it expects: none blocked, all with their default, though the engine may block

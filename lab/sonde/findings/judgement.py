@@ -16,7 +16,7 @@ from sonde.findings.node_stretches import stretch_words
 from sonde.findings.profile import Profile, profile_of
 from sonde.findings.served import answer_words
 from sonde.findings.standing import Standing, many_files, standing_of
-from sonde.findings.targets import target_words
+from sonde.findings.targets import target_words, untold_words
 from sonde.findings.units import unit_words
 from sonde.model import quantities
 from sonde.model.errors import sentence
@@ -36,8 +36,8 @@ class Judgement:
 
     `because` is the clause on its standing. `moved`, `slow`, `taken`, `node`, `target` and `unit` are sentences, or
     empty: how the rate moved, who was slow, how fast the page cache took what was made durable later, which nodes were
-    slower than the middle one and when, which storage targets were slow, and which servers or units of them. Blanks
-    inside quantities do not break; `plain` of `model.quantities` makes ordinary ones of them.
+    slower than the middle one and when, which storage targets were slow (or why nobody knows), and which servers or
+    units of them. Blanks inside quantities do not break; `plain` of `model.quantities` makes ordinary ones of them.
     """
 
     standing: Standing
@@ -111,7 +111,7 @@ def judged(run: Run, phase: PhaseRecord, profile: Profile | None, interval: str 
         slow,
         taken if interval == "total" else "",
         stretch_words(run, phase, operations),
-        answer_words(phase) or target_words(phase, operations),
+        answer_words(phase) or target_words(phase, operations) or untold_words(phase),
         unit_words(run, phase),
     )
 

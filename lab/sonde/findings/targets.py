@@ -14,6 +14,7 @@ from typing import Any
 
 from sonde.findings.members import task_rates
 from sonde.model import quantities
+from sonde.model.errors import sentence
 from sonde.model.lines import LayoutLine
 from sonde.model.record import PhaseRecord
 from sonde.model.visible import one_line
@@ -22,6 +23,8 @@ from sonde.stats.ratio import CONFIDENCE, LEAST, ratio
 # Less is no finding, however sure it is: targets of one file system differ by so much when nothing is wrong.
 LEAST_FACTOR = 1.3
 _MOST_NAMED = 3
+# What the engine calls it when a file system that has targets does not tell them.
+_UNTOLD = ("layout_unreadable", "placement_unknown")
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,12 @@ def target_words(phase: PhaseRecord, operations: bool) -> str:
     if len(slow) > _MOST_NAMED:
         words.append(f"So were those on {quantities.plural(len(slow) - _MOST_NAMED, 'other target')}.")
     return " ".join(words)
+
+
+def untold_words(phase: PhaseRecord) -> str:
+    """Why nobody knows which target held which byte, where such a thing is to be known, as a sentence; else empty."""
+    told = next((one for one in phase.findings if one.id in _UNTOLD), None)
+    return sentence(one_line(told.text, 600)) if told else ""
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted: str) -> Iterator[list[Any]]:

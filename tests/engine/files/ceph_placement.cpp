@@ -2,7 +2,12 @@
 // Which OSD has which byte, against what `ceph osd map` of a real cluster (16.2, four OSDs) said of the same names.
 #include "files/ceph_placement.hpp"
 
+#include "../temporary_folder.hpp"
+
 #include <doctest/doctest.h>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -79,4 +84,53 @@ TEST_CASE("without placement the pool stands for its OSDs, and what is no answer
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, "{}"), std::invalid_argument);
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, ""), std::invalid_argument);
     CHECK_FALSE(CephPlacement::from_text("").known("bytes"));
+}
+
+namespace {
+
+/// Puts a program called `ceph` in front of all others in PATH.
+class CalledCeph {
+ public:
+    explicit CalledCeph(const std::string& script) : before_(std::getenv("PATH")) {
+        std::filesystem::permissions(folder_.write("ceph", "#!/bin/sh\n" + script), std::filesystem::perms::owner_all);
+        ::setenv("PATH", (folder_.path() + ":" + before_).c_str(), 1);
+    }
+    CalledCeph(const CalledCeph&) = delete;
+    CalledCeph& operator=(const CalledCeph&) = delete;
+    ~CalledCeph() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+    sonde::tests::TemporaryFolder folder_;
+    std::string before_;
+};
+
+}  // namespace
+
+TEST_CASE("why nobody knows where objects are is told: who was asked, and what was wrong") {
+    using std::chrono::milliseconds;
+    const std::string answers = "case \"$*\" in *pool*) cat <<'.'\n" + std::string(pools) + ".\n;; *) ";
+    {
+        const CalledCeph said(answers + "cat <<'.'\n" + std::string(groups) + "\n.\n;; esac\n");
+        const CephPlacement known = sonde::files::ask_ceph_placement();
+        CHECK(known.why_unknown().empty());
+        CHECK(known.osd_of("bytes", "", "abc") == "osd.3");
+    }
+    {
+        const CalledCeph slow(answers + "sleep 60;; esac\n");
+        const CephPlacement none = sonde::files::ask_ceph_placement(milliseconds(300));
+        CHECK_FALSE(none.known("bytes"));
+        CHECK(none.why_unknown() == "`ceph pg dump pgs_brief`: no answer within 1 s, so it was ended");
+    }
+    {
+        const CalledCeph refused(
+            "echo '2026-11-23 auth: unable to find a keyring'; echo '[errno 2] RADOS object not found'; exit 1\n");
+        CHECK(sonde::files::ask_ceph_placement().why_unknown() ==
+              "`ceph osd pool ls detail`: [errno 2] RADOS object not found");
+    }
+    {
+        const CalledCeph other("echo hello\n");
+        CHECK(sonde::files::ask_ceph_placement().why_unknown() ==
+              "what `ceph` says of its placement groups is not JSON");
+    }
+    CHECK(CephPlacement().why_unknown().empty());
 }

@@ -4,9 +4,13 @@
 
 #include "files/layout_source.hpp"
 
+#include "../temporary_folder.hpp"
+
 #include <doctest/doctest.h>
 #include <map>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 using sonde::files::bytes_on_targets;
 using sonde::files::parse_beegfs_layout;
@@ -115,6 +119,25 @@ TEST_CASE("file systems whose layouts need a program for each file are asked for
     CHECK_FALSE(sonde::files::has_layouts("btrfs"));
 }
 
+TEST_CASE("why a file told no layout is said, where one is to be expected") {
+    using sonde::files::why_untold;
+    const sonde::tests::TemporaryFolder folder;
+    const std::string file = folder.write("f", "bytes");
+    for (const char* type : {"beegfs", "gpfs"}) {  // whose programs are not on the machines of tests
+        CHECK(why_untold(file, type).why.find("`: No such file or directory") != std::string::npos);
+        CHECK(why_untold(file, type).advice.find("in PATH") != std::string::npos);
+    }
+    for (const auto& [type, name] : {std::pair("lustre", "lustre.lov"), std::pair("fuse.ceph-fuse", "ceph.file.layout"),
+                                     std::pair("fuse.glusterfs", "trusted.glusterfs.pathinfo")}) {
+        CHECK(why_untold(file, type).why.starts_with("the attribute `" + std::string(name) + "` of a file: "));
+    }
+    CHECK(why_untold(file, "ext4").why.empty());
+    CHECK(why_untold(file, "nfs").why.empty());
+    CHECK(why_untold(file, "fuse").why.empty());                         // this file is on no MooseFS
+    CHECK(why_untold(folder.write("empty", ""), "beegfs").why.empty());  // nothing lies anywhere
+    CHECK(why_untold(folder / "gone", "beegfs").why.empty());
+}
+
 TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {
     const StripeLayout layout = parse_moosefs_layout(R"(/mnt/first/f:
 	chunk 0: 0000000000000001_00000001 / (id:1 ver:1)
@@ -138,4 +161,23 @@ TEST_CASE("MooseFS tells several copies, and those that are not valid hold nothi
     CHECK(bytes_on_targets(layout, 65 * 1024 * kib) ==
           Held{{"a:1", 64 * 1024 * kib}, {"b:1", 64 * 1024 * kib}, {"?", 1024 * kib}});
     CHECK_THROWS_AS(parse_moosefs_layout("no chunks - empty file"), std::invalid_argument);
+}
+
+TEST_CASE("of what MooseFS says only chunks in their turn are believed") {
+    for (const char* number : {"18446744073709551615", "1000000000000", "1"}) {
+        const std::string text =
+            "f:\n chunk " + std::string(number) + ": 01_01 / (id:1 ver:1)\n copy 1: a:1 (status:VALID)\n";
+        CHECK_THROWS_WITH_AS(parse_moosefs_layout(text),
+                             doctest::Contains(("counts chunk " + std::string(number) + " where 0 comes next").c_str()),
+                             std::invalid_argument);
+    }
+    CHECK_THROWS_AS(parse_moosefs_layout(" chunk 0: 01_01\n chunk 0: 02_01\n"), std::invalid_argument);
+    CHECK(targets_of_byte(parse_moosefs_layout(" chunk 0: empty\n copy 1\n"), 0) == Names{"?"});
+}
+
+TEST_CASE("of a file of MooseFS whose text was cut off the rest is not known") {
+    const StripeLayout layout = parse_moosefs_layout(
+        "f:\n chunk 0: 01_01\n copy 1: a:1 (status:VALID)\n chunk 1: 02_01\n copy 1: b:1 (status:VALID)\n copy 2: c");
+    CHECK(bytes_on_targets(layout, 300 * 1024 * kib) == Held{{"a:1", 64 * 1024 * kib}, {"?", 236 * 1024 * kib}});
+    CHECK_THROWS_AS(parse_moosefs_layout(" chunk 0: 01_01\n copy 1: a:1 (stat"), std::invalid_argument);
 }

@@ -32,6 +32,9 @@ TEST_CASE("what a program says and how it ended is told") {
     CHECK(good.ok());
     CHECK(good.text == "out\nerr\n");
     CHECK(good.first_line() == "out");
+    CHECK(good.last_line() == "err");
+    CHECK(output_of({"echo"}).last_line().empty());
+    CHECK(output_of({"printf", "remark\n why \n\n"}).last_line() == " why");
     CHECK(output_of({"sh", "-c", "exit 3"}).code == 3);
     CHECK(output_of({"sh", "-c", "kill -9 $$"}).code == -1);
     CHECK(output_of({"/nowhere/at/all"}).text == "No such file or directory");

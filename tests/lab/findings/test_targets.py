@@ -22,7 +22,7 @@ from sonde.findings.targets import (
     target_rates,
     target_words,
 )
-from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
+from sonde.model.lines import Finding, LayoutLine, PhaseBegin, TableLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
 from sonde.model.run import read_run
@@ -147,6 +147,18 @@ def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_
     assert "Where the bytes lie, from the layouts of all files" in page
     assert "Median file of each target" in page
     assert "Files on target OST0001" in page
+
+
+@pytest.mark.parametrize("known", ["layout_unreadable", "placement_unknown"])
+def test_why_nobody_knows_the_targets_is_said_beside_the_number(known: str, tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4)))
+    phase = run.phases[0]
+    phase.findings.append(Finding(id="other", text="nothing of that kind"))
+    assert judgement_of(run, phase).target == ""
+    phase.findings.append(Finding(id=known, phase=phase.id, text="the pool stands for all OSDs: no answer"))
+    judged = judgement_of(run, phase)
+    assert judged.target == "The pool stands for all OSDs: no answer."
+    assert judged.target in judged.remarks
 
 
 def layout_text(tasks: int) -> str:

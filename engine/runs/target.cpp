@@ -5,7 +5,6 @@
 #include "files/file_map.hpp"
 #include "files/manifest.hpp"
 #include "plan/units.hpp"
-#include "records/file_system.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +30,16 @@ void check_machine(const plan::Plan& plan) {
 bool needs_files(const plan::Plan& plan) {
     return std::any_of(plan.phases.begin(), plan.phases.end(),
                        [](const plan::Phase& phase) { return backends::find(phase.data.backend)->traits.needs_files; });
+}
+
+std::string without_room(const records::FileSystem& fs) {
+    const std::string type = fs.type.empty() ? "a kind of its own" : fs.type;
+    // A client of several servers says 0 until these have told their sizes.
+    const bool later = fs.network || fs.type.starts_with("fuse");
+    return type +
+           (later ? ", which says that it has a size of 0 bytes: either its servers have not told theirs yet, so try "
+                    "again in a minute, or it holds no data, so name another directory"
+                  : ", which is no file system for data: name another directory");
 }
 
 void check_directory(const std::string& path) {
@@ -80,8 +89,7 @@ void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t fil
         throw EnvironmentError("target " + path + " is not writable for this user: " + std::strerror(errno));
     }
     if (bytes > 0 && fs.total_bytes == 0 && fs.available_bytes == 0) {
-        throw EnvironmentError("target " + path + " is on " + (fs.type.empty() ? "a kind of its own" : fs.type) +
-                               ", which is no file system for data: name another directory");
+        throw EnvironmentError("target " + path + " is on " + without_room(fs));
     }
     if (bytes > fs.available_bytes || plan.target.min_free > fs.available_bytes - bytes) {
         throw EnvironmentError(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/parse.hpp"
+#include "records/file_system.hpp"
 
 #include <cstdint>
 #include <stdexcept>
@@ -21,6 +22,8 @@ void check_machine(const plan::Plan& plan);
 bool needs_files(const plan::Plan& plan);
 /// The target exists and is a directory. Throws plan::PlanError.
 void check_directory(const std::string& path);
+/// What kind of file system has a size of 0 bytes, and what to do: "proc, which is no file system for data: …".
+std::string without_room(const records::FileSystem& fs);
 /// Target is writable, has room for `bytes` more, and can do direct I/O with the asked alignment.
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 /// The same of each directory that the files lie in (data.files.across), each with its share of the bytes and files.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,18 @@ from sonde.store.archive import new_id
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
 _LONG_ENOUGH_S = 0.4
 _FEW_FILES = 200
+
+
+def without_room(system: Mapping[str, Any]) -> str:
+    """What kind of file system has a size of 0 bytes, and what to do; as the engine says it of a run."""
+    kind = str(system.get("type") or "a kind of its own")
+    # A client of several servers says 0 until these have told their sizes.
+    if system.get("network") or kind.startswith("fuse"):
+        return (
+            f"{kind}, which says that it has a size of 0 bytes: either its servers have not told theirs yet, so try"
+            " again in a minute, or it holds no data, so name another directory"
+        )
+    return f"{kind}, which is no file system for data: name another directory"
 
 
 @dataclass
@@ -158,10 +170,7 @@ class Check:
         facts = self._setup.engine.probe(self._target)
         system = facts.get("file_system") or {}
         if not system.get("total_bytes") and not system.get("available_bytes"):
-            kind = system.get("type") or "a kind of its own"
-            raise MachineError(
-                f"{self._target} is on {kind}, which is no file system for data: name another directory."
-            )
+            raise MachineError(f"{self._target} is on {without_room(system)}.")
         if system.get("read_only"):
             raise MachineError(
                 f"{self._target} is on a read-only file system: name another directory, or mount it writable."

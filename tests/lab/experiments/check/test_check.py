@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.conduct.run import Setup
-from sonde.experiments.check.check import Check, CheckResult, Watcher
+from sonde.experiments.check.check import Check, CheckResult, Watcher, without_room
 from sonde.experiments.check.figures import (
     Figure,
     figures,
@@ -323,6 +323,20 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
     assert told == ["stopping"]
     assert len(result.runs) == 2
     assert "write-storage-1" in [figure.key for figure in result.figures]
+
+
+@pytest.mark.parametrize(
+    ("system", "words"),
+    [
+        ({"type": "proc"}, "proc, which is no file system for data: name another directory"),
+        ({}, "a kind of its own, which is no file system for data: name another directory"),
+        ({"type": "fuse.ceph-fuse", "network": True}, "its servers have not told theirs yet, so try again in a minute"),
+        ({"type": "fuse"}, "which says that it has a size of 0 bytes"),
+        ({"type": "nfs", "network": True}, "which says that it has a size of 0 bytes"),
+    ],
+)
+def test_a_size_of_nothing_is_told_by_what_it_may_be(system: dict[str, Any], words: str) -> None:
+    assert words in without_room(system)
 
 
 @pytest.mark.parametrize(

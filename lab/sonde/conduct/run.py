@@ -96,6 +96,7 @@ def conduct(
         setup.mpi_module,
         setup.environment,
         _directory(plan, draft.folder),
+        plan.time_limit_s,
     )
     try:
         outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()

@@ -2,7 +2,8 @@
 """One child process in its own process group, and how signals to us reach it.
 
 The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is passed on once: the child ends its phase, completes its record and
-cleans up. A second one starts a grace period, after which the whole group is killed.
+cleans up. A second one starts a grace period, after which the whole group is killed. Even that does not end a process
+that waits in the kernel for storage: such a child is left to itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 from sonde.model.errors import MachineError
 
 GRACE_S = 5.0
+# What was killed is gone at once, unless it waits in the kernel for a server that does not answer.
+STUCK_S = 10.0
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # How often the record is looked at: ten times a second is as often as a person can see.
 _INTERVAL_S = 0.1
@@ -71,6 +74,7 @@ class Child:
                 raise MachineError(f"{command[0]} does not start: {reason.strerror}.") from None
         self._messages = messages
         self._kill_at: float | None = None
+        self.stuck = False  # it was killed and did not end: it waits in the kernel
         self._ended = os.pidfd_open(self._process.pid)
 
     @property
@@ -87,7 +91,8 @@ class Child:
     def watch(self, signals: SignalWatch, relayed: Callable[[int], int], look: Callable[[], None]) -> int:
         """Waits for the end, calls `look` ten times a second, passes signals on. Returns the exit status.
 
-        A signal that came while the child was being started is passed on too: nothing else would ever tell it.
+        A signal that came while the child was being started is passed on too: nothing else would ever tell it. One
+        that is `stuck` counts as killed.
         """
         passed_on = 0
         while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
@@ -100,6 +105,11 @@ class Child:
                 passed_on += 1
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self.kill()
+                if time.monotonic() >= self._kill_at + STUCK_S:
+                    self.stuck = True
+                    self._process.returncode = -signal.SIGKILL  # nobody waits for it any more
+                    os.close(self._ended)
+                    return self._process.returncode
         status = self._process.wait()
         os.close(self._ended)
         self._end_group()

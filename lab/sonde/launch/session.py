@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from sonde.launch.child import Child, SignalWatch
 from sonde.launch.engine import Engine, engine_error, last_sentence
 from sonde.launch.follow import Follower
 from sonde.launch.launchers.launcher import Launcher
-from sonde.model.errors import DONE, FAILED, INTERRUPTED, sentence
+from sonde.model.errors import DONE, FAILED, INTERRUPTED, UserError, sentence
 from sonde.model.lines import Line, RunLine
 from sonde.model.record import RecordReader, join_stages
 
@@ -20,6 +21,8 @@ RECORD = "record.ndjson"
 MESSAGES = "messages.txt"
 # A launcher that has lost a node may wait for it without end: after a run that has failed it gets so long to return.
 LAUNCHER_GRACE_S = 20.0
+# A call to storage that hangs keeps its phase from ending at the time limit. It gets so many seconds more.
+STORAGE_PATIENCE_S = 300.0
 # Statuses of a child that ended by a signal that we pass on (HUP, INT, USR1, TERM) before it could listen to it: its
 # own, and how a shell tells it.
 _ENDED_BY_REQUEST = (-1, -2, -10, -15, 129, 130, 138, 143)
@@ -40,6 +43,7 @@ class Job:
     mpi_module: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # of what is launched, beside that of this process
     directory: Path | None = None  # where it runs; None: where this process does
+    time_limit_s: float | None = None  # after which the engine ends by itself, if its storage lets it
 
     def command(self, stage: int | None, record: Path) -> list[str]:
         """The command line of one stage; None when the plan has only one."""
@@ -78,6 +82,7 @@ class Session:
         self._beside = beside  # looks after what else the job writes, as often as the record is looked at
         self._reader = RecordReader()
         self._complaint = ""
+        self._stuck = ""
 
     def run(self) -> Outcome:
         """Blocks until the end. Raises only when nothing could be started."""
@@ -109,6 +114,7 @@ class Session:
 
     def _stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
         variables = {**self._job.launcher.environment(), **self._job.environment}
+        overdue = _overdue(self._job)
         child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, variables, self._job.directory)
         self._started(child.pid)
         follower = Follower(record)
@@ -120,6 +126,8 @@ class Session:
                 self._observer(kind, line)
             if self._reader.end is not None and self._reader.end.exit_code != DONE:
                 child.allow(LAUNCHER_GRACE_S)
+            if overdue is not None and time.monotonic() > overdue and self._reader.current is not None:
+                child.allow(0)
             self._beside()
 
         def relayed(number: int) -> int:
@@ -127,10 +135,23 @@ class Session:
             return self._job.launcher.relayed(number)
 
         status = child.watch(signals, relayed, look)
+        late = overdue is not None and time.monotonic() > overdue and status != DONE
+        if child.stuck or (late and self._reader.current is not None):
+            self._stuck = self._waits(child)
         for kind, line in self._reader.finish():
             self._observer(kind, line)
         follower.close()
         return status, child.messages()
+
+    def _waits(self, child: Child) -> str:
+        """That storage did not answer, and what becomes of the engine."""
+        phase = self._reader.current
+        where = f"Phase {phase.id} waited" if phase else "The engine waited"
+        left = f"; process {child.pid} of the engine cannot be ended before that" if child.stuck else ""
+        return (
+            f"{where} for storage that did not answer and was given up; finished phases are kept, and `sonde clean`"
+            f" removes what is left when the storage answers{left}."
+        )
 
     def _is_whole(self, line: RunLine) -> bool:
         """False when the launcher started processes that do not know of each other: each would run the whole plan."""
@@ -148,6 +169,8 @@ class Session:
         end, said = self._reader.end, last_sentence(messages)
         if self._complaint:
             return Outcome(3, self._complaint, self._reader)
+        if self._stuck:
+            return Outcome(INTERRUPTED, self._stuck, self._reader)
         if end is not None and not (end.exit_code == DONE and status != DONE):
             text = "" if end.exit_code == DONE else sentence(end.text) or str(engine_error(end.exit_code, said))
             return Outcome(end.exit_code, text, self._reader)
@@ -157,3 +180,18 @@ class Session:
         error = engine_error(status, said, program)
         code = INTERRUPTED if status in _ENDED_BY_REQUEST else error.exit_code
         return Outcome(code, str(error), self._reader)
+
+
+def _overdue(job: Job) -> float | None:
+    """When (CLOCK_MONOTONIC) a run that has to be over by then is given up; None without a time limit.
+
+    SONDE_STORAGE_PATIENCE is the time between the two in seconds.
+    """
+    if job.time_limit_s is None:
+        return None
+    wish = os.environ.get("SONDE_STORAGE_PATIENCE", "")
+    try:
+        patience = float(wish) if wish else STORAGE_PATIENCE_S
+    except ValueError:
+        raise UserError(f'SONDE_STORAGE_PATIENCE is "{wish}", which is no number of seconds.') from None
+    return time.monotonic() + job.time_limit_s + patience

@@ -23,7 +23,7 @@ from sonde.model.explain import place, problems
 from sonde.model.file_text import text_of
 from sonde.model.schemas import plan_schema
 from sonde.model.settings import apply_settings
-from sonde.model.units import parse_bytes
+from sonde.model.units import parse_bytes, parse_duration
 
 SCHEMA = "sonde-plan/1"
 _LARGEST_PLAN_FILE = 16 << 20
@@ -87,6 +87,12 @@ class Plan:
     def stages(self) -> int:
         """Engine processes that run one after the other: a new one starts at each phase with process = separate."""
         return 1 + sum(1 for phase in self.phases[1:] if phase.get("process") == "separate")
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """After which the run ends itself (limits.time)."""
+        limit = self.document.get("limits", {}).get("time")
+        return None if limit is None else parse_duration(limit)
 
     def data_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
         """The plan's `data` with this phase's own members laid over it and every default filled in."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,49 @@ def test_a_launcher_that_does_not_return_from_a_failed_run_is_ended(
     outcome, _ = run(job(tmp_path, _NeverBackLauncher()))
     assert outcome.exit_code == 1
     assert "no space left on device" in outcome.text
+
+
+def test_a_phase_that_outlasts_the_time_limit_is_given_up(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a call to storage that does not return: the engine cannot end the phase itself."""
+    monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
+    fake("deaf", seconds="30")
+    outcome, _ = run(replace(job(tmp_path), time_limit_s=0.1))
+    assert outcome.exit_code == 5
+    assert outcome.text == (
+        "Phase write waited for storage that did not answer and was given up; finished phases are kept, and"
+        " `sonde clean` removes what is left when the storage answers."
+    )
+
+
+def test_a_run_that_ends_after_its_time_limit_is_no_stuck_one(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(seconds="0.3")
+    outcome, _ = run(replace(job(tmp_path), time_limit_s=0.0))
+    assert (outcome.exit_code, outcome.text) == (0, "")
+    monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "long")
+    with pytest.raises(UserError, match='SONDE_STORAGE_PATIENCE is "long", which is no number of seconds'):
+        run(replace(job(tmp_path), time_limit_s=1.0))
+
+
+def test_an_engine_that_even_a_kill_does_not_end_is_left_to_itself(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that waits in the kernel; here the kill goes astray."""
+    monkeypatch.setattr(child_module, "STUCK_S", 0.2)
+    monkeypatch.setattr(child_module.Child, "kill", lambda self: None)
+    monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
+    fake("deaf", seconds="30")
+    pids: list[int] = []
+    outcome = Session(replace(job(tmp_path), time_limit_s=0.1), lambda kind, line: None, pids.append).run()
+    os.kill(pids[0], signal.SIGKILL)
+    os.waitpid(pids[0], 0)
+    assert outcome.exit_code == 5
+    assert outcome.text.endswith(
+        f"when the storage answers; process {pids[0]} of the engine cannot be ended before that."
+    )
 
 
 def test_an_engine_in_a_group_of_its_own_without_a_terminal_to_read(tmp_path: Path) -> None:

@@ -77,6 +77,15 @@ files::Removal remove_what_is_left(const std::string& directory, const files::Ma
     return removal;
 }
 
+/// "sonde-20261123T031203Z-name-68133f98", as runs call the directories that they make.
+bool called_like_a_run(const std::string& directory) {
+    const std::string name = std::filesystem::path(directory).filename();
+    constexpr std::string_view shape = "sonde-00000000T000000Z-";  // 0: any digit
+    return name.size() > shape.size() && std::equal(shape.begin(), shape.end(), name.begin(), [](char want, char is) {
+               return want == '0' ? is >= '0' && is <= '9' : want == is;
+           });
+}
+
 /// Why a run directory must stay; empty when its run has ended and the directory is its own.
 std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
@@ -102,7 +111,13 @@ ordered_json clean_one(const std::string& directory, const CleanArguments& argum
     try {
         const std::optional<files::Manifest> manifest = files::Manifest::load(directory);
         if (!manifest) {
-            return {};
+            if (!called_like_a_run(directory)) {
+                return {};
+            }
+            one["kept"] =
+                "it is called like the directory of a run, but holds no list of what the run made: if a server of the "
+                "file system is away, clean again when it is back, else look inside and remove it by hand";
+            return one;
         }
         one["run"] = records::json_text(manifest->run);
         const std::string keep = reason_to_keep(*manifest, arguments.elsewhere);

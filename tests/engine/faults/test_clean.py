@@ -419,3 +419,18 @@ def test_nothing_is_written_through_what_was_found(engine: Engine, target: Path,
     assert result.code == FAILED
     assert f"{place} is not a regular file" in result.only_sentence
     assert precious.read_bytes() == b"thesis" * 200_000
+
+
+def test_a_directory_called_like_a_run_without_its_list_of_files_is_named_and_kept(
+    engine: Engine, target: Path
+) -> None:
+    """As when the server that holds the manifest is away."""
+    like, others = target / "sonde-20261123T031203Z-dying-68133f98", target / "sonde-2.0"
+    for folder in (like, others):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    code, report = engine.clean(target)
+    assert code == DONE
+    assert [one["directory"] for one in report] == [str(like)]
+    assert "clean again when it is back" in report[0]["kept"]
+    assert (like / "file").exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,8 +18,9 @@ class Gluster:
     """`places` of volumes: distribute, shard, disperse; `second` is another mount of distribute."""
 
     name = "gluster"
-    waits = False
-    stops_ms = 30
+    tells = "rewrite"
+    shard_bytes = 4 << 20
+    stops_ms = 100
     to_servers: Mapping[str, object] = {"fsync": "per_op"}
 
     def __init__(self, room: Room) -> None:
@@ -34,11 +34,14 @@ class Gluster:
         room.until(
             lambda: room.run("gluster", "volume", "list", check=False).returncode == 0, "glusterd did not answer"
         )
-        self._volume("distribute", ())
-        self._volume("shard", (), {"features.shard": "on", "features.shard-block-size": "4MB"})
+        # A brick that says nothing is given up after 5 s (42 s by itself).
+        self._volume("distribute", (), {"network.ping-timeout": "5"})
+        self._volume("shard", (), {"features.shard": "on", "features.shard-block-size": f"{self.shard_bytes >> 20}MB"})
         self._volume("disperse", ("disperse", str(_BRICKS), "redundancy", "1"))
         self.places = {name: self._mount(name, name) for name in ("distribute", "shard", "disperse")}
         self.place, self.second = self.places["distribute"], self._mount("distribute", "second")
+        self.bounded = self.place
+        self._whole = room.blocks(self.place)
 
     @property
     def targets(self) -> list[str]:
@@ -75,7 +78,7 @@ class Gluster:
                 "-not", "-perm", "/1000", "-printf", "%s\n",
             ).split()  # fmt: skip
             if sizes:
-                found[f"{ADDRESS}:{brick}/{volume}"] = sum(map(int, sizes))
+                found[f"{brick}/{volume}"] = sum(map(int, sizes))
         return found
 
     def pid(self, number: int) -> int:
@@ -83,8 +86,20 @@ class Gluster:
         (file,) = self.room.said("sh", "-c", f"ls /run/gluster/vols/distribute/*-b{number + 1}-*.pid").split()
         return int(self.room.said("cat", file))
 
+    def disk(self, number: int) -> Path:
+        return self.bricks[number]
+
     def kill(self, number: int) -> None:
         self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
+
+    def to_fill(self, mebibytes: int) -> str:
+        """Whatever the bricks have but that is taken."""
+        each = (mebibytes << 20) // _BRICKS
+        room = "$(($(stat -f -c '%a * %S' $brick) - " + f"{each}))"
+        return f"for brick in {' '.join(map(str, self.bricks))}; do fallocate -l {room} $brick/filler || exit 1; done"
+
+    def emptied(self) -> None:
+        self.room.run("rm", "-f", *(f"{brick}/filler" for brick in self.bricks))
 
     def start(self, number: int) -> None:
         self.gluster("volume", "start", "distribute", "force")
@@ -92,7 +107,13 @@ class Gluster:
         self.room.until(
             lambda: _online(self.gluster("volume", "status", "distribute", "detail"), connected), "no brick"
         )
-        time.sleep(4)  # clients look for a lost brick every three seconds
+
+    def settled(self) -> None:
+        """Clients look for a lost brick every three seconds; without it the volume is smaller."""
+        self.room.until(
+            lambda: [self.room.blocks(place) for place in (self.place, self.second)] == [self._whole] * 2,
+            "a brick is away",
+        )
 
 
 def _online(status: str, brick: str) -> bool:

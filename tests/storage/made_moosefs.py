@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,8 +18,8 @@ class MooseFS:
     """`place` and `second` are two mounts of it."""
 
     name = "moosefs"
-    waits = False
-    stops_ms = 30
+    tells = "read"  # writes go into the memory of its servers, however often one syncs
+    stops_ms = 100
     to_servers: Mapping[str, object] = {"fsync": "per_op"}
 
     def __init__(self, room: Room) -> None:
@@ -29,18 +28,27 @@ class MooseFS:
             room.cover(place)
         self._file("/var/lib/mfs/metadata.mfs", "MFSM NEW")
         self._file("/etc/mfs/mfsmaster.cfg", _MASTER)
-        self._file("/etc/mfs/mfsexports.cfg", "* / rw,alldirs,maproot=0\n")
+        self._file("/etc/mfs/mfsexports.cfg", "* / rw,alldirs,admin,maproot=0\n")
         room.run("cp", "/usr/share/doc/moosefs-master/examples/mfstopology.cfg", "/etc/mfs", check=False)
         room.run("mfsmaster", "-c", "/etc/mfs/mfsmaster.cfg", "start")
+        self.disks: list[Path] = []
         for number in range(_SERVERS):
-            disk = room.disk(f"m{number}", 3072)  # each chunk that is begun counts as 64 MiB
+            disk = room.disk(f"m{number}", 8192)  # each chunk that is begun counts as 64 MiB
+            self.disks.append(disk)
             room.run("mkdir", f"/var/lib/mfs/{number}")
             self._file(f"/etc/mfs/hdd{number}.cfg", f"{disk}\n")
             self._file(f"/etc/mfs/server{number}.cfg", _server(number))
-            self.start(number, wait=False)
+            self.start(number)
         self.place, self.second = self._mount("first"), self._mount("second")
+        self.bounded = self.place
         room.until(lambda: self._servers() == _SERVERS, "not all chunk servers came")
         room.run("mfssetgoal", "-r", "1", str(self.place))
+        room.run("mfssettrashtime", "-r", "0", str(self.place))  # what is removed is gone, not kept for a day
+        # A server that came has told its space a little later.
+        probe = ("dd", "if=/dev/zero", f"of={self.place}/probe", "bs=4k", "count=1", "conv=fsync", "status=none")
+        room.until(lambda: room.run(*probe, check=False).returncode == 0, "nothing could be written")
+        room.run("rm", f"{self.place}/probe")
+        self._whole = room.blocks(self.place)
 
     @property
     def targets(self) -> list[str]:
@@ -67,13 +75,30 @@ class MooseFS:
     def pid(self, number: int) -> int:
         return int(self.room.said("cat", f"/var/lib/mfs/{number}/.mfschunkserver.lock").strip())
 
+    def disk(self, number: int) -> Path:
+        return self.disks[number]
+
+    def forget(self) -> None:
+        """Reads come from the disks."""
+        for disk in self.disks:
+            self.room.forget(disk, "chunk_*")
+
     def kill(self, number: int) -> None:
         self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
 
-    def start(self, number: int, wait: bool = True) -> None:
+    def to_fill(self, mebibytes: int) -> str:
+        """A quota, which goes with the directory."""
+        return f"mfssetquota -L {mebibytes}Mi $SONDE_DIRECTORY"
+
+    def emptied(self) -> None:
+        """There is nothing to undo."""
+
+    def start(self, number: int) -> None:
         self.room.run("mfschunkserver", "-c", f"/etc/mfs/server{number}.cfg", "start")
-        if wait:
-            time.sleep(3)
+
+    def settled(self) -> None:
+        """Without a server there is less space."""
+        self.room.until(lambda: self.room.blocks(self.place) == self._whole, "a chunk server is away")
 
 
 _MASTER = f"""WORKING_USER = root
@@ -82,7 +107,9 @@ DATA_PATH = /var/lib/mfs
 MATOCS_LISTEN_HOST = {ADDRESS}
 MATOCL_LISTEN_HOST = {ADDRESS}
 MATOML_LISTEN_HOST = {ADDRESS}
-CHUNKS_LOOP_MIN_TIME = 300
+CHUNKS_LOOP_MIN_TIME = 60
+CHUNKS_SOFT_DEL_LIMIT = 1000
+CHUNKS_HARD_DEL_LIMIT = 10000
 REPLICATIONS_DELAY_INIT = 0
 """
 

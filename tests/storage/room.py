@@ -19,8 +19,21 @@ from pathlib import Path
 
 ADDRESS = "10.99.0.1"  # daemons of storage refuse 127.0.0.1
 _PATIENCE_S = 60.0
+_BLKIO = Path("/sys/fs/cgroup/blkio")
 # Reaps what daemons leave behind, and ends when the pipe does.
 _FIRST = "import signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); print(1, flush=True); sys.stdin.read()"
+
+
+# Before all others, or on a busy machine its victim goes for as long as this waits for a core.
+_STOPS = """import os, signal, sys, time
+pid, stopped, going = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+os.setpriority(os.PRIO_PROCESS, 0, -20)
+while True:
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(stopped)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(going)
+"""
 
 
 class NotStartedError(Exception):
@@ -39,6 +52,16 @@ def lacking(*programs: str) -> str:
 
 def program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def no_throttle() -> str:
+    """Why no process can be given less of a disk here; empty when it can.
+
+    Of cgroup v1: what is read, and what a process writes itself (fsync, O_DIRECT), counts as its own, not what the
+    kernel writes later.
+    """
+    here = (_BLKIO / "blkio.throttle.write_bps_device").exists()
+    return "" if here else f"no disk can be throttled: {_BLKIO} (cgroup v1) is not here"
 
 
 class Room:
@@ -92,19 +115,23 @@ class Room:
         """What `words` print inside."""
         return self.run(*words).stdout
 
+    def blocks(self, place: Path) -> int:
+        """The size of the file system at `place`, as statfs tells it."""
+        return int(self.said("stat", "-f", "-c", "%b", str(place)))
+
     def cover(self, place: str) -> None:
         """An empty directory over what the machine has at `place`."""
         self.run("mkdir", "-p", place)
         self.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", place)
 
     def disk(self, name: str, mebibytes: int = 512) -> Path:
-        """An empty XFS of a loop device; full is full, whatever happens."""
+        """An empty XFS of a loop device; full is full, whatever happens. What is removed leaves the image too."""
         image, place = self.folder / f"{name}.img", self.folder / name
         with image.open("wb") as file:
             file.truncate(mebibytes << 20)
         place.mkdir()
         self.run("mkfs.xfs", "-q", str(image))
-        self.run("mount", "-o", "loop", str(image), str(place))
+        self.run("mount", "-o", "loop,discard", str(image), str(place))
         return place
 
     def until(self, done: Callable[[], bool], what: str) -> None:
@@ -118,14 +145,46 @@ class Room:
     @contextlib.contextmanager
     def slowed(self, pid: int, stopped_ms: int = 30, going_ms: int = 5) -> Iterator[None]:
         """A process (as it is called inside) that is stopped most of the time: slow, and not broken."""
-        loop = f"while kill -STOP {pid}; do sleep {stopped_ms / 1000}; kill -CONT {pid}; sleep {going_ms / 1000}; done"
-        slower = subprocess.Popen(self.words("/bin/sh", "-c", loop), start_new_session=True)
+        words = (sys.executable, "-S", "-c", _STOPS, str(pid), str(stopped_ms / 1000), str(going_ms / 1000))
+        slower = subprocess.Popen(self.words(*words), start_new_session=True)
         try:
             yield
         finally:
             os.killpg(slower.pid, signal.SIGKILL)
             slower.wait()
             self.run("/bin/sh", "-c", f"kill -CONT {pid}", check=False)
+
+    def hang(self, pid: int) -> None:
+        """A process that keeps its connections and says nothing any more, until `wake`."""
+        self.run("/bin/sh", "-c", f"kill -STOP {pid}")
+
+    def wake(self, pid: int) -> None:
+        self.run("/bin/sh", "-c", f"kill -CONT {pid}")
+
+    @contextlib.contextmanager
+    def throttled(self, pid: int, place: Path, bytes_per_s: int) -> Iterator[None]:
+        """A process (as it is called inside) that gets so many bytes a second, each way, of the disk at `place`."""
+        device = int(self.said("stat", "-c", "%d", str(place)))
+        group = _BLKIO / f"sonde-{self._first}-{pid}"
+        group.mkdir()
+        try:
+            for way in ("read", "write"):
+                limit = f"{os.major(device)}:{os.minor(device)} {bytes_per_s}"
+                (group / f"blkio.throttle.{way}_bps_device").write_text(limit)
+            self._into(group, pid)
+            yield
+        finally:
+            self._into(_BLKIO, pid)
+            group.rmdir()
+
+    def _into(self, group: Path, pid: int) -> None:
+        """By its number inside: the kernel takes it as the one of who writes. One that has ended is in no group."""
+        self.run("/bin/sh", "-c", f"echo {pid} >{group}/cgroup.procs", check=False)
+
+    def forget(self, place: Path, names: str) -> None:
+        """Of files so called on the disk at `place` nothing is kept in memory: reads come from the disk."""
+        drop = ("dd", "if=/dev/null", "of={}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none")
+        self.run("find", str(place), "-type", "f", "-name", names, "-exec", *drop, ";")
 
     def close(self) -> None:
         """Ends every process of the room; its mounts go with them."""

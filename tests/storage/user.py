@@ -13,6 +13,7 @@ from typing import Any
 from room import Room
 
 from sonde.model.record import RecordReader, read_record
+from sonde.model.run import Run, read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -47,9 +48,22 @@ class User:
         """All runs of the archive, the oldest first."""
         return [read_record(path) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
 
+    def runs(self) -> list[Run]:
+        """The same with what belongs to them."""
+        return [read_run(path.parent) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
+
+    def first_in_path(self, folder: Path) -> None:
+        """Programs of `folder` are found before those of the machine."""
+        self.environment["PATH"] = f"{folder}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
     def incoming(self) -> list[Path]:
         """Records of runs that go on."""
         return list(self.folder.glob("sonde-archive/.incoming-*/record.ndjson"))
+
+
+def in_tree(room: Room, place: Path, what: str = "*") -> list[str]:
+    """Everything below `place` that is called `what`, as `find` inside the room sees it."""
+    return room.said("find", str(place), "-mindepth", "1", "-name", what).split()
 
 
 class Done:

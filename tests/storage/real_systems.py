@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file systems of these tests, and what each of them can be asked and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from made_ceph import NEEDED as CEPH
+from made_ceph import Ceph
+from made_gluster import NEEDED as GLUSTER
+from made_gluster import Gluster
+from made_moosefs import NEEDED as MOOSEFS
+from made_moosefs import MooseFS
+from room import Room
+
+
+class Storage(Protocol):
+    """A file system of four servers of data in a room."""
+
+    name: str
+    room: Room
+    place: Path  # a mount
+    second: Path  # another one, with a client of its own
+    bounded: Path  # a mount whose client gives up a server that does not answer
+    tells: str  # the operation whose time tells how fast a server is: rewrite or read
+    stops_ms: int  # how long a server has to be stopped each time to be slow
+    to_servers: Mapping[str, object]  # data.io with which writes wait for the servers
+
+    @property
+    def targets(self) -> list[str]:
+        """The servers as Sonde calls them."""
+        ...
+
+    def told(self, path: Path) -> set[str]:
+        """Where the first bytes of a file are, as the system's own tools say, by the names of targets."""
+        ...
+
+    def pid(self, number: int) -> int:
+        """The process of a server, as it is called in the room."""
+        ...
+
+    def disk(self, number: int) -> Path:
+        """The file system that a server keeps its bytes on."""
+        ...
+
+    def kill(self, number: int) -> None: ...
+
+    def settled(self) -> None:
+        """Waits until all clients use a server that is back."""
+        ...
+
+    def to_fill(self, mebibytes: int) -> str:
+        """A command after which at most so many MiB more can be written to the directory $SONDE_DIRECTORY."""
+        ...
+
+    def emptied(self) -> None:
+        """Undoes that."""
+        ...
+
+    def start(self, number: int) -> None:
+        """Again."""
+        ...
+
+
+SYSTEMS: dict[str, tuple[type[Gluster] | type[MooseFS] | type[Ceph], tuple[str, ...]]] = {
+    "gluster": (Gluster, GLUSTER), "moosefs": (MooseFS, MOOSEFS), "ceph": (Ceph, CEPH),
+}  # fmt: skip

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that dies, one that says nothing any more, storage that is full: one sentence each, no wait without end."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from made_ceph import Ceph
+from real_systems import Storage
+from user import User, in_tree
+
+pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
+
+
+def dying(storage: Storage, user: User, place: Path, seconds: int = 40, limit: int = 60) -> subprocess.Popen[str]:
+    """A run whose first phase is over and whose second one goes on, for so many seconds at most."""
+    plan = user.plan(
+        "dying",
+        target={"path": str(place)},
+        tasks={"threads": 16},
+        data={"access": {"transfer": "64KiB", "block": "1MiB"}, "io": storage.to_servers},
+        phases=[
+            {"id": "write", "op": "write"},
+            {"id": "again", "op": "rewrite", "stop": {"time": f"{seconds}s"}},
+        ],
+        limits={"time": f"{limit}s"},
+    )
+    going = user.begin("run", plan, "--no-report", "-q")
+    storage.room.until(
+        lambda: any('"phase":"again"' in path.read_text() for path in user.incoming()), "no phase `again`"
+    )
+    return going
+
+
+def kept_what_was_finished(user: User) -> None:
+    (record,) = user.records()
+    assert record.phases["write"].end is not None
+    assert record.phases["write"].end.stopped_by == "volume"
+
+
+def left_after_clean(storage: Storage, user: User) -> str:
+    """What `sonde clean` said when something is left, or it failed; else empty."""
+    done = user.sonde("clean", str(storage.place))
+    left = in_tree(storage.room, storage.place, "sonde-*")
+    return f"{left}: {done}" if left or done.code else ""
+
+
+@pytest.mark.parametrize("fault", ["killed", "hung"])
+def test_a_server_that_is_gone_is_one_sentence_and_what_was_finished_is_kept(
+    storage: Storage, user: User, fault: str
+) -> None:
+    going = dying(storage, user, storage.bounded)
+    pid = storage.pid(1)
+    storage.kill(1) if fault == "killed" else storage.room.hang(pid)
+    began = time.monotonic()
+    try:
+        out, err = going.communicate(timeout=200)
+    finally:
+        storage.start(1) if fault == "killed" else storage.room.wake(pid)
+    storage.settled()
+    print(f"{storage.name}, {fault}: exit code {going.returncode} after {time.monotonic() - began:.0f} s: {err}")
+    assert going.returncode in (1, 3, 5), (out, err)
+    assert err.count("\n") == 1, err
+    kept_what_was_finished(user)
+    assert left_after_clean(storage, user) == ""
+
+
+def test_a_client_that_waits_for_a_killed_server_goes_on_when_it_is_back(storage: Storage, user: User) -> None:
+    """It has no limit of its own; so the run waits too, and measures to its end."""
+    if not isinstance(storage, Ceph):
+        pytest.skip("clients of CephFS wait however long")
+    going = dying(storage, user, storage.place, 20)
+    storage.kill(1)
+    time.sleep(8)
+    assert going.poll() is None
+    storage.start(1)
+    out, err = going.communicate(timeout=200)
+    assert (going.returncode, err) == (0, ""), (out, err)
+    assert in_tree(storage.room, storage.place, "sonde-*") == []
+
+
+def test_a_run_with_a_time_limit_is_given_up_where_the_client_waits_however_long(storage: Storage, user: User) -> None:
+    """Its calls do not return, and not even SIGKILL ends who made them."""
+    if not isinstance(storage, Ceph):
+        pytest.skip("clients of CephFS wait however long")
+    user.environment["SONDE_STORAGE_PATIENCE"] = "3"
+    going = dying(storage, user, storage.place, 40, 10)
+    storage.kill(1)
+    try:
+        out, err = going.communicate(timeout=60)
+    finally:
+        storage.start(1)
+    storage.settled()
+    assert going.returncode == 5, (out, err)
+    assert err.startswith("sonde: Phase again waited for storage that did not answer and was given up"), err
+    assert err.count("\n") == 1
+    kept_what_was_finished(user)
+    storage.room.until(lambda: not left_after_clean(storage, user), "the engine did not end")
+
+
+def test_storage_that_is_full_is_one_sentence_and_what_was_finished_is_kept(storage: Storage, user: User) -> None:
+    plan = user.plan(
+        "filling",
+        target={"path": str(storage.place)},
+        tasks={"threads": 8},
+        data={"access": {"transfer": "64KiB", "block": "1MiB"}, "io": storage.to_servers},
+        phases=[
+            {"id": "write", "op": "write"},
+            {
+                "id": "more",
+                "op": "write",
+                "before": [{"kind": "command", "need": "required", "command": storage.to_fill(24)}],
+                "access": {"block": "8MiB"},
+            },
+        ],
+    )
+    done = user.sonde("run", plan, "--no-report", "-q")
+    storage.emptied()
+    print(f"{storage.name}, full: exit code {done.code}: {done.err}")
+    assert done.code == 1, done
+    assert done.err.count("\n") == 1, done
+    assert any(words in done.err for words in ("No space left on device", "Disk quota exceeded")), done
+    kept_what_was_finished(user)
+    assert left_after_clean(storage, user) == ""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which server holds which byte, against the system's own words, and the slow server by its name."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from made_ceph import Ceph
+from made_gluster import Gluster
+from made_moosefs import MooseFS
+from real_systems import Storage
+from room import no_throttle
+from user import MIB, User, in_tree
+
+from sonde.findings.judgement import judgement_of
+from sonde.findings.served import slow_answers
+from sonde.findings.targets import SlowTarget, slow_targets, target_rates
+from sonde.model.record import PhaseRecord
+from sonde.model.run import Run
+
+pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
+
+
+def layout_rows(phase: PhaseRecord) -> list[dict[str, Any]]:
+    assert phase.layout is not None, f"the file system's layout was not read: {phase.findings}"
+    return [dict(zip(phase.layout.columns, row, strict=True)) for row in phase.layout.rows]
+
+
+def last_run(user: User) -> Run:
+    return user.runs()[-1]
+
+
+def kept_files(place: Path, user: User, files: int, volume: str, **data: Any) -> tuple[Run, dict[int, Path]]:
+    """A run whose files stay in `place`/kept, and these by the number of their task."""
+    plan = user.plan(
+        "kept",
+        target={"path": str(place), "directory": "kept", "keep": True},
+        tasks={"threads": files},
+        data={"access": {"transfer": "1MiB", "block": volume}, "io": {"fsync": "end"}, **data},
+        phases=[{"id": "write", "op": "write"}],
+    )
+    done = user.sonde("run", plan, "--no-report", "-q")
+    assert done.code == 0, done
+    names = in_tree(user.room, place / "kept", "data*")
+    return last_run(user), {int(re.findall(r"\d+", Path(name).name)[-1]): Path(name) for name in names}
+
+
+def test_the_target_of_every_file_is_the_one_that_the_system_names(storage: Storage, user: User) -> None:
+    run, files = kept_files(storage.place, user, 16, "4MiB")
+    rows = layout_rows(run.phases[0])
+    assert len(rows) == len(files) == 16
+    for row in rows:
+        assert dict(row["targets"]).keys() == storage.told(files[row["task"]]), row
+        assert [held for _, held in row["targets"]] == [4 * MIB]
+    storage.room.run("rm", "-r", str(storage.place / "kept"))
+    assert len({target for row in rows for target, _ in row["targets"]}) > 1, "all on one target tell little"
+
+
+def test_of_files_in_shards_the_first_shard_is_told_and_the_rest_is_said_to_be_unknown(
+    storage: Storage, user: User
+) -> None:
+    if not isinstance(storage, Gluster):
+        pytest.skip("Gluster has shards")
+    run, files = kept_files(storage.places["shard"], user, 6, "10MiB")
+    rows = layout_rows(run.phases[0])
+    assert len(rows) == len(files) == 6
+    for row in rows:
+        # what lies on the disks of the bricks under the file's own name is its first shard
+        (brick, first), *more = storage.held("shard", files[row["task"]].name).items()
+        assert more == []
+        assert first == storage.shard_bytes
+        told = dict(row["targets"])
+        assert told.pop("?") == 10 * MIB - storage.shard_bytes
+        assert {name.partition(":")[2]: held for name, held in told.items()} == {brick: storage.shard_bytes}
+    storage.room.run("rm", "-r", str(storage.places["shard"] / "kept"))
+
+
+def test_where_the_client_tells_nothing_of_dispersed_files_the_run_says_so(storage: Storage, user: User) -> None:
+    if not isinstance(storage, Gluster):
+        pytest.skip("Gluster disperses")
+    run, files = kept_files(storage.places["disperse"], user, 4, "3MiB")
+    # a third on each of four bricks: one target could not stand for them
+    assert storage.held("disperse", files[0].name).keys() == {f"{brick}/disperse" for brick in storage.bricks}
+    assert run.phases[0].layout is None
+    said = judgement_of(run, run.phases[0]).target
+    assert said.startswith("Which target holds which byte is not known: the attribute `trusted.glusterfs.pathinfo`")
+    storage.room.run("rm", "-r", str(storage.places["disperse"] / "kept"))
+
+
+def test_where_the_monitors_do_not_answer_the_pool_stands_for_osds_and_why_is_said(
+    storage: Storage, user: User, tmp_path: Path
+) -> None:
+    if not isinstance(storage, Ceph):
+        pytest.skip("Ceph has monitors")
+    (tmp_path / "slow").mkdir()
+    slow = tmp_path / "slow" / "ceph"
+    slow.write_text("#!/bin/sh\nexec sleep 100\n")
+    slow.chmod(0o755)
+    user.first_in_path(slow.parent)
+    run, _ = kept_files(storage.place, user, 2, "1MiB")
+    assert {name for row in layout_rows(run.phases[0]) for name, _ in row["targets"]} == {"pool bytes"}
+    assert judgement_of(run, run.phases[0]).target == (
+        "Which OSD holds which byte is not known, so the pool stands for all of them:"
+        " `ceph osd pool ls detail`: no answer within 10 s, so it was ended."
+    )
+    storage.room.run("rm", "-r", str(storage.place / "kept"))
+
+
+def slow_ones(phase: PhaseRecord) -> list[SlowTarget]:
+    """By operations and by whole files."""
+    rates = target_rates(phase, operations=False)
+    print(*(f"{one.name}: {len(one.rates)} files of {median(one.rates) / 1e6:.1f} MB/s" for one in rates), sep=", ")
+    by_files = slow_targets(rates)
+    print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_files), "by files")
+    by_answers = slow_answers(phase)
+    print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_answers), "by answers")
+    return [*by_files, *by_answers]
+
+
+def slow_ones_of(storage: Storage, user: User, op: str) -> tuple[list[SlowTarget], str]:
+    """Slow targets of tasks that read or rewrite a file each, and what is said of them.
+
+    The files are there before any server is slow: who chooses servers by their load would give a slow one few.
+    """
+    files = {"mapping": "per_task"}
+    data = {"access": {"transfer": "128KiB", "block": "2MiB"}, "files": files}
+    kept = {"directory": "slow", "keep": True}
+    if not in_tree(storage.room, storage.place, "slow"):
+        plan = user.plan(
+            "made", target={"path": str(storage.place), **kept}, tasks={"threads": 40},
+            data={**data, "io": {"fsync": "end"}}, phases=[{"id": "write", "op": "write"}],
+        )  # fmt: skip
+        done = user.sonde("run", plan, "--no-report", "-q")
+        assert done.code == 0, done
+    if isinstance(storage, MooseFS):
+        storage.forget()
+    place, io = (storage.second, {"direct": True}) if op == "read" else (storage.place, storage.to_servers)
+    plan = user.plan(
+        "slow", target={"path": str(place), **kept, "use_existing": True}, tasks={"threads": 40},
+        data={**data, "io": io}, phases=[{"id": op, "op": op}],
+    )  # fmt: skip
+    done = user.sonde("run", plan, "--no-report")
+    assert done.code == 0, done
+    return slow_ones(user.runs()[-1].phases[0]), done.out
+
+
+def only_one_is_named(storage: Storage, user: User, op: str, slower: AbstractContextManager[None]) -> None:
+    """Nobody while all are alike, then server 2 and no other."""
+    try:
+        assert slow_ones_of(storage, user, op)[0] == []
+        with slower:
+            slow, said = slow_ones_of(storage, user, op)
+        assert {one.name for one in slow} == {storage.targets[2]}, said
+        assert storage.targets[2] in said
+    finally:
+        storage.room.run("rm", "-rf", str(storage.place / "slow"))
+
+
+def test_a_server_that_is_stopped_again_and_again_is_named_and_no_other(storage: Storage, user: User) -> None:
+    only_one_is_named(storage, user, storage.tells, storage.room.slowed(storage.pid(2), storage.stops_ms))
+
+
+def test_a_server_with_a_slow_disk_is_named_and_no_other(storage: Storage, user: User) -> None:
+    if reason := no_throttle():
+        pytest.skip(reason)
+    slower = storage.room.throttled(storage.pid(2), storage.disk(2), 4 * MIB)
+    only_one_is_named(storage, user, storage.tells, slower)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one client wrote under the preload library, and another one sees."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from real_systems import Storage
+
+from sonde.launch.preload import find_library
+from sonde.model.errors import MachineError
+
+pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
+
+READER = """
+import hashlib, os, sys
+for line in sys.stdin:
+    file = os.open(sys.argv[1], os.O_RDONLY)
+    found = hashlib.sha256()
+    while piece := os.read(file, 1000):
+        found.update(piece)
+    os.close(file)
+    print(found.hexdigest(), flush=True)
+"""
+WRITER = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
+for number in range(3000):
+    os.write(file, (b"%07d" % (number + int(sys.argv[2]))) * 11)
+os.close(file)
+"""
+
+
+def content(first: int) -> bytes:
+    return b"".join(b"%07d" % (number + first) * 11 for number in range(3000))
+
+
+def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storage, tmp_path: Path) -> None:
+    """Also by pages that stayed after a close: they count only when the file is unchanged."""
+    try:
+        library = os.environ.get("SONDE_PRELOAD") or str(find_library())
+    except MachineError as reason:
+        pytest.skip(str(reason))
+    under = {**os.environ, "LD_PRELOAD": library, "IOBUF_PARAMS": "*:alone:lazyclose:size=64k"}
+    (tmp_path / "reader.py").write_text(READER)
+    (tmp_path / "writer.py").write_text(WRITER)
+    name = "seen"
+
+    def write(place: Path, first: int) -> None:
+        words = storage.room.words(sys.executable, "-S", str(tmp_path / "writer.py"), str(place / name), str(first))
+        subprocess.run(words, check=True, env=under, timeout=60)
+
+    def wanted(first: int) -> str:
+        return hashlib.sha256(content(first)).hexdigest()
+
+    def seen(first: int) -> bool:
+        """Whether the system itself shows it to the other client."""
+        return storage.room.said("sha256sum", str(storage.second / name)).split()[0] == wanted(first)
+
+    write(storage.place, 0)
+    reader = subprocess.Popen(
+        storage.room.words(sys.executable, "-S", str(tmp_path / "reader.py"), str(storage.second / name)),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=under,
+    )  # fmt: skip
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    try:
+        for first in (0, 5_000_000, 7):
+            if first:
+                write(storage.place, first)
+            # Some take a second or two. The library must not show it later than the system does.
+            storage.room.until(partial(seen, first), "the other client does not see it at all")
+            print("look", file=reader.stdin, flush=True)
+            assert reader.stdout.readline().strip() == wanted(first), first
+    finally:
+        reader.stdin.close()
+        reader.wait(20)
+        reader.stdout.close()
+    storage.room.run("rm", str(storage.place / name))

@@ -176,6 +176,11 @@ Removal remove_run(const std::string& directory, const Manifest& manifest, bool 
     if (!Sweep(map, manifest, dry, removal).directory(*root, directory, "") || !gone) {
         return removal;
     }
+    // It holds the manifest, so this fails: as it should, or because a server is away, which may hide files.
+    if (!dry && ::rmdir(directory.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT) {
+        removal.left.push_back(directory + " could not be removed: " + std::strerror(errno));
+        return removal;
+    }
     if (!dry) {
         // The manifest goes last: until then a second attempt still knows what to remove.
         ::unlinkat(*root, Sweep::draft_name().c_str(), 0);

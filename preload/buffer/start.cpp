@@ -22,6 +22,7 @@ void start(const Below& below, settings::Settings& settings, int report, const c
         // 8 MiB of addresses; memory only for the part that descriptors reach.
         table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
     }
+    takes_files.store(settings.count > 0 && (!settings.promised_only || settings.any_promised()));
     struct sysinfo machine {};
     std::uint64_t share = settings.limits.memory;
     if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {

@@ -12,6 +12,7 @@
 namespace sonde::buffer {
 
 constinit std::atomic<Description*>* table = nullptr;
+constinit std::atomic<bool> takes_files{false};
 constinit std::atomic<int> highest{0};
 
 namespace {

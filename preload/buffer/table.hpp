@@ -23,6 +23,8 @@ inline bool in_table(int fd) noexcept {
 inline bool watched(int fd) noexcept {
     return in_table(fd) && !system::Critical::inside();
 }
+/// A rule may want a file that is opened. Where none does, and nothing is known, adopt() has nothing to do.
+extern std::atomic<bool> takes_files;
 /// True while any file is known, so that calls on paths can be quick when none is.
 bool any() noexcept;
 /// No descriptor above this was ever ours.

@@ -37,7 +37,11 @@ int close_one(int fd, Real real) {
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
-    if (stretch::slot_of(fd) != 0 && !intercept::in_borrowed_memory()) [[unlikely]] {
+    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0 && !intercept::in_borrowed_memory()) [[unlikely]] {
+        if (stretch::is_early(slot)) {  // nothing but its first calls is known, and nothing held
+            stretch::forget_early(fd);
+            return real();
+        }
         pthread_testcancel();
         const int error = stretch::give_up(fd);
         const int done = real();

@@ -50,7 +50,9 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
         buffer::Seen seen;
         stretch::take_on(fd, flags, path, seen);
-        buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);
+        if (buffer::takes_files.load(std::memory_order_relaxed) || buffer::in_table(fd) || buffer::any()) [[unlikely]] {
+            buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);
+        }
     }
     errno = kept;
     return fd;

@@ -86,6 +86,9 @@ inline bool is_one_of_few(int fd, Slot slot, bool fits) noexcept {
     return fits && (slot & calls_mask) < few_calls &&
            slots[fd].compare_exchange_strong(slot, slot + one_call, std::memory_order_relaxed);
 }
+inline void forget_early(int fd) noexcept {
+    slots[fd].store(0, std::memory_order_release);
+}
 /// Otherwise it becomes a Stream; nullptr when nothing could be gathered here now.
 Stream* make_known(int fd, Slot slot) noexcept;
 

@@ -145,9 +145,9 @@ Stream* new_stream() noexcept {
 
 namespace {
 
-void forget_early(int fd) noexcept {
+void forget_if_early(int fd) noexcept {
     if (is_early(slot_of(fd))) {
-        slots[fd].store(0, std::memory_order_release);
+        forget_early(fd);
     }
 }
 
@@ -242,7 +242,7 @@ int give_up(int fd) noexcept {
     settle();
     Stream* stream = stream_of(fd);
     if (stream == nullptr) {
-        forget_early(fd);
+        forget_if_early(fd);
         return 0;
     }
     const int error = stream->error;
@@ -255,7 +255,7 @@ void leave_alone(int fd, const char* reason) noexcept {
         stream->stopped = reason;
         stream->may = false;
     } else {
-        forget_early(fd);
+        forget_if_early(fd);
     }
 }
 

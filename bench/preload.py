@@ -7,7 +7,8 @@ Six parts: `costs` of single calls; `files` smaller and larger than the memory f
 kernel's cache and on disk; `scattered` access, where there is nothing to gain; `dear`, a file system whose calls take
 --pause microseconds; `databases`, with their files in --memory. A number above 1 says how many times faster a program
 is under the library: median of the rounds, and in brackets where that median lies with 95 % certainty (six rounds or
-more). With --json one object of named figures instead. What this machine lacks is left out, with the reason.
+more). "Large calls" are the same bytes in calls of 128 KB without the library: no buffer can be quicker than that. With
+--json one object of named figures instead. What this machine lacks is left out, with the reason.
 Build first: cmake --preset dev && cmake --build --preset dev.
 """
 
@@ -48,14 +49,23 @@ class Bench:
         if line.endswith("BROKEN"):
             self.broken.append(line)
 
-    def play(self, key: str, cell: cells.Cell, place: Path, group: Path | None = None, from_disk: bool = False) -> None:
-        """One cell in one place; within `group`: with little memory, and read from disk."""
+    def play(
+        self,
+        key: str,
+        cell: cells.Cell,
+        place: Path,
+        group: Path | None = None,
+        from_disk: bool = False,
+        of_processor: bool = False,
+    ) -> None:
+        """One cell in one place; within `group`: with little memory, and read from disk. `of_processor`: see tell()."""
         name = f"{key}.{cell.name}"
         if self.options.cells not in name:
             return
         file = place / "data"
         try:
             command = cell.command(self.workshop, file)
+            bound = {} if cell.bound is None else {"large calls": cell.bound(self.workshop, file)}
             if cell.prepare is not None:
                 run(cell.prepare(self.workshop, file), {})
         except NotHereError as reason:
@@ -64,14 +74,14 @@ class Bench:
         ours = {"LD_PRELOAD": str(self.library)}
         ways = {way: {**ours, "IOBUF_PARAMS": params} if params else {} for way, params in cell.ways.items()}
         result = take_turns(
-            dict.fromkeys(ways, command),
-            ways,
+            {**dict.fromkeys(ways, command), **bound},
+            {**ways, **{way: {} for way in bound}},
             self.options.rounds,
             before(cell, file, from_disk or group is not None),
             group,
         )
         file.unlink(missing_ok=True)
-        self.tell(name, result, cell.least, cell.by)
+        self.tell(name, result, cell.least, cell.by, of_processor)
 
     def tell(self, name: str, result: Result, least: float, by: str, of_processor: bool = False) -> None:
         """A line of the table and its figures. `of_processor`: the promise is about processor time, which other work of
@@ -137,7 +147,7 @@ def run_files(bench: Bench, folder: Path) -> None:
 def run_buffers(bench: Bench, folder: Path) -> None:
     kind = places.type_of(folder)
     for cell in cells.BUFFERS:
-        bench.play(f"buffers.{kind}.in_memory", cell, folder)
+        bench.play(f"buffers.{kind}.in_memory", cell, folder, of_processor=True)
         bench.play(f"buffers.{kind}.from_disk", cell, folder, from_disk=True)
 
 
@@ -162,7 +172,7 @@ def run_databases(bench: Bench, _: Path) -> None:
     with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
         Path(memory).chmod(0o755)  # servers run as users of their own
         for cell in databases.LIBRARIES:
-            bench.play("databases", cell, Path(memory))
+            bench.play("databases", cell, Path(memory), of_processor=True)
         for kind in databases.SERVERS:
             if bench.options.cells not in f"databases.{kind.name}":
                 continue

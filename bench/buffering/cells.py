@@ -20,6 +20,7 @@ STDIO = {"as is": "", "layer": "*", "stdio": "*:stdio=alone"}
 NO_DIRECT = {"as is": "", "layer": "*", "alone": "*:alone"}
 
 VOLUME = 256_000_000
+LARGE_CALL = 128_000  #: bytes; larger ones gain nothing, and fall out of the processor's cache
 SIZES = (1_000, 10_000, 100_000)
 FORTRAN_THOUSANDS = 6  #: 240 MB of the 40 GB of the model
 BACKWARD_BYTES = 8_000
@@ -36,6 +37,7 @@ class Cell:
     ways: Mapping[str, str] = field(default_factory=lambda: USUAL)
     least: float = 0.0  #: times faster than as is, promised for the way `by`
     by: str = "layer"
+    bound: Callable[[Workshop, Path], Command] | None = None  #: the same bytes in large calls: no buffer is quicker
 
 
 def loops(mode: str, record: int, records: int) -> Callable[[Workshop, Path], Command]:
@@ -58,7 +60,12 @@ def netcdf(what: str, steps: int) -> Callable[[Workshop, Path], Command]:
 
 def sequential(mode: str, size: int) -> Cell:
     made = loops("write", size, VOLUME // size) if mode == "read" else None
-    return Cell(f"{mode}.{size}", loops(mode, size, VOLUME // size), made)
+    return Cell(
+        f"{mode}.{size}",
+        loops(mode, size, VOLUME // size),
+        made,
+        bound=loops(mode, LARGE_CALL, VOLUME // LARGE_CALL) if size < LARGE_CALL else None,
+    )
 
 
 def netcdf_cells(steps: int) -> tuple[Cell, ...]:
@@ -87,6 +94,7 @@ BUFFERS = tuple(
         LARGE,
         0.97,
         "large",
+        loops("read", LARGE_CALL, volume // LARGE_CALL),
     )
     for volume, size in ((50_000_000, 1_000), (50_000_000, 10_000), (32_000_000, 1_000), (200_000_000, 1_000))
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from target_load import drawn_answers, phase_of
 
-from sonde.findings.served import answer_rates, answer_words, busiest_kind, served, slow_answers, unknown_words
+from sonde.findings.served import _apart, answer_rates, answer_words, busiest_kind, served, slow_answers, unknown_words
 from sonde.model.lines import LayoutLine, PhaseBegin, TargetsLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
@@ -129,3 +129,11 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
     assert np.isnan(early[10:]).all()
     assert not np.isnan(early[:10]).any()
     assert still[8:12] == [0.0] * 4
+
+
+def test_how_far_one_is_apart_is_from_the_middle_of_the_others_and_no_further_than_chance_reaches() -> None:
+    """Of one that is judged Student's t with four degrees of freedom at 0.995 on two sides, 5.598, times the spread of
+    five others, 1.5811, times the root of one and a fifth."""
+    found = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
+    assert found.by == 6.0
+    assert found.room == pytest.approx(5.598 * 1.5811 * 1.0954, rel=1e-3)

@@ -78,6 +78,9 @@ def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None
     few = made(random, 8, LEAST - 1)
     few["OST0003"] = few["OST0003"] / 10
     assert slow_targets(given(few)) == []
+    enough = made(random, 8, LEAST)
+    enough["OST0003"] = enough["OST0003"] / 10
+    assert [one.name for one in slow_targets(given(enough))] == ["OST0003"]
 
 
 def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:

@@ -61,3 +61,9 @@ def test_more_runs_are_those_that_would_bring_the_bound_to_the_threshold() -> No
     assert more_runs(10, Bounded(1.5, -14.0, 20.0), 1.0) is None
     # the bound is on the right side already: one more run shows it
     assert more_runs(10, Bounded(2.0, 1.5, 2.5), 1.0) == 1
+
+
+def test_half_an_interval_is_a_share_of_the_size_of_its_value() -> None:
+    assert Bounded(10, 8, 13).half == 0.25
+    assert Bounded(-10, -13, -8).half == 0.25
+    assert Bounded(10, None, 13).half is Bounded(10, 8, None).half is Bounded(0, -1, 1).half is None

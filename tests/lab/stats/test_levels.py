@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.stats.bins import rebin, trim
-from sonde.stats.levels import levels
+from sonde.stats.levels import SHORTEST, _windows, levels
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
@@ -94,3 +94,20 @@ def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
 
 def test_twelve_values_are_enough_to_say_something() -> None:
     assert [(part.first, part.end, part.median) for part in levels([3.0] * 12)] == [(0, 12, 3.0)]
+
+
+def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
+    assert _windows(2 * SHORTEST - 1) == []
+    assert _windows(2 * SHORTEST) == [(0, 2 * SHORTEST)]
+    found = _windows(100)
+    assert found[0] == (0, 100)
+    assert min(end - first for first, end in found) in (
+        2 * SHORTEST,
+        2 * SHORTEST + 1,
+        2 * SHORTEST + 2,
+        2 * SHORTEST + 3,
+    )
+    for width in {end - first for first, end in found}:
+        same = [one for one in found if one[1] - one[0] == width]
+        assert (same[0][0], same[-1][1]) == (0, 100)
+        assert all(2 * (b[0] - a[0]) <= width + 1 for a, b in itertools.pairwise(same))

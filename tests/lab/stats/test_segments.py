@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.segments import segments
+from sonde.stats.segments import _without_outliers, segments
 
 
 def test_two_steps_are_found_within_two_runs() -> None:
@@ -49,3 +49,12 @@ def test_a_cut_costs_what_it_is_said_to_and_a_thousandth_stands_for_noise_where_
     by 0.26 % 20.2."""
     for step, parts in ((1.0034, 2), (1.0026, 1)):
         assert len(segments([1.0] * 6 + [step] * 6, smallest=1e-4)) == parts
+
+
+def test_single_values_are_drawn_to_three_deviations_from_their_neighbors() -> None:
+    values = np.zeros(9)
+    values[4] = 10.0
+    assert _without_outliers(values, 0.5).tolist() == [0.0] * 4 + [1.5] + [0.0] * 4
+    assert _without_outliers(-values, 0.5).tolist() == [0.0] * 4 + [-1.5] + [0.0] * 4
+    assert _without_outliers(values, 4.0).tolist() == values.tolist()
+    assert _without_outliers(values[2:8], 0.5).tolist() == values[2:8].tolist(), "too few to have neighbors"

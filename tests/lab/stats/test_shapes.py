@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sonde.stats.profiles import area, band, likeness, progress
-from sonde.stats.shapes import _decline, _fall, _hinges, _slow_start, _stall, _steps, shape_of
+from sonde.stats.shapes import _criterion, _decline, _Fit, _fall, _hinges, _slow_start, _stall, _steps, shape_of
 
 # Curves drawn of a kind. Of each twenty one may be called otherwise.
 drawn = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
@@ -194,3 +194,11 @@ def test_a_stall_is_at_most_half_of_the_time() -> None:
     found = _stall(logs).shape
     assert found is not None
     assert found.end - found.start == 0.5
+
+
+def test_one_freedom_more_costs_three_logarithms_of_the_slices() -> None:
+    """The cost that a fit must save to be worth it; half of it in BIC (Schwarz 1978), dearer here against noise that
+    neighbors share."""
+    one, two = (_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
+    assert two - one == pytest.approx(3 * np.log(100))
+    assert _criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))

@@ -18,7 +18,7 @@ from sonde.stats.spread import robust_sd
 from sonde.store import history
 from sonde.trends import budget
 from sonde.trends.budget import Budget, Calibration, residuals
-from sonde.trends.changes import Change, _around, _size_and_error, _stood
+from sonde.trends.changes import Change, _around, _size_and_error, _stood, joint_changes
 from sonde.trends.history import watched
 from sonde.trends.known import Known
 from sonde.trends.lanes import Settings
@@ -233,3 +233,17 @@ def test_a_history_is_called_by_what_was_measured_where() -> None:
         "series": key.id,
     }
     assert (one.unit, list(one.runs), one.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(("apart", "groups"), [(29, 1), (31, 2)])
+@pytest.mark.parametrize("slow_first", [True, False])
+def test_changes_are_joint_within_three_runs_of_the_slower_series(apart: int, groups: int, slow_first: bool) -> None:
+    """One series has a run every ten days, the other every day."""
+    slow = Series({"phase": "slow"}, 10 * DAY * np.arange(20.0), np.full(20, 1e9))
+    quick = Series({"phase": "quick"}, DAY * np.arange(200.0), np.full(200, 1e9))
+    size = Ratio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+    begins = (100, 100 + apart) if slow_first else (100 + apart, 100)
+    found = [
+        Change(at, "gate", DAY * (day - 1), DAY * day, DAY * (day + 3), 3, size, size) for at, day in enumerate(begins)
+    ]
+    assert len(joint_changes([slow, quick], found)) == groups

@@ -242,3 +242,13 @@ def test_where_files_lie_is_no_part_of_what_is_done() -> None:
     assert digest(search("/results/1/stamp")) == digest(moved)
     assert digest(search("/results/1/stamp")) == digest(search("/results/2/stamp"))
     assert digest(search("/results/1/stamp")) != digest(search("/results/1/stamp", size=2))
+
+
+def test_the_seed_of_the_content_of_files_makes_no_other_measurement() -> None:
+    def hash_of(**payload: object) -> str:
+        meta = {"payload": payload, "file": {"write": "1KiB"}}
+        plan = {"id": "p", "target": {"path": "/x"}, "meta": meta, "phases": [{"id": "c", "op": "create"}]}
+        return plan_hash(plan, 1, 1, 1)
+
+    assert hash_of(seed=1) == hash_of(seed=2)
+    assert hash_of(seed=1, kind="zero") != hash_of(seed=1, kind="random")

@@ -235,7 +235,7 @@ def test_a_history_is_called_by_what_was_measured_where() -> None:
     assert (one.unit, list(one.runs), one.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])
 
 
-@pytest.mark.parametrize(("apart", "groups"), [(29, 1), (31, 2)])
+@pytest.mark.parametrize(("apart", "groups"), [(29, 1), (30, 1), (31, 2)])
 @pytest.mark.parametrize("slow_first", [True, False])
 def test_changes_are_joint_within_three_runs_of_the_slower_series(apart: int, groups: int, slow_first: bool) -> None:
     """One series has a run every ten days, the other every day."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sonde.stats.profiles import area, band, likeness, progress
-from sonde.stats.shapes import _criterion, _decline, _Fit, _fall, _hinges, _slow_start, _stall, _steps, shape_of
+from sonde.stats.shapes import _criterion, _decline, _fall, _Fit, _hinges, _slow_start, _stall, _steps, shape_of
 
 # Curves drawn of a kind. Of each twenty one may be called otherwise.
 drawn = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])

@@ -139,7 +139,7 @@ test-storage: build $(VENV)/.done-test  ## on real GlusterFS, MooseFS and CephFS
 	$(BIN)/python -m pytest -q -m storage tests/storage $(PYTEST)
 
 nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
-	@tools/system-packages tidy fuzz
+	@tools/system-packages tidy fuzz simgrid
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
 	PYTHONPATH=lab $(BIN)/python -m pytest -q -m nightly tests

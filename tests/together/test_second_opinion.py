@@ -61,6 +61,19 @@ def test_transfers_on_the_model_end_when_max_min_fair_shares_say(
     assert opinion.compare(program, None, 12, 1) == 0, capsys.readouterr().out
 
 
+@pytest.mark.nightly
+def test_simgrid_says_when_transfers_end_on_sixty_networks(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = opinion.simgrid("c++", tmp_path)
+    if theirs is None:
+        pytest.skip("SimGrid is not installed: tools/system-packages simgrid")
+    assert opinion.compare(program, theirs, 60, 1) == 0, capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "60 networks: ours and SimGrid differ" in said
+    assert float(said.rsplit("differ by ", 1)[1].split()[0]) < 1e-6  # of progressive filling, which CI asks
+
+
 @pytest.mark.skipif(shutil.which("clang++") is None, reason="needs clang++ beside the compiler of the build")
 def test_two_compilers_give_the_same_nanoseconds(program: Path, tmp_path: Path) -> None:
     other = opinion.compiled("clang++", tmp_path)

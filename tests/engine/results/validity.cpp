@@ -439,3 +439,15 @@ TEST_CASE("a slow node is told by the rate of all its tasks; one of a single tas
     CHECK(all[0].at("evidence") == nlohmann::ordered_json{{"node", 1}, {"times_slower", 4.0}, {"tasks", 3}});
     CHECK(is_slow(nodes(2, 0, 10 * second)));  // a node that moved nothing at all
 }
+
+TEST_CASE("a node that began late is judged by its own time") {
+    CHECK(said([](Known& k) {
+              k.totals.rows.clear();
+              for (int task = 0; task < 4; ++task) {
+                  const bool late = task >= 2;  // half as long, half as much
+                  k.totals.rows.push_back(
+                      row_of(task, late ? 1 : 0, late ? 5 * second : 0, 10 * second, late ? 500 : 1000));
+                  k.totals.rows.back().next_operation = gib / 1024;
+              }
+          }).find("slow_node") == std::string::npos);
+}

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,18 @@
 using namespace under_test;
 using buffer::Mode;
 using buffer::state;
+
+namespace {
+
+/// A thread that is canceled in the middle of a call would leave the file asleep for good.
+bool can_be_canceled() {
+    int state_now = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state_now);
+    pthread_setcancelstate(state_now, nullptr);
+    return state_now == PTHREAD_CANCEL_ENABLE;
+}
+
+}  // namespace
 
 TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the data in the file first") {
     struct stat got {};
@@ -96,12 +109,14 @@ TEST_CASE("around a call that must see the file it is as the program sees it, an
     {
         const buffer::Around around(one.fd);
         CHECK(mode_of(one.fd) == Mode::Asleep);
+        CHECK_FALSE(can_be_canceled());
         CHECK(contents(one.path) == one.text);
         { const buffer::Around inner(one.fd); }
         CHECK(mode_of(one.fd) == Mode::Asleep);  // the outer call still needs it so
         REQUIRE(ftruncate(one.fd, 50) == 0);
         REQUIRE(lseek(one.fd, 7, SEEK_SET) == 7);
     }
+    CHECK(can_be_canceled());
     CHECK(mode_of(one.fd) == Mode::Active);
     CHECK(file_of(one.fd).size == 50);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 7);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "buffer/buffer.hpp"
+#include "buffer/node_locks.hpp"
 #include "buffer/workers.hpp"
 
 #include <doctest/doctest.h>
@@ -66,12 +67,14 @@ inline void dismiss_crew() {
     buffer::workers_after_fork();
 }
 
-/// What `answers` says in a child, whose process-wide states nobody else sees.
+/// What `answers` says in a child, whose process-wide states nobody else sees: nor does it lock files in the name of
+/// its parent, whose locks would stay when it is gone.
 template <class Answers>
 bool in_child(Answers answers) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
+        buffer::node_locks_after_fork();
         _exit(answers() ? 0 : 1);
     }
     int status = -1;

@@ -167,7 +167,9 @@ TEST_CASE("a file is let go when a sign says that somebody else came, at the nex
     Held one(quiet);
     const Stranger other;
     const off64_t byte = byte_of(one.path);
-    other.take(F_RDLCK, byte + to_sign + 1);  // of another file
+    const std::string beside = one.folder.path + "/beside";
+    close(open(beside.c_str(), O_CREAT | O_RDWR, 0644));
+    other.take(F_RDLCK, byte_of(beside) + to_sign);
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
     other.take(F_RDLCK, byte + to_sign);
@@ -189,18 +191,22 @@ TEST_CASE("the locks go with their descriptor when the program wants its number,
     if (!locks_are_there()) {
         return;
     }
-    CHECK(in_child([] {
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    use(quiet);
+    CHECK(in_child([&] {
+        close_buffered(open_buffered(folder.path + "/first", O_RDWR | O_CREAT));  // only then the locks are there
         const int before = lock_file();
         buffer::move_private(before);
         const int moved = lock_file();
         if (before < 0 || moved < 0 || moved == before || dup2(open("/dev/null", O_RDWR), before) != before) {
             return false;
         }
-        const Folder folder;
-        const std::string path = folder.path + "/data";
-        use(quiet);
         open_buffered(path, O_RDWR | O_CREAT);
         return !Stranger().could(F_RDLCK, byte_of(path));
     }));
-    CHECK(in_child([] { return buffer::forget_node_locks() && !buffer::forget_node_locks() && lock_file() == -1; }));
+    CHECK(in_child([&] {
+        open_buffered(path, O_RDWR | O_CREAT);
+        return buffer::forget_node_locks() && !buffer::forget_node_locks() && lock_file() == -1;
+    }));
 }

@@ -104,6 +104,14 @@ class Ceph:
     def emptied(self) -> None:
         """There is nothing to undo."""
 
+    def hang(self, number: int) -> None:
+        self.room.hang(self.pid(number))
+
+    def wake(self, number: int) -> None:
+        self.room.wake(self.pid(number))
+        # A group whose only OSD was silent stays "laggy", and answers nobody, until it has been down once.
+        self.ceph("osd", "down", str(number))
+
     def start(self, number: int) -> None:
         self._begin(number)
 

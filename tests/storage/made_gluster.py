@@ -101,6 +101,12 @@ class Gluster:
     def emptied(self) -> None:
         self.room.run("rm", "-f", *(f"{brick}/filler" for brick in self.bricks))
 
+    def hang(self, number: int) -> None:
+        self.room.hang(self.pid(number))
+
+    def wake(self, number: int) -> None:
+        self.room.wake(self.pid(number))
+
     def start(self, number: int) -> None:
         self.gluster("volume", "start", "distribute", "force")
         connected = f"{ADDRESS}:{self.bricks[number]}/distribute"

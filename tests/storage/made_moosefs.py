@@ -93,6 +93,12 @@ class MooseFS:
     def emptied(self) -> None:
         """There is nothing to undo."""
 
+    def hang(self, number: int) -> None:
+        self.room.hang(self.pid(number))
+
+    def wake(self, number: int) -> None:
+        self.room.wake(self.pid(number))
+
     def start(self, number: int) -> None:
         self.room.run("mfschunkserver", "-c", f"/etc/mfs/server{number}.cfg", "start")
 

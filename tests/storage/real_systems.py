@@ -59,6 +59,14 @@ class Storage(Protocol):
         """Undoes that."""
         ...
 
+    def hang(self, number: int) -> None:
+        """It keeps its connections and says nothing."""
+        ...
+
+    def wake(self, number: int) -> None:
+        """It goes on."""
+        ...
+
     def start(self, number: int) -> None:
         """Again."""
         ...

@@ -53,13 +53,12 @@ def test_a_server_that_is_gone_is_one_sentence_and_what_was_finished_is_kept(
     storage: Storage, user: User, fault: str
 ) -> None:
     going = dying(storage, user, storage.bounded)
-    pid = storage.pid(1)
-    storage.kill(1) if fault == "killed" else storage.room.hang(pid)
+    storage.kill(1) if fault == "killed" else storage.hang(1)
     began = time.monotonic()
     try:
         out, err = going.communicate(timeout=200)
     finally:
-        storage.start(1) if fault == "killed" else storage.room.wake(pid)
+        storage.start(1) if fault == "killed" else storage.wake(1)
     storage.settled()
     print(f"{storage.name}, {fault}: exit code {going.returncode} after {time.monotonic() - began:.0f} s: {err}")
     assert going.returncode in (1, 3, 5), (out, err)

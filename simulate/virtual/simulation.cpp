@@ -76,9 +76,9 @@ SiteModel striped(SiteModel site, const std::optional<plan::Striping>& wanted) {
         throw SiteError("target.striping: " + site.fs.id + " of system " + site.system +
                         " is local storage, which has no targets to choose: leave it out");
     }
-    if (!wanted->pool.empty()) {
-        throw SiteError("target.striping.pool: a simulation is told the pool as its mount (--mount " + wanted->pool +
-                        "); leave it out of the plan");
+    if (!wanted->pool.empty() && wanted->pool != site.mount) {
+        throw SiteError("target.striping.pool: the files are simulated on " + site.mount +
+                        "; choose the pool as the mount (--mount " + wanted->pool + ")");
     }
     site.fs.stripe_size = wanted->size.value_or(site.fs.stripe_size);
     site.fs.stripe_count = wanted->count.value_or(site.fs.stripe_count);

@@ -77,6 +77,17 @@ def test_stripes_of_a_plan_are_those_of_the_machine(tmp_path: Path, edison: Path
     assert rate(tmp_path, "write") == pytest.approx(8 * 500e6, rel=0.15)
 
 
+def test_the_pool_of_a_plan_is_the_mount_on_its_targets(tmp_path: Path) -> None:
+    system = tmp_path / "slingshot.json"
+    system.write_text(read_system(str(ROOT / "systems" / "slingshot-lustre.toml")).to_json(), encoding="utf-8")
+    plan = plan_of(8, 64)
+    simulated(tmp_path, system, plan, "--mount", "flash")
+    without = rate(tmp_path, "write")
+    plan["target"]["striping"] = {"pool": "flash"}
+    simulated(tmp_path, system, plan, "--mount", "flash")
+    assert rate(tmp_path, "write") == without > 0
+
+
 @pytest.mark.parametrize(
     ("striping", "says"), [({"start": 999}, "no target of index 999"), ({"pool": "p"}, "--mount p")]
 )

@@ -207,7 +207,7 @@ def _tell(result: _Result, archive: Archive, paths: Sequence[Path], dry_run: boo
         known = f"; {result.known:,} were there already" if result.known else ""
         results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known}.", soft_wrap=True)
     if not added and not result.known:
-        empty = [path for path in paths if path.is_dir() and not _folders(path)]
+        empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
         where = ", ".join(map(str, empty))
         why = f": {where} holds no run of Sonde's; of other tools name the files of results" if empty else ""
         raise UserError(f"Nothing was imported{why}.")

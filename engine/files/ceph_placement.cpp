@@ -199,11 +199,11 @@ CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
         return records::output_of(all, longest_answer, limit);
     };
     const auto unknown = [](const Words& words, const std::string& why) {
-        std::string command = "`ceph";
+        std::string command = "ceph";
         for (const std::string& word : words) {
             command += " " + word;
         }
-        return CephPlacement(command + "`: " + (why.empty() ? "it failed and says nothing" : why));
+        return CephPlacement(records::why_failed(command, why));
     };
     const records::ProgramOutput pools = ask(pools_words);
     if (!pools.ok()) {

@@ -69,7 +69,7 @@ std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
 std::string said_by(const std::string& program, std::string_view text) {
     const std::string name = program + ": ";
     text.remove_prefix(text.starts_with(name) ? name.size() : 0);
-    return "`" + program + "`: " + (text.empty() ? "it failed and says nothing" : std::string(text));
+    return records::why_failed(program, std::string(text));
 }
 
 const std::string& field(const Fields& row, std::string_view name) {

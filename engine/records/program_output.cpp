@@ -115,6 +115,10 @@ std::string ProgramOutput::last_line() const {
     return text.substr(begin, end - begin + 1);
 }
 
+std::string why_failed(const std::string& command, const std::string& said) {
+    return "`" + command + "`: " + (said.empty() ? "it failed and says nothing" : said);
+}
+
 ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most, std::chrono::milliseconds limit) {
     ProgramOutput result;
     std::array<int, 2> ends{};

@@ -20,6 +20,9 @@ struct ProgramOutput {
     std::string last_line() const;
 };
 
+/// "`mmlsdisk`: why": which command failed, and what it said of that, also when that is nothing.
+std::string why_failed(const std::string& command, const std::string& said);
+
 /// A program starts with the signals that it expects: none blocked, all with their default, though the engine may block
 /// or ignore some. The flags that posix_spawnattr_setflags() needs for it.
 short default_signals(posix_spawnattr_t& attributes);

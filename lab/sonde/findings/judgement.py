@@ -139,7 +139,7 @@ def _moved(phase: PhaseRecord, profile: Profile | None, operations: bool, interv
     moved = profile.moved(operations)
     if not moved.explains(rate.ops_per_s if operations else rate.bytes_per_s):
         return ""
-    return movement_words(moved, operations, profile.edges[-1] - profile.edges[0])
+    return movement_words(moved, operations, profile.edges[-1])
 
 
 def movement_words(moved: Movement, operations: bool, seconds: float) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from sonde.stats.bins import rebin, trim
 from sonde.stats.levels import Level, levels
 
@@ -77,8 +79,7 @@ def movement(amounts: Sequence[float], active: Sequence[int], slice_s: float) ->
 def _describe(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> Movement:
     """The same for two series of rates that both cover `seconds` from `start_s` on."""
     middle, mean = statistics.median(rates), sum(rates) / len(rates)
-    ordered = sorted(rates)
-    low, high = _quantile(ordered, 0.05), _quantile(ordered, 0.95)
+    low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
     parts = levels(fine)
     start, end, explained = _line(fine)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
@@ -113,13 +114,6 @@ def _squares(values: Sequence[float]) -> float:
 def _visible(one: float, other: float) -> bool:
     low, high = min(one, other), max(one, other)
     return high > 0 and (low <= 0 or high / low >= VISIBLE)
-
-
-def _quantile(ordered: Sequence[float], q: float) -> float:
-    place = q * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
 def _line(rates: Sequence[float]) -> tuple[float, float, float]:

@@ -71,7 +71,7 @@ def slow_stretches(phase: PhaseRecord, operations: bool) -> list[Stretch]:
     moved = np.array([rebin(row, cells) for row in slices])
     middle = _middle_of_many(several, operations, length, found[0].slice_s, cells) if several else _middle(moved)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(_compared(found, length, cells) & (middle > 0), moved / middle, np.nan)
+        shares = np.where(_compared(found, length, cells), moved / middle, np.nan)
     known = shares[np.isfinite(shares) & (shares > 0)]
     if known.size < FEWEST_NODES * _FEWEST_CELLS:
         return []
@@ -119,13 +119,10 @@ def _compared(found: Sequence[SeriesLine], length: int, cells: int) -> NDArray[n
     edges = np.linspace(0, length, cells + 1)
     for row, one in enumerate(found):
         active = np.array(padded(one.active, length))
-        most = active.max(initial=0)
-        # The first and the last slice of a transfer are full in part only.
-        at_work = np.flatnonzero(active == most) if most else np.array([], dtype=int)
-        if at_work.size < 2:
-            continue
-        first, last = at_work[0] + 1, at_work[-1]
-        full[row] = (edges[:-1] >= first) & (edges[1:] <= last)
+        at_work = np.flatnonzero(active == active.max(initial=1))
+        if at_work.size:
+            # The first and the last slice of a transfer are full in part only.
+            full[row] = (edges[:-1] >= at_work[0] + 1) & (edges[1:] <= at_work[-1])
     return full
 
 
@@ -147,18 +144,17 @@ def _longest(node: int, shares: NDArray[np.float64], limit: float, width: float)
     """The run of slow cells that cost most."""
     known = np.isfinite(shares)
     slow = known & (shares < limit)
-    best: tuple[float, int, int] | None = None
+    runs: list[tuple[float, int, int]] = []
     at = 0
     while at < slow.size:
         end = at
         while end < slow.size and slow[end]:
             end += 1
         if end - at >= _IN_A_ROW:
-            cost = float(np.sum(1 - shares[at:end]))
-            best = max(best or (0.0, 0, 0), (cost, at, end))
-        at = max(end, at + 1)
-    if best is None:
+            runs.append((float(np.sum(1 - shares[at:end])), at, end))
+        at = end + 1
+    if not runs:
         return None
-    _, start, stop = best
+    _, start, stop = max(runs)
     share = float(np.median(shares[start:stop]))  # the first and the last cell may be slow in part only
     return Stretch(node, start * width, stop * width, 1 / max(share, _NOTHING / 2), bool(slow.sum() == known.sum()))

@@ -8,6 +8,7 @@ rate (the mean of minima is never above the minimum of means), so the band never
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -62,8 +63,8 @@ def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: 
     width = line.slice_s
     joined = max(1, -(-used // MOST_DRAWN))
     edges = [width * i for i in range(0, used, joined)] + [width * used]
-    edges[-1] = _last_edge(edges, width, phase)
-    times = [max(edges[i + 1] - edges[i], 1e-12) for i in range(len(edges) - 1)]
+    edges[-1] = _last_edge(edges[-1], width, phase)
+    times = [end - start for start, end in itertools.pairwise(edges)]
     tasks = max(active)
     return Profile(
         edges=tuple(edges),
@@ -83,19 +84,16 @@ def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: 
     )
 
 
-def _last_edge(edges: Sequence[float], width: float, phase: PhaseRecord) -> float:
+def _last_edge(full: float, width: float, phase: PhaseRecord) -> float:
     """The phase often ends inside its last slice: rates must not be diluted by the time after it."""
     ended = phase.end.seconds.elapsed if phase.end else None
-    full = edges[-1]
-    if ended is not None and full - width < ended < full and ended > edges[-2]:
-        return ended
-    return full
+    return full if ended is None or ended <= full - width else min(ended, full)
 
 
 def _steady(active: Sequence[int], width: float, tasks: int, end: float) -> tuple[float, float] | None:
-    full = [i for i, count in enumerate(active) if count >= tasks]
-    if tasks < 1 or not full:
+    if tasks < 1:
         return None
+    full = [i for i, count in enumerate(active) if count == tasks]
     return width * full[0], min(end, width * (full[-1] + 1))
 
 

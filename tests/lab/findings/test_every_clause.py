@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_phase import made, planned, run_with, table
 
 from sonde.findings.best import kind_of
 from sonde.findings.judgement import doubt_words, judgement_of, movement_words, operations_first
@@ -20,7 +20,6 @@ from sonde.findings.remarks import dip_words, late_words
 from sonde.findings.standing import Standing, error_words, flush_words, standing_of, unfinished_words
 from sonde.findings.verdicts import exact_words, judge, phase_detail, phase_name, transfer_bytes
 from sonde.model.lines import (
-    End,
     ErrorLine,
     FileSystem,
     Finding,
@@ -28,44 +27,19 @@ from sonde.model.lines import (
     Latency,
     Moved,
     NodeLine,
-    Operations,
     PhaseBegin,
-    PhaseEnd,
     Progress,
     Rate,
     Rates,
     RunLine,
     SeriesLine,
-    TableLine,
     TreatmentLine,
     TreeShape,
 )
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run
 
-MIB = 1 << 20
 NETWORK = FileSystem("nfs", network=True)
-
-
-def run_with(phase: PhaseRecord, system: FileSystem | None = None, status: str = "done", **plan: Any) -> Run:
-    record = RecordReader()
-    record.machines.append(
-        NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystem("ext4"))
-    )
-    record.phases[phase.id] = phase
-    record.end = End(status=status)
-    return Run(Path("r"), record, (), {}, plan, ())
-
-
-def made(op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any) -> PhaseRecord:
-    rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
-    end = PhaseEnd(phase="p", bytes=Moved(moved, moved, moved, 0), ops=Operations(done, done), rates=Rates(total=rate))
-    return PhaseRecord(PhaseBegin(phase="p", op=op, **begin), end)
-
-
-def planned(**data: Any) -> dict[str, Any]:
-    return {"data": data, "phases": [{"id": "p"}]}
 
 
 TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
@@ -335,10 +309,6 @@ def test_steps_begin_at_the_time_of_the_phase() -> None:
     found = movement([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
     assert found.kind == "steps"
     assert [number for part in found.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
-
-
-def table(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> TableLine:
-    return TableLine(phase="p", columns=columns, rows=rows)
 
 
 def test_a_task_has_its_recorded_rate_or_what_it_moved_in_its_own_time() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.findings.members import Member, lagging, nodes_of, slow_below, task_rates, tasks_of
+from sonde.findings.members import Member, host_names, lagging, nodes_of, slow_below, task_rates, tasks_of
 from sonde.findings.nodes import node_rates, slow_words
 from sonde.model.lines import NodeLine, PhaseBegin, RunLine, TableLine
 from sonde.model.quantities import plain
@@ -136,3 +136,71 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
     assert judged is not None
     assert bool(judged.slow) == slow
     assert (lagging(members([100.0] * 9 + [rate])) is not None) == slow
+
+
+def test_a_rate_is_by_the_seconds_that_a_member_is_said_to_have_taken() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
+    assert task_rates(phase, operations=False) == {0: 50.0}
+    lacking = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    lacking.tasks.append(table(("task", "seconds"), (0, 2.0)))
+    assert task_rates(lacking, operations=False) == {}
+    lacking.tasks[:] = [table(("task", "bytes", "end_s"), (0, 100, 2.0))]
+    assert task_rates(lacking, operations=False) == {}
+
+
+def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.nodes.append(table(("bytes_per_s",), (10.0,), (20.0,)))
+    run = in_run(phase)
+    assert nodes_of(run, phase, operations=False) == [Member("alpha", 10.0), Member("node 1", 20.0)]
+    assert nodes_of(run, phase, operations=True) == []
+    run.record.machines[:] = [NodeLine(node=0, host="x" * 80), NodeLine(node=1, host="y" * 81), NodeLine(node=2)]
+    assert host_names(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
+
+
+def test_exactly_at_the_limit_nobody_is_slow() -> None:
+    assert slow_below([1.15, 1.15, 1.15]) == 1.0
+    assert lagging(members([1.15] * 9 + [1.0])) is None
+    judged = node_rates([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
+    assert judged is not None
+    assert judged.slow == ()
+
+
+def test_the_slowest_of_several_is_the_one_that_is_told() -> None:
+    behind = lagging(members([100.0] * 20 + [50.0, 10.0, 40.0]))
+    assert behind is not None
+    assert (behind[0], behind[1], behind[2]) == (Member("task 21", 10.0), 100.0, 3)
+
+
+def test_rows_of_nodes_are_taken_as_far_as_they_tell_a_rate() -> None:
+    """A row without a number is of node 0; a node without a name has its number; a run without a head has no id."""
+    record, phase = run_of_nodes([])
+    record.machines = [NodeLine(node=0, host="alpha"), NodeLine(node=1, host="")]
+    phase.nodes[:] = [
+        table(("node", "seconds"), (7, 1.0)),
+        table(("node", "bytes_per_s"), (None, 2.0), (1, 4.0), (2, None), (3, 0.0), (4, 0.5)),
+    ]
+    judged = node_rates([(record, phase)])
+    assert judged is not None
+    assert (judged.hosts, judged.runs) == (("alpha", "node 1", "node 4"), ("",))
+    assert judged.shares.tolist() == [[1.0], [2.0], [0.25]]
+
+
+@pytest.mark.parametrize(("slow", "ending"), [(5, "runs)."), (6, "runs) and 1 more.")])
+def test_of_five_slow_nodes_all_are_named(slow: int, ending: str) -> None:
+    judged = node_rates([run_of_nodes([100.0] * 60 + [50.0] * slow) for _ in range(3)])
+    assert judged is not None
+    words = slow_words(judged)
+    assert words.count("in 3 of 3 runs") == 5
+    assert words.endswith(ending)
+
+
+def test_the_node_that_is_slow_most_often_comes_first() -> None:
+    even = [100.0] * 20
+    judged = node_rates([run_of_nodes([40.0 if at else 100.0, *even, 50.0]) for at in range(4)])
+    assert judged is not None
+    assert judged.slow == ((judged.hosts.index("n21"), 4), (judged.hosts.index("n0"), 3))
+    assert slow_words(judged) == (
+        "Slower than the middle node again and again: n21 (50 %, in 4 of 4 runs), n0 (60 %, in 3 of 4 runs)."
+    )

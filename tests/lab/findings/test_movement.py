@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.findings.judgement import judgement_of
-from sonde.findings.movement import AGREES, movement
+from sonde.findings.movement import AGREES, Movement, movement
 from sonde.model.lines import Latency, Moved, Operations, PhaseBegin, PhaseEnd, Rate, Rates, SeriesLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
@@ -92,3 +92,98 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
         assert told.moving * (seconds - told.stalled_s) / seconds <= told.mean * (1 + 1e-6)
     assert told.explains(told.mean) or told.mean == 0
     assert not told.explains(told.mean * (1 + 2 * AGREES))
+
+
+def kind(amounts: list[float], slice_s: float = 1.0) -> str:
+    return movement(amounts, [1] * len(amounts), slice_s).kind
+
+
+def test_a_movement_that_says_nothing_holds_nothing() -> None:
+    silent = Movement("short")
+    assert (silent.median, silent.mean, silent.low, silent.high) == (0.0, 0.0, 0.0, 0.0)
+    assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.moving) == ((), 0.0, 0.0, 0.0, 0.0)
+    assert movement([1.0] * 7, [1] * 7, 1.0) == silent
+    assert not silent.explains(0.0), "no rate is explained by nothing"
+
+
+def test_levels_explain_a_number_up_to_exactly_a_tenth_of_it() -> None:
+    assert Movement("steady", mean=220.0).explains(200.0)
+    assert Movement("steady", mean=180.0).explains(200.0)
+    assert not Movement("steady", mean=220.1).explains(200.0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
+def test_a_line_is_a_drift_from_a_quarter_on_in_whatever_unit(unit: float) -> None:
+    """Nine values, too few for levels: from 100 to 125, and from 100 to 124."""
+    found = movement([unit * (100 + 3.125 * at) for at in range(9)], [1] * 9, 1.0)
+    assert found.kind == "drift"
+    assert (found.before, found.after) == pytest.approx((100 * unit, 125 * unit))
+    assert kind([unit * (100 + 3 * at) for at in range(9)]) != "drift"
+
+
+def test_a_line_may_begin_at_nothing_and_not_below() -> None:
+    found = movement([float(at) for at in range(9)], [1] * 9, 1.0)
+    assert (found.kind, found.before, found.after) == ("drift", 0.0, 8.0)
+    assert kind([float(at * at) for at in range(9)]) != "drift", "its line would begin below nothing"
+    assert kind([float(at * at) for at in reversed(range(9))]) != "drift"
+
+
+def test_a_line_that_explains_four_fifths_is_a_drift_and_one_that_explains_less_is_not() -> None:
+    """Around 20 with a slope of 2: 240 of 300 squares, then 240 of 308."""
+    values = [16.0, 11.0, 14.0, 19.0, 20.0, 23.0, 22.0, 23.0, 32.0]
+    assert kind(values) == "drift"
+    assert kind([*values[:3], 21.0, 16.0, 25.0, *values[6:]]) == "uneven"
+
+
+def test_up_to_three_levels_are_steps_and_four_are_not() -> None:
+    levels = [100.0, 300.0, 100.0, 300.0]
+    assert kind([level for level in levels[:3] for _ in range(40)]) == "steps"
+    assert kind([level for level in levels for _ in range(40)]) == "uneven"
+
+
+def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
+    """Two slices make an interval; the rate falls where the fifteenth ends."""
+    found = movement([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
+    assert found.kind == "steps"
+    assert found.parts == ((0.0, 16.0), (15.0, 4.0))
+
+
+def test_how_wide_it_swings_is_told_in_sixtieths_of_the_time() -> None:
+    """A rate that changes from slice to slice is the same in every pair of slices."""
+    found = movement([80.0, 120.0] * 60, [1] * 120, 2.0)
+    assert (found.kind, found.low, found.high, found.median, found.mean) == ("steady", 50.0, 50.0, 50.0, 50.0)
+
+
+def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
+    """A steady 100 with single slices at another rate, far from each other."""
+    return [to if at % 9 == 4 and at // 9 < count else 100.0 for at in range(slices)]
+
+
+@pytest.mark.parametrize(
+    ("count", "to", "told"),
+    [
+        (1, 0.0, "steady"),
+        (2, 0.0, "stalls"),
+        (3, 0.0, "stalls"),
+        (6, 9.9, "stalls"),
+        (6, 10.0, "uneven"),
+        (6, 15.0, "uneven"),
+    ],
+)
+def test_a_stall_is_below_a_tenth_of_the_median_for_three_hundredths_of_the_time(
+    count: int, to: float, told: str
+) -> None:
+    assert kind(with_dips(count, to)) == told
+
+
+def test_a_stall_is_told_with_its_time_and_the_rate_of_the_rest() -> None:
+    found = movement([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
+    assert found.kind == "stalls"
+    assert (found.stalled_s, found.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
+    assert found.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
+
+
+def test_alternating_rates_are_steady_within_a_tenth_of_the_middle() -> None:
+    found = movement([90.0, 110.0] * 20, [1] * 40, 1.0)
+    assert (found.kind, found.low, found.high, found.median, found.spread) == ("steady", 90.0, 110.0, 100.0, 0.1)
+    assert kind([89.9, 110.1] * 20) == "uneven"

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sonde.findings.judgement import judgement_of
-from sonde.findings.node_stretches import slow_stretches, stretch_words
+from sonde.findings.node_stretches import node_series, slow_stretches, stretch_words
 from sonde.model.lines import End, Moved, NodeLine, Operations, PhaseBegin, PhaseEnd, SeriesLine, TaskRate
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
@@ -240,3 +240,97 @@ def test_a_cell_holds_eight_operations_and_there_are_at_least_eight_cells(operat
     moved = np.diff(moved, axis=1)
     moved[2, 16:56] = 0
     assert bool(slow_stretches(phase_of(moved), operations=True)) == judged
+
+
+def test_a_series_without_slices_and_series_of_others_are_none_of_nodes() -> None:
+    """Three nodes have a middle; if one of them has no slices there are two."""
+    moved = even(3, 64)
+    moved[0, 10:20] = 20
+    phase = phase_of(moved)
+    (one,) = slow_stretches(phase, operations=False)
+    assert (one.node, one.factor) == (0, 5.0)
+    empty = replace(phase, series=[*phase.series[:2], replace(phase.series[2], slice_s=0.0)])
+    assert slow_stretches(empty, operations=False) == []
+    others = replace(phase, series=[*phase.series, replace(phase.series[2], scope="target", node=7)])
+    assert len(node_series(others)) == 3
+
+
+@pytest.mark.parametrize(("slices", "judged"), [(9, False), (10, True)])
+def test_three_nodes_are_compared_from_eight_cells_of_each_on(slices: int, judged: bool) -> None:
+    """The first and the last cell are full in part only."""
+    moved = even(3, slices)
+    moved[1, 2:6] = 20
+    assert bool(slow_stretches(phase_of(moved), operations=True)) == judged
+
+
+def test_seven_cells_are_too_few_however_many_nodes_there_are() -> None:
+    moved = even(40, 7)
+    moved[1, 2:6] = 20
+    assert slow_stretches(phase_of(moved), operations=False) == []
+
+
+def test_the_stretch_that_cost_most_comes_first() -> None:
+    """A tenth of the rate for 1.2 s costs 1.08 s, half of it for 2 s one second, and a tenth for 1 s nine tenths."""
+    moved = even(9, 64)
+    moved[1, 10:30] = 50
+    moved[2, 10:22] = 10
+    moved[3, 40:50] = 10
+    assert [one.node for one in slow_stretches(phase_of(moved), operations=False)] == [2, 1, 3]
+
+
+def test_a_stretch_that_cost_less_than_a_cell_is_told_and_one_behind_a_gap_is_found() -> None:
+    moved = even(5, 64)
+    moved[2, 10:12] = 70
+    moved[2, 13:16] = 70
+    (one,) = slow_stretches(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.3, 1.6, 100 / 70))
+
+
+def test_a_thousand_times_slower_is_a_standstill_and_nothing_at_all_counts_as_two_thousand() -> None:
+    moved = even(5, 64, 1000)
+    moved[2, 10:20] = 1
+    phase = phase_of(moved)
+    told = plain(stretch_words(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+    moved[2, 10:20] = 0
+    (one,) = slow_stretches(phase_of(moved), operations=False)
+    assert one.factor == 2000.0
+
+
+def test_a_node_without_a_name_is_told_by_its_number_and_of_four_one_is_not_named() -> None:
+    moved = even(15, 64)
+    for node in range(4):
+        moved[node, 10 : 20 + node] = 20
+    phase = phase_of(moved)
+    nobody = RecordReader()
+    told = plain(stretch_words(Run(Path("r"), nobody, (), {}, {}, ()), phase, operations=False))
+    assert told == (
+        "Node 3 was 5.0 times slower than the middle node from 1.00 s to 2.30 s."
+        " Node 2 was 5.0 times slower than the middle node from 1.00 s to 2.20 s."
+        " Node 1 was 5.0 times slower than the middle node from 1.00 s to 2.10 s."
+        " So were 1 other node, for some time."
+    )
+
+
+@pytest.mark.parametrize("operations", [False, True])
+@pytest.mark.parametrize("joined", [1, 2])
+def test_the_middle_of_many_is_taken_in_the_slices_of_single_nodes(operations: bool, joined: int) -> None:
+    """Three nodes at 100, 20 and 100 operations a slice, while the middle of all of them is at 40, and is unknown
+    where nobody was at work."""
+    moved = even(3, 64) * joined
+    moved[1, 10:20] = 20 * joined
+    phase = phase_of(moved)
+    single = [replace(one, slice_s=joined * SLICE_S) for one in phase.series]
+    rates = (*((40 / SLICE_S,) * (62 * joined)), *((None,) * (2 * joined)))
+    spread = {
+        "node_ops_rate": TaskRate(p50=rates),
+        "node_rate": TaskRate(p50=tuple(None if one is None else one * MIB for one in rates)),
+    }
+    if operations:
+        spread["node_rate"] = TaskRate(p50=(1.0,) * len(rates))
+    else:
+        spread["node_ops_rate"] = TaskRate(p50=(1e9,) * len(rates))
+    band = SeriesLine(phase="write", scope="nodes", nodes=999, slice_s=SLICE_S, **spread)
+    (one,) = slow_stretches(replace(phase, series=[band, *single]), operations)
+    assert (one.node, one.factor) == (1, pytest.approx(2.0))
+    assert (one.start_s, one.end_s) == pytest.approx((1.0 * joined, 2.0 * joined))

@@ -77,3 +77,25 @@ def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
 def test_a_node_all_of_whose_tasks_were_late_is_named_by_its_host() -> None:
     seconds = [10.0] * 12 + [14.0] * 3
     assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
+
+
+def test_of_three_tasks_the_slow_one_is_named_and_a_node_without_a_name_has_its_number() -> None:
+    assert late([10.0, 10.0, 14.0]) == "Without task 2 the run would have been 40 % faster."
+    seconds = [10.0] * 18 + [14.0] * 3
+    assert late(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."
+
+
+def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
+    """Of 200 slices of 0.1 s the first five of every 25 are at a third, while the bytes stay the same."""
+    random = np.random.default_rng(1)
+    rates = 1e6 * np.exp(random.normal(0, 0.1, 200))
+    rates[np.arange(200) % 25 < 5] *= 0.3
+    ops = tuple(int(rate) for rate in rates)
+    line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
+    phase = replace(PhaseRecord(PhaseBegin(phase="read")), series=[line])
+    found, run = profile_of(phase), run_of(RecordReader())
+    assert dip_words(found, operations=False) == ""
+    words = dip_words(found, operations=True)
+    assert plain(words) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
+    assert remarks(run, phase, found, operations=True) == [words]
+    assert remarks(run, phase, found, operations=False) == []

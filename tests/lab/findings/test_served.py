@@ -3,12 +3,31 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from target_load import drawn_answers, phase_of
+from target_load import COLUMNS, drawn_answers, phase_of
 
-from sonde.findings.served import _apart, answer_rates, answer_words, busiest_kind, served, slow_answers, unknown_words
-from sonde.model.lines import LayoutLine, PhaseBegin, TargetsLine
+from sonde.findings.served import (
+    Answers,
+    Apart,
+    Served,
+    _apart,
+    answer_rates,
+    answer_words,
+    apart_from_others,
+    busiest_kind,
+    served,
+    shares_of,
+    slow_among,
+    slow_answers,
+    target_series,
+    unknown_words,
+    way_words,
+)
+from sonde.findings.targets import SlowTarget, TargetRates
+from sonde.model.lines import LayoutLine, PhaseBegin, SeriesLine, TargetsLine
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord
 from sonde.report.sections.target_heat import _shown, target_heat
@@ -137,3 +156,137 @@ def test_how_far_one_is_apart_is_from_the_middle_of_the_others_and_no_further_th
     found = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
     assert found.by == 6.0
     assert found.room == pytest.approx(5.598 * 1.5811 * 1.0954, rel=1e-3)
+
+
+def test_a_row_is_read_by_the_names_of_its_columns() -> None:
+    columns = ("ops", "bytes", "single_ns", "single_ops", "max_ns", "p99_ns", "p90_ns", "p50_ns", "kind", "target")
+    (one,) = served(TargetsLine(columns=columns, rows=((7, 9, 500, 5, 4, 3.5, 2, "x", "read", "OST0007"),)))
+    assert one == Served("OST0007", "read", 9, 7, 5, 500, None, 2.0, 3.5, 4.0)
+    (bare,) = served(TargetsLine(columns=("bytes", "ops", "single_ops", "single_ns"), rows=((1, 2, 3, 4),)))
+    assert bare == Served("?", "", 1, 2, 3, 4, None, None, None, None)
+
+
+def of_kinds(*rows: tuple[str, int]) -> PhaseRecord:
+    """One target that served so many bytes of each kind."""
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase.targets = TargetsLine(columns=COLUMNS, rows=tuple(("t", kind, moved, 1, 1, 1) for kind, moved in rows))
+    return phase
+
+
+def test_the_busiest_kind_is_the_one_that_moved_most_and_has_the_series() -> None:
+    phase = of_kinds(("read", 5), ("write", 4), ("write", 3))
+    assert busiest_kind(phase) == "write"
+    assert busiest_kind(of_kinds(("read", 5), ("write", 5))) == "read"
+    phase.series += [
+        SeriesLine(scope=scope, target=name, kind=kind, slice_s=slice_s)
+        for scope, name, kind, slice_s in (
+            ("target", "a", "write", 1.0), ("target", "b", "read", 1.0), ("node", "c", "write", 1.0),
+            ("target", "d", "write", 0.0), ("target", "e", "write", 0.5),
+        )
+    ]  # fmt: skip
+    assert [one.target for one in target_series(phase)] == ["a", "e"]
+    words = "reading", "writing", "either"
+    assert [way_words(of_kinds((kind, 1)), *words) for kind in ("read", "write", "sync")] == [*words]
+    assert way_words(PhaseRecord(PhaseBegin(phase="p")), *words) == "either"
+
+
+def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[Answers]:
+    """By target what an operation took in each slice, in ns; in each slice `ops` of them."""
+    return [Answers(f"t{at}", (ops,) * len(row), tuple(ops * one for one in row)) for at, row in enumerate(rows)]
+
+
+def test_what_a_target_answered_is_a_share_of_the_middle_one_in_each_block() -> None:
+    found = shares_of(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
+    assert [one.name for one in found] == ["t0", "t1", "t2"]
+    assert found[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
+    assert found[1].rates == pytest.approx((1.0, 1.0, 0.5, 0.5, 1.0))
+    assert found[2].rates == pytest.approx((0.5, 0.5, 1.0, 2.0, 0.25))
+
+
+@pytest.mark.parametrize(("ops", "slices", "blocks"), [(8.0, 4, 0), (8.0, 5, 5), (7.9, 5, 0), (8.0, 16, 16),
+                                                       (8.0, 40, 16), (4.0, 20, 10)])  # fmt: skip
+def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices: int, blocks: int) -> None:
+    found = shares_of(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
+    assert [len(one.rates) for one in found] == ([blocks] * 2 if blocks else [])
+    assert shares_of(answers((10.0,) * slices, ops=ops)) == []
+
+
+def test_a_block_with_less_than_half_of_its_operations_or_without_time_is_left_out() -> None:
+    """Where fewer than two targets are left there is no middle one, and nothing is said of the block."""
+    ops = ((8.0, 4.0, 3.9, 8.0, 8.0, 8.0), (16.0,) * 6, (16.0, 16.0, 16.0, 16.0, 16.0, 0.0))
+    ns = ((80.0, 40.0, 39.0, 0.0, 0.0, 80.0), (80.0,) * 6, (80.0, 80.0, 80.0, 80.0, 0.0, 0.0))
+    found = shares_of([Answers(f"t{at}", *both) for at, both in enumerate(zip(ops, ns, strict=True))])
+    assert [len(one.rates) for one in found] == [3, 5, 4]
+    silent = [Answers(f"t{at}", (8.0,) * 6, (80.0 if at == 0 else 0.0,) * 6) for at in range(3)]
+    assert shares_of(silent) == []
+    assert shares_of([]) == []
+    assert shares_of([Answers("a", (), ()), Answers("b", (), ())]) == []
+
+
+def test_whoever_is_apart_must_be_so_beyond_the_room_and_by_thirty_percent() -> None:
+    least = math.log(1.3)
+    assert [Apart(by, room).differs for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))] == [
+        True, False, True, False,
+    ]  # fmt: skip
+    assert [Apart(by, 0.1).differs for by in (least, -least, least - 1e-9, 1e-9 - least)] == [True, True, False, False]
+
+
+def test_of_three_nobody_is_apart_and_of_four_one_may_be() -> None:
+    assert apart_from_others([0.0, 0.0, 9.0]) == [None] * 3
+    assert apart_from_others([]) == []
+    found = [one for one in apart_from_others([0.0, 0.0, 0.0, -9.0]) if one is not None]
+    assert [one.differs for one in found] == [False, False, False, True]
+    assert (found[3].by, found[3].room) == (-9.0, 0.0)
+
+
+@pytest.mark.parametrize(("targets", "apart"), [(11, 0), (12, 2), (17, 0), (18, 3)])
+def test_one_in_six_at_most_is_taken_for_one_that_differs(targets: int, apart: int) -> None:
+    """Of eleven two hide each other, and of seventeen three."""
+    out = targets // 6 + (targets % 6 > 0)
+    sound = [0.01 * (-1) ** at for at in range(targets - out)]
+    found = apart_from_others([*[-1.0] * out, *sound])
+    assert sum(one is not None and one.differs for one in found) == apart
+
+
+@pytest.mark.parametrize(("far", "room"), [(2.8, "wide"), (3.4, "narrow")])
+def test_the_level_is_shared_by_all_that_are_judged(far: float, room: str) -> None:
+    """With 0 and one tenth on either side a fourth differs from 3.27 on: 28.3, Student's t with two degrees of freedom
+    at 99.9375 %, times a tenth times the root of one and a third. Only then the room of the others is without it."""
+    found = apart_from_others([0.0, 0.1, -0.1, far])
+    assert found[3] is not None
+    assert found[3].room == pytest.approx(3.265, rel=2e-3)
+    assert found[3].differs == (room == "narrow")
+    assert found[0] is not None
+    without = _apart(0.0, np.array([0.1, -0.1]), 4).room
+    within = _apart(0.0, np.array([0.1, -0.1, far]), 4).room
+    assert found[0].room == (without if room == "narrow" else within)
+
+
+def test_the_level_of_many_is_higher_than_that_of_one() -> None:
+    """Of five, Student's t with four degrees of freedom at 0.9995: 8.610."""
+    found = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
+    assert found.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
+
+
+def test_a_target_of_fewer_than_five_blocks_is_not_judged_and_a_fast_one_is_not_slow() -> None:
+    even = [TargetRates(f"t{at}", (1.0,) * 5) for at in range(12)]
+    (slow,) = slow_among([*even, TargetRates("few", (0.1,) * 4), TargetRates("slow", (0.25,) * 5)])
+    assert slow == SlowTarget("slow", 5, 4.0, 4.0, 4.0)
+    assert slow_among([*even, TargetRates("fast", (4.0,) * 5)]) == []
+    both = slow_among([*even, TargetRates("slow", (0.25,) * 6), TargetRates("slowest", (0.125,) * 5)])
+    assert [(one.name, one.files) for one in both] == [("slowest", 5), ("slow", 6)]
+
+
+@pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " So did those of 1 other target."),
+                                            (5, " So did those of 2 other targets.")])  # fmt: skip
+def test_three_slow_targets_are_named_and_the_others_counted(slow: int, more: str) -> None:
+    ns = np.full((30, 32), 20 * 5_000_000)
+    for at in range(slow):
+        ns[at] *= 3 + at
+    words = plain(answer_words(phase_of(np.full((30, 32), 20), ns)))
+    told = [
+        f"Writes to target OST000{at} took {3 + at}.0 times as long as those on the others (99.5 % interval over all"
+        f" targets: {3 + at}.0 to {3 + at}.0)."
+        for at in (slow - 1, slow - 2, slow - 3)
+    ]
+    assert words == " ".join(told) + more

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from made_phase import MIB
 from target_load import drawn_answers, phase_of, run_with
 
 from sonde.findings.judgement import judgement_of
-from sonde.findings.units import levels_of, slow_units, unit_rows, unit_series, unit_words
+from sonde.findings.units import levels_of, slow_units, unit_answers, unit_rows, unit_series, unit_words
+from sonde.model.lines import PhaseBegin
 from sonde.model.quantities import plain
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import run_of
@@ -99,3 +104,72 @@ def test_the_words_name_level_unit_share_and_interval_and_every_surface_has_them
     assert all(f"ssu{at}" in drawing for at in range(6))
     assert unit_heat(run_with(4, 4), phase_of(np.full((4, 32), 20), ns[:4]), "SSU") is None
     assert SECTION.rank == 41
+
+
+def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
+    """Two targets, of which one tells no latencies; the phase has no end, so there is no rate."""
+    phase, run = phase_of(np.full((2, 20), 20), np.full((2, 20), 20_000_000)), run_with(2, 2)
+    assert phase.targets is not None
+    silent = ("OST0001", "write", 5, 3, 0, 0, None, None, None, None)
+    phase.targets = replace(phase.targets, rows=(phase.targets.rows[0], silent))
+    (one,) = unit_rows(run, phase, "SSU")
+    assert (one.targets, one.bytes, one.ops) == (2, (400 << 20) + 5, 403)
+    assert (one.mean_ns, one.worst_p99_ns, one.max_ns) == (1e6, 1e7, 9e9)
+    assert one.bytes_per_s == ((400 << 20) + 5) / 10
+    phase.targets = replace(phase.targets, rows=(silent,))
+    phase.end = None
+    (bare,) = unit_rows(run, phase, "SSU")
+    assert bare.as_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
+
+
+def test_units_stand_in_the_order_of_the_system_and_reads_before_writes() -> None:
+    phase, run = phase_of(np.full((4, 20), 20), np.full((4, 20), 20_000_000)), run_with(4, 2)
+    assert phase.targets is not None
+    reads = tuple((row[0], "read", *row[2:]) for row in phase.targets.rows[2:])
+    phase.targets = replace(phase.targets, rows=(*phase.targets.rows[::-1], *reads))
+    assert [(one.unit, one.kind) for one in unit_rows(run, phase, "SSU")] == [
+        ("ssu0", "write"), ("ssu1", "read"), ("ssu1", "write"),
+    ]  # fmt: skip
+    assert unit_rows(run, phase, "rack") == []
+    silent = PhaseRecord(PhaseBegin(phase="p"))
+    assert unit_rows(run, silent, "SSU") == []
+    assert unit_series(run, silent, "SSU") == []
+    assert levels_of(run, silent) == []
+
+
+def test_series_of_different_lengths_are_added_slice_by_slice() -> None:
+    phase, run = phase_of(np.full((2, 3), 1), np.full((2, 3), 5)), run_with(2, 2)
+    phase.series[1] = replace(phase.series[1], bytes=(7,), single_ops=(4,), single_ns=(9,))
+    (one,) = unit_series(run, phase, "SSU")
+    assert (one.unit, one.bytes, one.slice_s) == ("ssu0", (7.0 + MIB, float(MIB), float(MIB)), 1.0)
+    (told,) = unit_answers(run, phase, "SSU", ())
+    assert (told.name, told.ops, told.ns) == ("ssu0", (5.0, 1.0, 1.0), (14.0, 5.0, 5.0))
+
+
+@pytest.mark.parametrize(("named", "counted"), [(0, 4), (1, 3), (2, 4), (3, 4)])
+def test_targets_that_are_named_themselves_are_left_out_unless_they_are_half_of_the_unit(
+    named: int, counted: int
+) -> None:
+    phase, run = phase_of(np.full((4, 2), 10), np.full((4, 2), 50)), run_with(4, 4)
+    (one,) = unit_answers(run, phase, "SSU", {f"OST{at:04x}" for at in range(named)})
+    assert one.ops == (10.0 * counted,) * 2
+    assert one.ns == (50.0 * counted,) * 2
+
+
+def test_of_each_level_the_slowest_part_is_told_with_names_of_a_readable_length() -> None:
+    ns = np.full((24, 32), 20 * 5_000_000)
+    ns[8:10] *= 2
+    ns[16:18] *= 4
+    phase = phase_of(np.full((24, 32), 20), ns, "read")
+    names = [[f"OST{at:04x}" for at in range(start, start + 2)] for start in range(0, 24, 2)]
+    for level, part, shown in (
+        ("r" * 40, "u" * 60, f"{'r' * 40} {'u' * 60}"),
+        ("r" * 41, "u" * 61, f"{'r' * 40}… {'u' * 60}…"),
+    ):
+        parts = {f"{part}" if at == 8 else f"p{at}": one for at, one in enumerate(names)}
+        run = run_of(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
+        words = plain(unit_words(run, phase))
+        assert words == (
+            f"{shown} answered reads at 0.25 of the rate of the others (99.5 % interval over all of them: 0.25 to"
+            " 0.25)."
+        )

@@ -15,12 +15,16 @@ from make_record import Scene, Work, steady, write_run
 from sonde.findings.judgement import judgement_of
 from sonde.findings.targets import (
     Pieces,
+    SlowTarget,
+    TargetHeld,
     TargetRates,
+    held_by_targets,
     pieces_of,
     pool_words,
     slow_targets,
     target_rates,
     target_words,
+    untold_words,
 )
 from sonde.model.lines import Finding, LayoutLine, PhaseBegin, TableLine
 from sonde.model.quantities import plain
@@ -201,3 +205,66 @@ def test_a_pool_that_stands_for_its_disks_says_how_many_and_of_how_many_servers(
     )
     # A volume below a local file system has members and is no pool; a pool without members says nothing.
     assert pool_words(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
+
+
+def test_what_a_target_holds_is_read_by_the_names_of_the_columns() -> None:
+    line = LayoutLine(
+        target_columns=("bytes", "target", "files"), targets=((300, "a", 3), (200, 7, 2), (1, "b", None), (2, "c"))
+    )
+    assert held_by_targets(line) == [TargetHeld("a", 3, 300), TargetHeld("7", 2, 200)]
+    assert held_by_targets(LayoutLine(target_columns=("target", "files"), targets=(("a", 3),))) == []
+
+
+def slow_among(factor: float, files: int = 12, others: int = 40) -> list[SlowTarget]:
+    found = [TargetRates("slow", (100.0 / factor,) * files), TargetRates("rest", (100.0,) * others)]
+    return slow_targets(found)
+
+
+def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
+    (slow,) = slow_among(1.31)
+    assert (slow.name, slow.files) == ("slow", 12)
+    assert (slow.factor, slow.low, slow.high) == pytest.approx((1.31, 1.31, 1.31))
+    assert slow_among(1.29) == []
+
+
+def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None:
+    assert slow_among(4.0, others=LEAST - 1) == []
+    assert len(slow_among(4.0, others=LEAST)) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "ending"),
+    [(3, ""), (4, " So were those on 1 other target."), (5, " So were those on 2 other targets.")],
+)
+def test_three_slow_targets_are_named_the_worst_first_and_the_others_counted(count: int, ending: str) -> None:
+    phase = PhaseRecord(PhaseBegin(phase="write", op="write"))
+    rates = [("sound", 100.0)] * 200 + [(f"t{at}", 100.0 / (at + 2)) for at in range(count) for _ in range(12)]
+    rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
+    phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
+    phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
+    words = plain(target_words(phase, operations=False))
+    worst = count - 1
+    assert words.startswith(
+        f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"
+        f" over all targets: {worst + 2:.1f} to {worst + 2:.1f}). Files on target t{worst - 1} (12 files) were"
+    )
+    assert words.count("Files on target") == 3
+    assert words.endswith(f".{ending}")
+    assert ("other target" in words) == bool(ending)
+
+
+def test_names_of_pools_and_reasons_are_cut() -> None:
+    def pool(name: str) -> str:
+        return pool_words(LayoutLine(shapes=([{"pool": name, "members": ["d"]}],)))
+
+    assert pool("p" * 40).startswith(f"pool {'p' * 40} is")
+    assert pool("p" * 41).startswith(f"pool {'p' * 40}… is")
+    two = LayoutLine(shapes=(({"pool": "a", "members": ("d@s1", "e@s1,s2,")}, {"pool": "b", "members": ["f@s3"]}),))
+    assert plain(pool_words(two)) == (
+        "pool a is 2 disks of 2 servers; pool b is 1 disk of 1 server: which of them holds which byte nobody tells"
+    )
+    phase = PhaseRecord(PhaseBegin(phase="p"))
+    assert untold_words(phase) == ""
+    for length, words in ((600, "X" + "x" * 599 + "."), (601, "X" + "x" * 599 + "….")):
+        phase.findings[:] = [Finding(id="placement_unknown", text="x" * length)]
+        assert untold_words(phase) == words

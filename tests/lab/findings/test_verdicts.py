@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A phase in words: its heading, its line of details, its rate in both units and what was divided by what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made_phase import MIB, made, planned, run_with
+
+from sonde.findings.standing import Standing
+from sonde.findings.verdicts import exact_words, judge, phase_detail, phase_name
+from sonde.model.lines import Finding, PhaseBegin, Rate, SeriesLine, TreeShape
+from sonde.model.quantities import plain
+from sonde.model.record import PhaseRecord
+
+TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
+
+
+@pytest.mark.parametrize(
+    ("op", "begin", "plan", "name"),
+    [
+        ("write", {}, planned(io={"queue_depth": 1}), "Sequential write"),
+        ("write", {}, planned(io={"queue_depth": 2}), "Sequential write, 2 in flight"),
+        ("write", {"direct": True}, planned(io={"queue_depth": 1024}), "Sequential write, direct, 1,024 in flight"),
+        ("write", {}, planned(io={"queue_depth": "many"}), "Sequential write"),
+        ("write", {}, planned(access={"order": ""}), "Sequential write"),
+        ("duplex", {}, planned(access={"order": "reverse"}), "Simultaneous read and write"),
+        ("mktree", {"tree": FOLDERS}, {}, "Make directories"),
+        ("rename", {"tree": FOLDERS}, {}, "Rename directories"),
+        ("read", {"tree": FOLDERS}, {}, "Open and read directories"),
+        ("sing", {"tree": TREE}, {}, "Sequential sing"),
+        ("o" * 40, {}, {}, f"Sequential {'o' * 40}"),
+        ("o" * 41, {}, {}, f"Sequential {'o' * 40}…"),
+    ],
+)
+def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
+    phase = made(op, **begin)
+    assert phase_name(run_with(phase, **plan), phase) == name
+
+
+@pytest.mark.parametrize(
+    ("begin", "plan", "detail"),
+    [
+        ({"backend": "paced"}, planned(access={"transfer": 0}), "paced"),
+        ({"backend": "null"}, planned(access={"transfer": 1}, io={"queue_depth": 4}),
+         "1 B transfers · null · queue depth 4"),
+        ({"backend": "b" * 40, "direct": True}, {}, f"{'b' * 40} · direct"),
+        ({"direct": False}, planned(access={"transfer": "2MiB"}, io={"queue_depth": 2048, "fsync": "per_op"}),
+         "2 MiB transfers · buffered · queue depth 2,048 · fsync after every write"),
+    ],
+)  # fmt: skip
+def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
+    phase = made("write", **begin)
+    assert plain(phase_detail(run_with(phase, **plan), phase)) == detail
+
+
+@pytest.mark.parametrize(
+    ("op", "begin", "moved", "rate", "second"),
+    [
+        ("write", {"tree": TREE}, 300 * 4096, "100 files/s", "410 kB/s for 3.00 s"),
+        ("create", {}, 0, "100 files/s", "300 in 3.00 s"),
+        ("readdir", {}, 0, "100 files/s", "300 in 3.00 s"),
+        ("read", {}, 300 * 4096, "100 op/s", "410 kB/s for 3.00 s"),
+        ("read", {}, 0, "100 op/s", "300 in 3.00 s"),
+        ("read", {}, 300 * MIB, "105 MB/s", "100 MiB/s for 3.00 s"),
+    ],
+)
+def test_a_rate_stands_beside_the_same_in_the_other_unit(
+    op: str, begin: dict[str, Any], moved: int, rate: str, second: str
+) -> None:
+    phase = made(op, moved=moved, done=300, **begin)
+    judged = judge(run_with(phase), phase)
+    assert plain(str(judged.verdict.rate)) == rate
+    assert plain(judged.verdict.second) == second
+    assert judged.operations == (rate != "105 MB/s")
+
+
+def test_a_phase_without_an_end_has_no_rate() -> None:
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    verdict = judge(run_with(phase), phase).verdict
+    assert (verdict.rate, verdict.second, verdict.exact) == (None, "", "")
+    assert (verdict.standing, verdict.because, verdict.words) == (Standing.FAILED, "It did not end.", "")
+
+
+def test_what_was_divided_by_what_can_be_divided_again() -> None:
+    rate = Rate(bytes=1_234_567, ops=8_901, seconds=0.25)
+    assert plain(exact_words(rate, operations=False)) == "1,234,567 B / 0.250000 s"
+    assert plain(exact_words(rate, operations=True)) == "8,901 operations / 0.250000 s"
+    assert " " not in exact_words(rate, operations=True).split(" / ")[0], "a number stays with its unit"
+
+
+def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
+    phase = made(moved=300 * MIB, direct=True)
+    phase.findings.append(Finding(id="noisy", severity="warning", text="others were busy"))
+    phase.series.append(SeriesLine(phase="p", slice_s=0.1, bytes=(10 * MIB,) * 30, ops=(1,) * 30, active=(1,) * 30))
+    judged = judge(run_with(phase), phase)
+    verdict = judged.verdict
+    assert (verdict.name, plain(verdict.detail)) == ("Sequential read, direct", "direct")
+    assert plain(verdict.because) == "From storage: direct I/O; a burst of 3.00 s."
+    assert plain(verdict.words) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
+    assert plain(verdict.exact) == "314,572,800 B / 3.0000 s, first open to last close"
+    assert judged.phase is phase
+    assert judged.profile is not None
+    assert judged.profile.edges[-1] == pytest.approx(3.0)
+    bare = replace(phase, series=[])
+    assert judge(run_with(bare), bare).profile is None

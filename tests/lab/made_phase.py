@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One phase of which all is known, and a run that holds it, in memory only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sonde.model.lines import (
+    End,
+    FileSystem,
+    Moved,
+    NodeLine,
+    Operations,
+    PhaseBegin,
+    PhaseEnd,
+    Rate,
+    Rates,
+    TableLine,
+)
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import Run
+
+MIB = 1 << 20
+
+
+def run_with(phase: PhaseRecord, system: FileSystem | None = None, status: str = "done", **plan: Any) -> Run:
+    """On one node, of 16 GiB, called nid1."""
+    record = RecordReader()
+    record.machines.append(
+        NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystem("ext4"))
+    )
+    record.phases[phase.id] = phase
+    record.end = End(status=status)
+    return Run(Path("r"), record, (), {}, plan, ())
+
+
+def made(op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any) -> PhaseRecord:
+    """So many bytes and operations in so many seconds."""
+    rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
+    end = PhaseEnd(phase="p", bytes=Moved(moved, moved, moved, 0), ops=Operations(done, done), rates=Rates(total=rate))
+    return PhaseRecord(PhaseBegin(phase="p", op=op, **begin), end)
+
+
+def planned(**data: Any) -> dict[str, Any]:
+    """What `run_with` takes of a plan with these members of `data`."""
+    return {"data": data, "phases": [{"id": "p"}]}
+
+
+def table(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> TableLine:
+    """Nodes or tasks of the phase."""
+    return TableLine(phase="p", columns=columns, rows=rows)

@@ -16,7 +16,7 @@ from sonde.model.lines import Finding, Rates, TreeShape
 from sonde.model.quantities import plain
 
 READS, WRITES, REWRITES = Kind("reads"), Kind("writes"), Kind("rewrites")
-SMALL = {"moved": 100 * 4096, "done": 100}
+SMALL: dict[str, Any] = {"moved": 100 * 4096, "done": 100}
 
 
 def test_a_sentence_begins_with_what_was_written_and_ends_with_random_blocks() -> None:

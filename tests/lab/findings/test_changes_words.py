@@ -136,7 +136,8 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
         one = changes.parts[-1]
         assert (one.mean_ns_before, one.mean_ns_after) == pytest.approx((1.5e7, 1e7))
         assert (one.bytes_before, one.bytes_after) == (2.0 * many * each, 1.0 * many * each)
-        assert (one.rate, one.rate_low, one.rate_high) == (pytest.approx(1.5), None, None)
+        assert one.rate == pytest.approx(1.5)
+        assert (one.rate_low, one.rate_high) == (None, None)
         assert (one.own, one.low, one.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
@@ -200,7 +201,7 @@ def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
     (found,) = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
-    assert [(one.name, one.own) for one in found.differing] == [("c", pytest.approx(0.25))]
+    assert [(one.name, round(one.own or 0.0, 9)) for one in found.differing] == [("c", 0.25)]
     assert found.parts[0].bytes_before is None
     assert found.parts[0].rate is None
     (few,) = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels

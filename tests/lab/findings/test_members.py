@@ -56,7 +56,7 @@ def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
     return record, PhaseRecord(PhaseBegin(phase="p", op="write"), nodes=[table])
 
 
-def table(columns: tuple[str, ...], *rows: tuple[float, ...]) -> TableLine:
+def table(columns: tuple[str, ...], *rows: tuple[float | None, ...]) -> TableLine:
     return TableLine(phase="p", columns=columns, rows=rows)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -322,7 +323,7 @@ def test_the_middle_of_many_is_taken_in_the_slices_of_single_nodes(operations: b
     phase = phase_of(moved)
     single = [replace(one, slice_s=joined * SLICE_S) for one in phase.series]
     rates = (*((40 / SLICE_S,) * (62 * joined)), *((None,) * (2 * joined)))
-    spread = {
+    spread: dict[str, Any] = {
         "node_ops_rate": TaskRate(p50=rates),
         "node_rate": TaskRate(p50=tuple(None if one is None else one * MIB for one in rates)),
     }
@@ -332,5 +333,5 @@ def test_the_middle_of_many_is_taken_in_the_slices_of_single_nodes(operations: b
         spread["node_ops_rate"] = TaskRate(p50=(1e9,) * len(rates))
     band = SeriesLine(phase="write", scope="nodes", nodes=999, slice_s=SLICE_S, **spread)
     (one,) = slow_stretches(replace(phase, series=[band, *single]), operations)
-    assert (one.node, one.factor) == (1, pytest.approx(2.0))
+    assert (one.node, one.factor) == pytest.approx((1, 2.0))
     assert (one.start_s, one.end_s) == pytest.approx((1.0 * joined, 2.0 * joined))

@@ -13,7 +13,7 @@ from sonde.findings.profile import Profile, profile_of
 from sonde.model.lines import Intervals, SeriesLine, TaskRate
 
 
-def profile(elapsed: float | None = None, **series: Any) -> Profile | None:
+def profile(elapsed: float | None = None, /, **series: Any) -> Profile | None:
     phase = made()
     assert phase.end is not None
     phase.end = replace(phase.end, seconds=Intervals(elapsed=elapsed))
@@ -21,7 +21,7 @@ def profile(elapsed: float | None = None, **series: Any) -> Profile | None:
     return profile_of(phase)
 
 
-def known(elapsed: float | None = None, **series: Any) -> Profile:
+def known(elapsed: float | None = None, /, **series: Any) -> Profile:
     found = profile(elapsed, **series)
     assert found is not None
     return found

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a record says of a phase and of a run as a whole: what counts if it is said twice, late, or of nobody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import ReportError
+from sonde.model.lines import NodeLine, PhaseBegin, PhaseEnd, RunLine, SeriesLine, TableLine, TreatmentLine
+from sonde.model.record import PhaseRecord, RecordReader, join_stages, read_record
+from sonde.model.run import Run, read_run, run_of
+
+
+def reader(*lines: dict[str, Any]) -> RecordReader:
+    found = RecordReader()
+    found.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
+    return found
+
+
+BEGIN = {"type": "phase_begin", "phase": "p"}
+
+
+def looked(*shares: float | None, end: float | None = None) -> PhaseRecord:
+    """A phase before which treatments found so much in the page cache, one after the other."""
+    treatments = [TreatmentLine(phase="p", resident_after=share) for share in shares]
+    return PhaseRecord(PhaseBegin(phase="p"), PhaseEnd(resident=end), treatments)
+
+
+def test_residency_is_that_of_the_phase_else_of_the_last_treatment_that_looked() -> None:
+    assert looked(0.5, 0.25, None, end=0.125).resident == 0.125
+    assert looked(0.5, end=0.0).resident == 0.0
+    assert looked(0.5, 0.25, None).resident == 0.25
+    assert looked(0.5, 0.0).resident_after_treatments == 0.0
+    assert looked(0.5, 0.25, end=0.125).resident_after_treatments == 0.25
+    assert looked(None).resident is None
+    assert looked().resident is None
+    assert PhaseRecord(PhaseBegin(phase="p"), treatments=[TreatmentLine(resident_after=0.5)]).resident == 0.5
+
+
+def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:
+    series = [SeriesLine(scope=scope, slice_s=at) for at, scope in enumerate(("node", "all", "all"))]
+    assert PhaseRecord(PhaseBegin(phase="p"), series=series).whole_series == series[1]
+    assert PhaseRecord(PhaseBegin(phase="p"), series=series[:1]).whole_series is None
+
+
+def test_times_are_those_of_tasks_that_did_something() -> None:
+    """Of five rows one has no start, one no end, and one ends when it starts; a node that is not told is the first."""
+    rows = ((1.0, 3.0, 7), (None, 3.0, 1), (1.0, None, 1), (2.0, 2.0, 1), (0.0, 0.5, None))
+    phase = PhaseRecord(PhaseBegin(phase="p"), tasks=[TableLine(columns=("start_s", "end_s", "node"), rows=rows)])
+    assert phase.task_times == ([2.0, 0.5], [7, 0])
+    phase.tasks.append(TableLine(columns=("start_s", "end_s"), rows=((1.0, 3.0),)))
+    assert phase.task_times == ([], [])
+    assert PhaseRecord(PhaseBegin(phase="p")).task_times == ([], [])
+
+
+def test_of_a_run_and_of_a_node_the_first_line_counts_and_of_the_end_the_last() -> None:
+    found = reader(
+        {"type": "run", "id": "a"}, {"type": "run", "id": "b"},
+        {"type": "node", "node": 0, "host": "x"}, {"type": "node", "node": 0, "host": "y"},
+        {"type": "node", "node": 1, "host": "z"},
+        {"type": "end", "status": "failed"}, {"type": "end", "status": "done"},
+    )  # fmt: skip
+    assert found.run is not None
+    assert (found.run.id, [one.host for one in found.machines], found.status) == ("a", ["x", "z"], "done")
+    assert RecordReader().status == "lost"
+
+
+def test_each_line_of_a_phase_goes_to_its_place() -> None:
+    kinds = ("series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress")
+    rest = (
+        {"type": "progress", "phase": "p", "ops": 2}, {"type": "finding", "phase": "p", "id": "f"},
+        {"type": "error", "phase": "p", "text": "e"}, {"type": "finding", "phase": "q", "id": "g"},
+        {"type": "finding", "id": "h"}, {"type": "error", "phase": "q", "text": "i"}, {"type": "weather"},
+    )  # fmt: skip
+    found = reader(BEGIN, *({"type": kind, "phase": "p"} for kind in kinds), *rest)
+    phase = found.phases["p"]
+    assert phase.id == "p"
+    assert [len(one) for one in (phase.series, phase.histograms, phase.nodes, phase.tasks)] == [1, 1, 1, 1]
+    assert phase.layout is not None
+    assert phase.targets is not None
+    assert phase.end is not None
+    assert phase.progress is not None
+    assert phase.progress.ops == 2, "the latest"
+    assert [one.id for one in phase.findings] == ["f"]
+    assert [one.text for one in phase.errors] == ["e"]
+    assert [one.id for one in found.findings] == ["g", "h"]
+    assert [one.id for one in found.all_findings] == ["g", "h", "f"]
+    assert [one.text for one in found.errors] == ["e", "i"]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress"]
+)
+def test_a_line_of_a_phase_that_never_began_is_told_with_its_number(kind: str) -> None:
+    found = reader({"type": "run"}, {"type": kind, "phase": "ghost"})
+    assert found.problems == ['Line 2 of the record belongs to a phase "ghost" that never began.']
+
+
+def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
+    found = reader(BEGIN, {**BEGIN, "phase": "q"})
+    assert found.current is found.phases["q"]
+    found.feed(b'{"type": "phase_end", "phase": "q"}\n')
+    assert found.current is found.phases["p"]
+    found.feed(b'{"type": "phase_end", "phase": "p"}\n')
+    assert found.current is None
+
+
+def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
+    found = reader()
+    assert found.feed(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", found.end)]
+    assert found.finish() == []
+    assert found.problems == ["The record breaks off in the middle of its last line."]
+    assert found.finish() == [], "only once"
+    assert len(found.problems) == 1
+    whole = reader()
+    whole.feed(b'[]\n{"type": "end"}')
+    assert whole.finish() == [("end", whole.end)]
+    assert whole.problems == ["Line 1 of the record has no type; it was skipped."]
+    blank = reader()
+    blank.feed(b"   ")
+    assert blank.finish() == []
+    assert blank.problems == []
+
+
+def test_treatments_of_two_phases_are_not_mixed_and_late_ones_count() -> None:
+    found = reader({"type": "treatment", "phase": "q", "kind": "a"}, {"type": "treatment", "phase": "p", "kind": "b"},
+                   BEGIN, {"type": "treatment", "phase": "p", "kind": "c"}, {**BEGIN, "phase": "q"})  # fmt: skip
+    assert [one.kind for one in found.phases["p"].treatments] == ["b", "c"]
+    assert [one.kind for one in found.phases["q"].treatments] == ["a"]
+
+
+def stage(*lines: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_stages_become_one_record_with_one_clock() -> None:
+    """Of the second the run line and the node that is known are left out, and lines without meaning."""
+    first = stage(
+        {"type": "run", "t": 0.0}, {"type": "node", "node": 0}, {"type": "x", "t": 1}, {"type": "end", "t": 2}
+    )
+    node = {"type": "node", "node": 1, "t": 0.5}
+    second = stage(
+        {"type": "run"}, {"type": "node", "node": 0}, node, {"type": "ä", "t": 0.25}, {"type": "end", "t": 1}
+    )
+    joined = join_stages([first, second + b'[]\n{"type": "z", "t": "?"}\n{"t": 1}\n{"torn'], [0.0, 10.0])
+    assert (
+        joined
+        == (
+            '{"type":"run","t":0.0}\n{"type":"node","node":0,"t":0.0}\n{"type":"x","t":1.0}\n'
+            '{"type":"node","node":1,"t":10.5}\n{"type":"ä","t":10.25}\n{"type":"end","t":11.0}\n'
+        ).encode()
+    )
+    assert join_stages([], []) == b""
+    assert join_stages([stage({"type": "x", "t": 0.1})], [0.2]) == b'{"type":"x","t":0.3}\n'
+
+
+def test_a_large_record_is_read_in_pieces_that_break_lines(tmp_path: Path) -> None:
+    file = tmp_path / "record.ndjson"
+    lines = [{"type": "finding", "id": f"f{at}", "text": "x" * 1000} for at in range(2500)]
+    file.write_bytes(stage(*lines) + b'{"type": "end", "status": "done"}')
+    found = read_record(file)
+    assert [one.id for one in found.findings] == [f"f{at}" for at in range(2500)]
+    assert found.status == "done"
+
+
+def test_a_run_is_called_what_its_plan_or_else_its_folder_is_called() -> None:
+    def titled(**plan: Any) -> Run:
+        record = RecordReader()
+        record.run = RunLine(plan=plan)
+        return run_of(record, Path("/archive/folder"))
+
+    assert titled(title="A title", id="an-id").title == "A title"
+    assert titled(title="", id="an-id").title == "an-id"
+    assert titled().title == "folder"
+    assert (run_of(RecordReader()).plan, run_of(RecordReader()).tasks) == ({}, 1)
+    assert run_of(RecordReader(), notes={"a": 1}).notes == {"a": 1}
+
+
+def test_a_run_hands_out_what_its_record_says() -> None:
+    record = RecordReader()
+    record.machines = [NodeLine(node=3)]
+    record.run = RunLine(tasks=5, plan={"phases": [{"id": "a", "x": 1}, {"id": "b", "x": None}], "data": {"x": 7}})
+    run = run_of(record)
+    assert (run.head, run.nodes, run.tasks, run.status) == (record.run, record.machines, 5, "lost")
+    assert run.plan_of("a") == {"id": "a", "x": 1}
+    assert (run.setting("a", "x"), run.setting("b", "x"), run.setting("c", "x")) == (1, 7, 7)
+    assert not run.parents
+    told = run_of(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
+    assert told.parents.server_of("OST0000") == "oss0"
+
+
+def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
+    def said(folder: Path) -> str:
+        with pytest.raises(ReportError) as caught:
+            read_run(folder)
+        return str(caught.value)
+
+    assert said(tmp_path) == f"{tmp_path} holds no record.ndjson: name the folder of a run."
+    (tmp_path / "run.json").write_text("{}")
+    assert said(tmp_path) == (
+        f"{tmp_path.name} holds numbers of another tool and no record, so there is no report of it; `sonde show` prints"
+        " its numbers, `sonde trend -o FILE` and `sonde compare -o FILE` draw them."
+    )
+    record = tmp_path / "record.ndjson"
+    record.mkdir()
+    assert said(tmp_path) == f"{record} cannot be read: Is a directory."
+    record.rmdir()
+    record.write_text("[]\n")
+    assert said(tmp_path) == f"{record} holds no line that can be read: it is not the record of a run."
+    record.write_text('{"type": "end"}\n')
+    assert read_run(tmp_path).status == ""
+    record.write_text('{"type": "phase_begin", "phase": "p"}\n')
+    assert [one.id for one in read_run(tmp_path).phases] == ["p"]
+
+
+def test_the_plan_of_a_run_is_the_one_in_its_record_before_the_one_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"id": "beside"}')
+    record = tmp_path / "record.ndjson"
+    record.write_text('{"type": "run", "plan": {"id": "inside"}}\n')
+    assert read_run(tmp_path).title == "inside"
+    record.write_text('{"type": "run"}\n')
+    assert read_run(tmp_path).title == "beside"
+    (tmp_path / "plan.json").write_text('["beside"]')
+    assert read_run(tmp_path).title == tmp_path.name
+
+
+def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -> None:
+    lines = [{"type": "node", "node": 1, "x": 1}, {"type": "node", "node": 1, "x": 2}, {"type": "nodes", "node": 3},
+             {"type": "node", "node": 2, "x": 3}]  # fmt: skip
+    text = "".join(json.dumps(one) + "\n" for one in lines)
+    (tmp_path / "record.ndjson").write_text(f'{{"type": "run"}}\n{{"node"\n["node"]\n{text}')
+    assert [one["x"] for one in read_run(tmp_path).machines] == [1, 3]
+
+
+def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Path) -> None:
+    record = tmp_path / "record.ndjson"
+    record.write_text('{"type": "run", "schema": "sonde-record/7"}\n' + "[]\n" * 6)
+    assert read_run(tmp_path).damage == (
+        "The record says it is sonde-record/7; this report knows sonde-record/1 and may miss parts of it.",
+        *(f"Line {at} of the record has no type; it was skipped." for at in range(2, 7)),
+        "1 more lines of the record were skipped.",
+    )
+    for schema in ("", ', "schema": "sonde-record/1"'):
+        record.write_text(f'{{"type": "run"{schema}}}\n')
+        assert read_run(tmp_path).damage == ()

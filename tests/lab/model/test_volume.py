@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of a plan on paper, one rule after the other: bytes, operations, files, and the space they take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sonde.model.plan import Plan
+from sonde.model.volume import PhaseVolume, items_of_task, phase_volumes, written_bytes
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def volume(
+    phase: dict[str, Any], tasks: int = 4, nodes: int = 1, memory: int | None = None, **plan: Any
+) -> PhaseVolume:
+    """The volume of the only phase of a plan."""
+    document = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", **phase}], **plan}
+    (one,) = phase_volumes(Plan.from_document(document, "test"), tasks, nodes, memory)
+    return one
+
+
+ACCESS = {"transfer": "4KiB", "block": "64KiB", "segments": 3, "gap": "1KiB"}
+TREE = {"depth": 1, "branching": 3, "items_per_dir": 10}  # four directories, all of which hold items
+
+
+def test_a_phase_of_data_with_everything_said() -> None:
+    """Three segments of 64 KiB of each of four tasks, in two files each; a gap of 1 KiB behind every segment."""
+    data = {"backend": "mmap", "files": {"mapping": "many", "count": 2}, "access": ACCESS}
+    found = volume({"op": "write", "stop": {"time": "2min", "stonewall": "30s"}}, data=data)
+    assert found == PhaseVolume(
+        id="w", op="write", backend="mmap", mapping="many", tasks=4, files=8, transfer=4 * KIB, block=64 * KIB,
+        segments=3, bytes=3 * 64 * KIB * 8, operations=3 * 16 * 8, time=120.0, stonewall=30.0,
+        span=3 * 65 * KIB * 8,
+    )  # fmt: skip
+
+
+def test_a_phase_of_which_nothing_is_said_moves_a_mebibyte_of_each_task() -> None:
+    assert volume({"op": "read"}) == PhaseVolume(
+        id="w", op="read", backend="posix", mapping="per_task", tasks=4, files=4, transfer=MIB, block=MIB, segments=1,
+        bytes=4 * MIB, operations=4, time=None, stonewall=None, span=4 * MIB,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "segments"),
+    [
+        ("64KiB", 1),
+        ("65KiB", 2),
+        (0, 1),
+        ({"of": "bytes", "bytes": "1MiB", "per": "total"}, 4),
+        ({"of": "bytes", "bytes": "1MiB", "per": "node"}, 8),
+        ({"of": "bytes", "bytes": "257KiB", "per": "total"}, 2),
+        ({"of": "bytes", "bytes": "128KiB"}, 2),
+        ({"of": "bytes"}, 1),
+        ({"of": "node_memory"}, 64),
+        ({"of": "node_memory", "x": 0.25, "per": "node"}, 8),
+        ({"of": "node_memory", "x": 1e-9}, 1),
+    ],
+)
+def test_a_volume_becomes_whole_blocks_of_each_task(asked: Any, segments: int) -> None:
+    """Four tasks on two nodes of 4 MiB."""
+    access = {"transfer": "4KiB", "block": "64KiB", "volume": asked}
+    found = volume({"op": "write"}, nodes=2, memory=4 * MIB, data={"access": access})
+    assert (found.segments, found.bytes) == (segments, segments * 4 * 64 * KIB)
+
+
+def test_without_the_memory_of_a_node_a_share_of_it_is_one_block() -> None:
+    access = {"transfer": "4KiB", "block": "64KiB", "volume": {"of": "node_memory", "x": 8}}
+    assert volume({"op": "write"}, data={"access": access}).segments == 1
+
+
+def test_more_nodes_than_tasks_are_as_many_as_tasks() -> None:
+    access = {"transfer": "4KiB", "volume": {"of": "bytes", "bytes": "64KiB", "per": "node"}}
+    assert volume({"op": "write"}, tasks=2, nodes=3, data={"access": access}).segments == 16
+
+
+def test_a_volume_is_divided_among_the_files_of_a_task() -> None:
+    """100 KiB in three files are 34 KiB each, nine blocks of 4 KiB."""
+    access = {"transfer": "4KiB", "volume": "100KiB"}
+    found = volume({"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "many", "count": 3}})
+    assert (found.segments, found.bytes, found.files) == (9, 9 * 3 * 2 * 4 * KIB, 6)
+    listed = volume({"op": "duplex", "files": [0, 1]}, tasks=2, data={"access": access})
+    assert (listed.segments, listed.bytes, listed.files) == (13, 13 * 2 * 2 * 4 * KIB, 4)
+    one = volume({"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "per_task", "count": 3}})
+    assert (one.segments, one.files) == (25, 2)
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        ({"mapping": "shared"}, 1),
+        ({"mapping": "per_node"}, 3),
+        ({"mapping": "per_group", "group_size": 4}, 3),
+        ({"mapping": "per_group", "group_size": 9}, 1),
+        ({"mapping": "per_group"}, 9),
+    ],
+)
+def test_nine_tasks_on_three_nodes_share_files_as_the_mapping_says(files: dict[str, Any], count: int) -> None:
+    assert volume({"op": "write"}, tasks=9, nodes=3, data={"files": files}).files == count
+
+
+@pytest.mark.parametrize("phase", [{"op": "write"}, {"op": "create"}])
+@pytest.mark.parametrize(("used", "taking_part"), [(3, 3), (9, 4)])
+def test_of_more_tasks_only_those_that_are_used_count(phase: dict[str, Any], used: int, taking_part: int) -> None:
+    document = {
+        "id": "p", "target": {"path": "/x"}, "tasks": {"used": used}, "meta": {"tree": TREE},
+        "phases": [{"id": "w", **phase}],
+    }  # fmt: skip
+    (found,) = phase_volumes(Plan.from_document(document, "test"), 4)
+    assert found.tasks == taking_part
+    assert found.files == (taking_part if phase["op"] == "write" else 40 * taking_part)
+
+
+def test_operations_on_names_of_data_are_one_a_file() -> None:
+    data = {"files": {"mapping": "many", "count": 5}, "access": {"transfer": "4KiB"}}
+    for op in ("stat", "remove"):
+        found = volume({"op": op}, data=data)
+        assert (found.bytes, found.operations, found.files, found.span) == (0, 20, 20, 0)
+
+
+def tree(op: str, nodes: int = 1, tasks: int = 4, stop: dict[str, Any] | None = None, **meta: Any) -> PhaseVolume:
+    return volume({"op": op} | ({"stop": stop} if stop else {}), tasks, nodes, meta={"tree": TREE} | meta)
+
+
+def test_a_phase_of_names_with_everything_said() -> None:
+    """Forty items of each of four tasks, in one tree that all share."""
+    stop = {"time": "5s", "stonewall": "1s"}
+    assert tree("create", stop=stop, backend="mmap", file={"write": "3KiB"}) == PhaseVolume(
+        id="w", op="create", backend="mmap", mapping="shared", tasks=4, files=160, transfer=3 * KIB, block=3 * KIB,
+        segments=1, bytes=160 * 3 * KIB, operations=160, time=5.0, stonewall=1.0, span=160 * 3 * KIB,
+    )  # fmt: skip
+
+
+FILES = {"write": "3KiB", "read": "2KiB"}
+
+
+@pytest.mark.parametrize(
+    ("op", "operations", "transfer", "moved", "span"),
+    [
+        ("create", 160, 3 * KIB, 160 * 3 * KIB, 160 * 3 * KIB),
+        ("read", 160, 2 * KIB, 160 * 2 * KIB, 0),
+        ("stat", 160, 0, 0, 0),
+        ("open_close", 160, 0, 0, 0),
+        ("rename", 160, 0, 0, 0),
+        ("remove", 160, 0, 0, 0),
+        ("mktree", 4, 0, 0, 0),
+        ("rmtree", 4, 0, 0, 0),
+        ("readdir", 4, 0, 0, 0),
+        ("walk", 164, 0, 0, 0),
+        ("cycle", 640, 2 * KIB, 160 * 5 * KIB, 0),
+    ],
+)
+def test_each_operation_on_names_counts_items_or_directories(
+    op: str, operations: int, transfer: int, moved: int, span: int
+) -> None:
+    found = tree(op, file=FILES)
+    assert (found.operations, found.transfer, found.block, found.bytes, found.span) == (
+        operations, transfer, transfer, moved, span,
+    )  # fmt: skip
+
+
+def test_a_cycle_that_keeps_its_items_only_looks_at_them_and_reads() -> None:
+    found = tree("cycle", file=FILES, cycle={"keep": True})
+    assert (found.operations, found.bytes, found.transfer) == (320, 160 * 2 * KIB, 2 * KIB)
+
+
+@pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_task", 4), ("per_node", 3)])
+def test_directories_are_those_of_all_trees_and_copies(scope: str, trees: int) -> None:
+    assert tree("mktree", nodes=3, tree=TREE | {"scope": scope, "copies": 2}).operations == 4 * 2 * trees
+    walked = tree("walk", nodes=3, tree=TREE | {"scope": scope})
+    assert walked.operations == 160 + 4 * trees
+    assert walked.mapping == scope
+
+
+def test_items_are_as_many_as_the_stop_rule_and_the_window_leave() -> None:
+    assert tree("stat", stop={"items": 7}).operations == 28
+    assert tree("stat", stop={"items": 70}).operations == 160
+    assert tree("stat", window={"count": 3}).operations == 3 * 4 * 4, "three in each of four directories"
+
+
+def test_directories_as_items_are_no_files() -> None:
+    found = tree("create", objects="directories")
+    assert (found.files, found.operations) == (0, 160)
+
+
+def test_items_of_a_task_are_said_or_those_of_all_directories_that_hold_some() -> None:
+    whole = {"depth": 1, "branching": 3, "leaf_only": False, "copies": 2}
+    assert items_of_task(whole | {"items_per_task": 25}) == 25
+    assert items_of_task(whole | {"items_per_dir": 5}) == 40
+    assert items_of_task(whole | {"items_per_dir": 5, "leaf_only": True}) == 30
+    assert items_of_task(whole) == 0
+    uneven = tree("stat", tree={"depth": 1, "branching": 3, "items_per_task": 25})
+    assert uneven.operations == 100
+
+
+def test_space_is_that_of_the_phase_that_takes_most_of_it() -> None:
+    write, read, stat = (volume({"op": op}) for op in ("write", "read", "stat"))
+    larger = replace(write, op="rewrite", span=9 * MIB)
+    assert written_bytes([write, read, stat]) == 4 * MIB
+    assert written_bytes([write, larger, replace(read, span=99 * MIB)]) == 9 * MIB
+    assert written_bytes([tree("create", file={"write": "3KiB"})]) == 160 * 3 * KIB
+    assert written_bytes([read, stat]) == 0
+    assert written_bytes([]) == 0

@@ -38,4 +38,4 @@ def trim(values: Sequence[float], active: Sequence[int]) -> tuple[int, int]:
         return 0, len(values)
     full = max(active)
     inside = [position for position, count in enumerate(active) if count == full]
-    return (inside[0], inside[-1] + 1) if full > 0 else (0, len(values))
+    return inside[0], inside[-1] + 1

@@ -44,7 +44,7 @@ def find_dips(logs: Floats) -> Dips | None:
         if gain > (best[0] if best else 0.0):
             sorted_phases = phases[order]
             low, high = float(sorted_phases[first]), float(sorted_phases[end % n])
-            width = (high - low) % period or period
+            width = (high - low) % period
             best = gain, float(period), low - 0.5, width
     return _described(logs, *best) if best else None
 
@@ -68,7 +68,7 @@ def _best_box(folded: Floats, widest: int) -> tuple[float, int, int]:
 def _described(logs: Floats, gain: float, period: float, phase: float, width: float) -> Dips | None:
     n = logs.size
     inside = ((np.arange(n) + 0.5 - (phase + 0.5)) % period) < width
-    if not inside.any() or inside.all():
+    if not inside.any():
         return None
     depth = float(np.median(logs[~inside]) - np.median(logs[inside]))
     number = np.floor((np.arange(n) - phase) / period).astype(int)

@@ -26,8 +26,7 @@ def slow_factor(values: ArrayLike) -> float:
     The one rule of who is slow, for tasks, nodes and streams. `values` are times or rates above 0: on the logarithmic
     scale both scatter alike, on their own scale the longer side would look slow.
     """
-    scatter = max(robust_sd(np.log(np.asarray(values, dtype=float))), 0.01)
-    return max(SLOWER, float(np.exp(DEVIATIONS * scatter)))
+    return max(SLOWER, float(np.exp(DEVIATIONS * robust_sd(np.log(np.asarray(values, dtype=float))))))
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,11 @@ def stragglers(seconds: ArrayLike) -> Blame | None:
     most = max(1, int(MOST_STRAGGLERS * times.size))
     order = np.argsort(-times, kind="stable")
     slow = [int(at) for at in order if times[at] > least]
-    if times.size < 3 or not slow or len(slow) > most:
+    if not slow or len(slow) > most:  # of two, neither is slow: how far they are apart is their scatter
         return None
     longest = float(times[order[0]])
     # those that are left end the run; taking out one of two equally slow ones alone changes nothing
-    without = [max(middle, float(times[order[count]])) for count in range(1, len(slow) + 1)]
+    without = [float(times[order[count]]) for count in range(1, len(slow) + 1)]
     count = len(slow)
     while count > 1 and without[count - 2] / without[count - 1] - 1 < _WORTH:
         count -= 1
@@ -109,16 +108,14 @@ def attribute(seconds: ArrayLike, nodes: Sequence[int]) -> Attribution | None:
         raise ValueError("each task needs its node")
     known = np.unique(of)
     by_task = stragglers(times)
-    if known.size >= 3:
-        middles = np.array([np.median(times[of == node]) for node in known])
-        slow = stragglers(middles)
-        if slow is not None:
-            chosen = {int(known[at]) for at in slow.members}
-            rest = float(np.max(times[~np.isin(of, list(chosen))]))
-            faster = float(times.max()) / max(rest, float(np.median(times))) - 1
-            # a single slow task elsewhere would keep the run as long as it is
-            if faster >= _WORTH and (by_task is None or faster >= by_task.faster / 2):
-                return Attribution(True, Blame(tuple(sorted(chosen)), faster, slow.slower))
+    slow = stragglers([np.median(times[of == node]) for node in known])
+    if slow is not None:
+        chosen = {int(known[at]) for at in slow.members}
+        rest = float(np.max(times[~np.isin(of, list(chosen))]))
+        faster = float(times.max()) / max(rest, float(np.median(times))) - 1
+        # a single slow task elsewhere would keep the run as long as it is
+        if faster >= _WORTH and (by_task is None or faster >= by_task.faster / 2):
+            return Attribution(True, Blame(tuple(sorted(chosen)), faster, slow.slower))
     return Attribution(False, by_task) if by_task else None
 
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sonde.stats.ranks import Floats, midranks
 
 # In units of the standard deviation of the rank statistic, of the best of all cuts.
 THRESHOLD = 4.5
@@ -41,7 +42,7 @@ def levels(values: Sequence[float], threshold: float = THRESHOLD, change: float 
     return _merged(parts, array, change)
 
 
-def _cuts(values: NDArray[np.float64], start: int, threshold: float, change: float) -> list[int]:
+def _cuts(values: Floats, start: int, threshold: float, change: float) -> list[int]:
     """Cuts of one stretch, and of the two sides of the best of them."""
     cut = _strongest(values, threshold, change)
     if cut is None:
@@ -53,7 +54,7 @@ def _cuts(values: NDArray[np.float64], start: int, threshold: float, change: flo
     ]
 
 
-def _strongest(values: NDArray[np.float64], threshold: float, change: float) -> int | None:
+def _strongest(values: Floats, threshold: float, change: float) -> int | None:
     """The best cut seen in any of the windows; a stall with the same rate before and after is only seen in a part."""
     best: tuple[float, int] | None = None
     for first, end in _windows(values.size):
@@ -77,10 +78,10 @@ def _windows(size: int) -> list[tuple[int, int]]:
     return found
 
 
-def _best_cut(values: NDArray[np.float64]) -> tuple[int, float]:
+def _best_cut(values: Floats) -> tuple[int, float]:
     """The cut whose sides differ most by rank, and that difference in standard deviations."""
     n = values.size
-    ranks = _ranks(values)
+    ranks = midranks(values)
     left = np.arange(SHORTEST, n - SHORTEST + 1, dtype=float)
     sums = np.cumsum(ranks)[SHORTEST - 1 : n - SHORTEST]
     expected = left * (n + 1) / 2
@@ -91,19 +92,12 @@ def _best_cut(values: NDArray[np.float64]) -> tuple[int, float]:
     return SHORTEST + best, float(score[best])
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2
-    ranks: NDArray[np.float64] = middle[inverse]
-    return ranks
-
-
 def _relative(one: float, other: float) -> float:
     larger = max(abs(one), abs(other))
     return abs(one - other) / larger if larger > 0 else 0.0
 
 
-def _merged(parts: list[Level], values: NDArray[np.float64], change: float) -> list[Level]:
+def _merged(parts: list[Level], values: Floats, change: float) -> list[Level]:
     """Neighbours that turned out alike, once other cuts were made, are one level."""
     merged = parts[:1]
     for part in parts[1:]:

@@ -17,5 +17,5 @@ def false_discovery(p: ArrayLike) -> Floats:
     order = np.argsort(values)[::-1]
     ranks = np.arange(values.size, 0, -1)
     adjusted = np.empty(values.size)
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(values[order] * values.size / ranks))
+    adjusted[order] = np.minimum.accumulate(values[order] * values.size / ranks)
     return adjusted

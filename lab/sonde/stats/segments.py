@@ -38,16 +38,15 @@ def segments(rates: ArrayLike, price: float = PRICE, smallest: float = SMALLEST_
     values = np.log(np.asarray(rates, dtype=float))
     if values.size == 0:
         return []
-    noise = MAD_TO_SD * float(np.median(np.abs(np.diff(values)))) / np.sqrt(2) if values.size > 2 else 0.0
-    noise = max(noise, 1e-3)
-    cuts = _cuts(_without_outliers(values, noise) / noise, price * np.log(max(values.size, 2)))
+    cuts: list[int] = []
+    if values.size >= 2 * SHORTEST:
+        noise = max(MAD_TO_SD * float(np.median(np.abs(np.diff(values)))) / np.sqrt(2), 1e-3)
+        cuts = _cuts(_without_outliers(values, noise) / noise, price * np.log(values.size))
     return _merged(values, [0, *cuts, values.size], -float(np.log(1 - smallest)))
 
 
 def _without_outliers(values: Floats, noise: float) -> Floats:
     """Values no further than three standard deviations from the median of their neighborhood."""
-    if values.size < _NEIGHBORS:
-        return values
     half = _NEIGHBORS // 2
     padded = np.pad(values, half, mode="reflect")
     near = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBORS), axis=1)

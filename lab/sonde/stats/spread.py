@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ _NORMAL = 100_000
 def robust_sd(values: ArrayLike) -> float:
     """The standard deviation as half of the values see it; 0 for fewer than two values."""
     array = np.asarray(values, dtype=float)
-    if array.size < 2:
+    if array.size == 0:
         return 0.0
     return MAD_TO_SD * float(np.median(np.abs(array - np.median(array))))
 
@@ -100,7 +100,7 @@ def _variation(values: Floats) -> float:
     return float(np.std(values, ddof=1) / np.mean(values))
 
 
-@lru_cache(maxsize=256)
+@cache
 def chi_square_quantile(p: float, freedom: int) -> float:
     """Quantile of the chi-square distribution for p from 0.0005 to 0.9995, by adding up the density of its root."""
     roots = np.linspace(0.0, float(np.sqrt(freedom)) + 8, 100_001)
@@ -110,7 +110,7 @@ def chi_square_quantile(p: float, freedom: int) -> float:
     return float(np.interp(p, steps / steps[-1], roots)) ** 2
 
 
-@lru_cache(maxsize=256)
+@cache
 def student_quantile(p: float, freedom: int) -> float:
     """Quantile of Student's t for p from 0.5 to 0.9995, by adding up its density."""
     # t = sqrt(freedom) * tan(angle) makes the density cos(angle)^(freedom - 1) on a finite interval

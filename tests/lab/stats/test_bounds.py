@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sonde.stats.bounds import Bounded, along, more_runs, share_bounds
+
+near: Any = pytest.approx  # as a member of what is compared whole
 
 
 def test_intervals_are_added_and_divided_by_their_corners() -> None:
@@ -16,7 +20,12 @@ def test_intervals_are_added_and_divided_by_their_corners() -> None:
     assert one * other == Bounded(20, 9, 48)
     assert one / other == Bounded(5, 9 / 4, 12)
     assert one / Bounded(1, -1, 2) == Bounded(10, None, None)
-    assert one + Bounded(1, None, None) == Bounded(11, None, None)
+    assert one / Bounded(1, 0, 2) == one / Bounded(1, -2, 0) == one / Bounded(1, None, None) == Bounded(10, None, None)
+    assert one / Bounded(0.25, 0.25, 0.5) == Bounded(40, 18, 48)
+    for half_known in (Bounded(1, None, None), Bounded(1, 0, None), Bounded(1, None, 2)):
+        assert one + half_known == half_known + one == Bounded(11, None, None)
+    with pytest.raises(ZeroDivisionError):
+        one / Bounded(0, -1, 1)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +40,17 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: 
 def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
         share_bounds(count, of)
+
+
+@pytest.mark.parametrize(
+    ("count", "confidence", "low", "high"),
+    [(0, 0.95, 0.0, 0.975), (1, 0.95, 0.025, 1.0), (1, 0.9, 0.05, 1.0), (0, 0.9, 0.0, 0.95)],
+)
+def test_one_run_says_little_about_a_share(count: int, confidence: float, low: float, high: float) -> None:
+    """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
+    found = share_bounds(count, 1, confidence)
+    assert found.value == count
+    assert found.ends == pytest.approx((low, high))
 
 
 def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
@@ -67,3 +87,61 @@ def test_half_an_interval_is_a_share_of_the_size_of_its_value() -> None:
     assert Bounded(10, 8, 13).half == 0.25
     assert Bounded(-10, -13, -8).half == 0.25
     assert Bounded(10, None, 13).half is Bounded(10, 8, None).half is Bounded(0, -1, 1).half is None
+
+
+def test_an_interval_is_known_when_both_its_ends_are() -> None:
+    assert Bounded.exact(3.0) == Bounded(3.0, 3.0, 3.0)
+    assert Bounded.exact(3.0).known
+    assert Bounded.exact(3.0).half == 0
+    assert Bounded(3.0, 1.0, 4.0).ends == (1.0, 4.0)
+    assert Bounded(3.0, None, None).ends == (-np.inf, np.inf)
+    assert not any(one.known for one in (Bounded(3, None, None), Bounded(3, 1, None), Bounded(3, None, 4)))
+
+
+@pytest.mark.parametrize(
+    ("first", "confidence", "low", "high"),
+    [(500, 0.95, 24.975, 974.025), (500, 0.8, 99.9, 899.1), (-7, 0.95, -7, 974.025), (2000, 0.95, 24.975, 2000)],
+)
+def test_the_bounds_are_those_quantiles_of_a_thousand_draws(
+    first: float, confidence: float, low: float, high: float
+) -> None:
+    """A statistic that counts how often it was asked: once for the value, then 0 … 999. The value is in its interval
+    even where no draw comes near it."""
+    asked = iter([float(first), *map(float, range(1000))])
+    found = along([[1.0] * 6, [2.0] * 7], lambda _: next(asked), confidence)
+    assert found == Bounded(first, near(low), near(high))
+    assert next(asked, None) is None
+
+
+def test_each_group_is_drawn_again_from_its_own_runs_and_the_same_each_time() -> None:
+    groups = [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [70.0, 80.0, 90.0] * 3]
+    seen: list[tuple[float, float]] = []
+
+    def difference(medians: np.ndarray) -> float:
+        seen.append((float(medians[0]), float(medians[1])))
+        return float(medians[1] - medians[0])
+
+    found = along(groups, difference)
+    assert found.value == 76.5
+    assert seen[0] == (3.5, 80.0)
+    assert {second for _, second in seen} == {70.0, 80.0, 90.0}
+    assert all(1 <= first <= 6 for first, _ in seen)
+    assert len({first for first, _ in seen}) > 6
+    assert along(groups, difference) == found
+
+
+def test_six_runs_of_each_group_have_an_interval_and_five_of_one_have_none() -> None:
+    def ratio(medians: np.ndarray) -> float:
+        return float(medians[1] / medians[0])
+
+    assert along([[2.0] * 6, [3.0] * 6], ratio) == Bounded(1.5, 1.5, 1.5)
+    assert along([[2.0] * 6, [3.0] * 5], ratio) == along([[2.0] * 5, [3.0] * 6], ratio) == Bounded(1.5, None, None)
+
+
+def test_whoever_has_enough_runs_without_an_interval_makes_one_more() -> None:
+    assert [more_runs(now, Bounded(1.1, None, None), 1.0) for now in (0, 5, 6, 9)] == [6, 1, 1, 1]
+
+
+def test_thirty_times_as_far_is_the_most_that_more_runs_are_told_for() -> None:
+    assert more_runs(10, Bounded(1.5, -13.5, 20.0), 1.0) == 8990
+    assert more_runs(10, Bounded(1.5, -13.51, 20.0), 1.0) is None

@@ -28,8 +28,10 @@ def test_between_the_rows_thresholds_are_between_them() -> None:
     assert np.all((low[START:] < middle[START:]) & (middle[START:] < high[START:]))
     for border in ARL0_RANGE:
         assert thresholds(border)[START:] == pytest.approx(THRESHOLDS[border])
+    half_way = thresholds((500 * 1000) ** 0.5)[START:]  # between the logarithms
+    assert half_way == pytest.approx((np.array(THRESHOLDS[500]) + THRESHOLDS[1000]) / 2)
     for outside in (ARL0_RANGE[0] - 1, ARL0_RANGE[1] + 1):
-        with pytest.raises(ValueError, match="ARL0"):
+        with pytest.raises(ValueError, match=f"^ARL0 is {outside}; thresholds are known from 100 to 20000$"):
             thresholds(outside)
 
 
@@ -57,3 +59,51 @@ def test_each_row_is_smooth_and_the_window_ends_it() -> None:
         assert np.all(np.abs(steps) < 0.02)
         assert np.all(np.abs(np.diff(steps)) < 0.003)
         assert 0 < row[-1] - row[-2] < 0.15
+
+
+class _Told:
+    """A window whose strongest splits are known: evenly from nothing to that of the step."""
+
+    def __init__(self, series: int, width: int) -> None:
+        assert width == WINDOW
+        self.filled, self.step = np.zeros(series), 0
+
+    def push(self, values: np.ndarray) -> None:
+        assert values.size == self.filled.size
+        self.step += 1
+
+    def strongest_split(self, shortest: int) -> tuple[np.ndarray, None]:
+        assert shortest == 2
+        top = 2 + 0.01 * self.step + 0.0001 * self.step**2 if self.step < WINDOW else self.step
+        signs = np.where(np.arange(self.filled.size) % 2, 1, -1)
+        return signs * np.linspace(0, top, self.filled.size), None
+
+    def keep_series(self, keep: np.ndarray) -> None:
+        self.filled = self.filled[keep]
+
+
+def test_the_threshold_of_each_count_is_what_one_series_in_arl0_exceeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 1001 series those between 0 and the top of the step, evenly: the 99th of hundred is at 0.99 of the top.
+    Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
+    90 + `settle`."""
+    monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
+    found = simulate(100, series=1001, seed=1)
+    counts = np.arange(START, WINDOW)
+    assert found[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
+    assert found[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
+    assert simulate(100, series=1001, seed=1, settle=4)[-1] == pytest.approx(0.99 * np.mean(range(90, 94)))
+
+
+def test_a_series_that_exceeds_its_threshold_leaves_and_one_that_meets_it_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left: list[int] = []
+
+    class Counted(_Told):
+        def keep_series(self, keep: np.ndarray) -> None:
+            left.append(int(np.sum(~keep)))
+            self.filled = self.filled[keep]
+
+    monkeypatch.setattr("sonde.stats.change_model.RankWindow", Counted)
+    simulate(100, series=101, seed=1)
+    assert left[0] == 1  # of 101 the hundredth is the threshold itself

@@ -33,3 +33,19 @@ def test_equal_values_have_the_narrowest_kernel() -> None:
 def test_what_has_no_logarithm_is_refused(values: list[float], places: list[float]) -> None:
     with pytest.raises(ValueError, match="above zero"):
         log_density(np.array(values), np.array(places))
+
+
+def test_where_half_of_the_values_are_equal_the_standard_deviation_makes_the_width() -> None:
+    """Eight times 1, once e and once 1/e: the quartiles are equal, so their distance says nothing."""
+    values = np.array([1.0] * 8 + [np.e, 1 / np.e])
+    width = 0.9 * 0.2**0.5 * 10**-0.2
+    height = (8 + 2 * np.exp(-0.5 / width**2)) / (10 * width * np.sqrt(2 * np.pi))
+    assert log_density(values, np.array([1.0])) == pytest.approx(height, rel=1e-9)
+
+
+def test_the_smaller_spread_makes_the_width() -> None:
+    """Quartiles 1 apart, but two values far out: their standard deviation is the larger one."""
+    logs = np.array([-9.0, -0.5, -0.5, -0.5, 0.5, 0.5, 0.5, 9.0])
+    width = 0.9 / 1.349 * 8**-0.2
+    height = np.mean(np.exp(-0.5 * (logs / width) ** 2)) / (width * np.sqrt(2 * np.pi))
+    assert log_density(np.exp(logs), np.array([1.0])) == pytest.approx(height, rel=1e-9)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sonde.stats.dips import _best_box, find_dips
+
+near: Any = pytest.approx  # as a member of what is compared whole
 
 
 def box(period: int, width: int, first: int, count: int, n: int) -> np.ndarray:
@@ -34,8 +38,9 @@ def test_two_dips_are_none_and_three_are_some() -> None:
     assert three.count == 3
 
 
-def test_what_rises_for_a_while_is_no_dip() -> None:
+def test_what_stays_level_or_is_too_short_for_three_dips_has_none() -> None:
     assert find_dips(np.zeros(100)) is None
+    assert find_dips(np.array([0.0, -1.0, 0.0, -1.0, 0.0, -1.0])) is None
 
 
 def test_the_best_box_lowers_the_sum_of_squares_by_what_it_says() -> None:
@@ -49,3 +54,56 @@ def test_the_best_box_lowers_the_sum_of_squares_by_what_it_says() -> None:
     assert (first, end) == (9, 12)
     assert gain == pytest.approx(float(np.sum(folded**2)))
     assert _best_box(-folded, 5)[0] < gain
+
+
+def comb(n: int, number: float, first: int, width: int) -> np.ndarray:
+    """Dips of depth 1, `number` of them in `n` slices (not a whole number: the last period is not complete)."""
+    return np.where((np.arange(n) - first) % (n / number) < width, -1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "number", "first", "width", "count"),
+    [(120, 3.1, 10, 8, 3), (120, 5.85, 7, 5, 6), (120, 6.1, 7, 5, 6), (60, 18.1, 1, 1, 18)],
+)
+def test_dips_whose_period_is_tried_are_told_exactly(n: int, number: float, first: int, width: int, count: int) -> None:
+    """Periods are tried from 2.6 in the whole on, each quarter of one more; the shortest has more than three slices."""
+    found = find_dips(comb(n, number, first, width))
+    assert found is not None
+    told = (found.period, found.first, found.width, found.depth)
+    assert told == pytest.approx((n / number, first, width, 1.0))
+    assert found.count == count
+    assert found.cost == pytest.approx(0, abs=1e-9)
+    longest = find_dips(comb(120, 2.6, 20, 8))
+    assert longest is not None
+    assert (longest.period, longest.count) == (pytest.approx(120 / 2.6), 3)
+
+
+def test_the_cost_is_what_two_levels_leave_of_the_sum_of_squares() -> None:
+    random = np.random.default_rng(3)
+    for number in (5.85, 7.3, 10.35):
+        logs = comb(120, number, 4, 4) + random.normal(0, 0.1, 120)
+        found = find_dips(logs)
+        assert found is not None
+        inside = (np.arange(120) - found.first) % found.period < found.width
+        left = sum(float(np.sum((part - part.mean()) ** 2)) for part in (logs[inside], logs[~inside]))
+        assert found.cost == pytest.approx(left)
+        assert found.depth == pytest.approx(np.median(logs[~inside]) - np.median(logs[inside]))
+
+
+@pytest.mark.parametrize(("missing", "count"), [([], 8), ([3], 7), ([3, 6], 6), ([2, 3, 5], None)])
+def test_three_of_four_dips_must_be_there(missing: list[int], count: int | None) -> None:
+    logs = comb(120, 8.1, 5, 5)
+    for number in missing:
+        begin = round(5 + number * 120 / 8.1)
+        logs[begin - 1 : begin + 6] = 0.0
+    found = find_dips(logs)
+    assert (found and found.count) == count
+
+
+@pytest.mark.parametrize(("height", "count"), [(-0.49, 5), (-0.51, 6)])
+def test_a_dip_of_half_the_depth_is_there(height: float, count: int) -> None:
+    logs = comb(120, 5.85, 7, 5)
+    logs[27:34] = np.where(logs[27:34] < 0, height, 0.0)
+    found = find_dips(logs)
+    assert found is not None
+    assert (found.count, found.depth) == (count, near(1.0))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.bins import rebin, trim
-from sonde.stats.levels import SHORTEST, _windows, levels
+from sonde.stats.bins import padded, rebin, trim
+from sonde.stats.levels import SHORTEST, _best_cut, _windows, levels
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
@@ -34,8 +34,9 @@ def test_rebinning_into_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("active", "window"),
-    [([0, 1, 2, 2, 1, 0], (2, 4)), ([2, 2, 2], (0, 3)), ([1, 2, 1, 2, 1], (1, 4)), ([0, 0], (0, 2)), ([], (0, 5))],
-)
+    [([0, 1, 2, 2, 1, 0], (2, 4)), ([2, 2, 2], (0, 3)), ([1, 2, 1, 2, 1], (1, 4)), ([0, 1, 0], (1, 2)),
+     ([0, 0], (0, 2)), ([], (0, 5))],
+)  # fmt: skip
 def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tuple[int, int]) -> None:
     assert trim([1.0] * (len(active) or 5), active) == window
 
@@ -111,3 +112,56 @@ def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
         same = [one for one in found if one[1] - one[0] == width]
         assert (same[0][0], same[-1][1]) == (0, 100)
         assert all(2 * (b[0] - a[0]) <= width + 1 for a, b in itertools.pairwise(same))
+
+
+def test_of_counts_that_belong_to_other_slices_nothing_is_trimmed() -> None:
+    assert trim([1.0] * 4, [0, 2, 0]) == trim([1.0] * 4, [0, 2, 2, 2, 0]) == (0, 4)
+
+
+def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
+    assert rebin([1e16, 1.0, 3.0], 3) == rebin([1e16, 1.0, 3.0], 9) == [1e16, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("length", "series"), [(5, [1.0, 2.0, 0.0, 0.0, 0.0]), (2, [1.0, 2.0]), (1, [1.0, 2.0]), (0, [1.0, 2.0])]
+)
+def test_a_short_series_ends_with_zeros_and_a_long_one_is_left_whole(length: int, series: list[float]) -> None:
+    found = padded([1, 2], length)
+    assert found == series
+    assert all(isinstance(value, float) for value in found)
+
+
+@given(st.lists(st.integers(0, 9).map(float), min_size=2 * SHORTEST, max_size=30))
+def test_the_best_cut_is_the_one_whose_sides_differ_most_by_rank(values: list[float]) -> None:
+    """From the definition: the rank sum of the left side, in standard deviations of one without a difference."""
+    n = len(values)
+    ranks = [sum(b < a for b in values) + (1 + sum(b == a for b in values)) / 2 for a in values]
+    scores = {}
+    for cut in range(SHORTEST, n - SHORTEST + 1):
+        variance = float(np.var(ranks)) * cut * (n - cut) / (n - 1)
+        scores[cut] = abs(sum(ranks[:cut]) - cut * (n + 1) / 2) / variance**0.5 if variance else 0.0
+    cut, strength = _best_cut(np.array(values))
+    assert strength == pytest.approx(scores[cut])
+    assert strength == pytest.approx(max(scores.values()))
+
+
+def test_a_cut_that_is_just_strong_enough_counts() -> None:
+    values = [5.0] * 9 + [2.0] * 11
+    _, strength = _best_cut(np.array(values))
+    assert strength == pytest.approx(19**0.5)  # sides that do not overlap, nearly all tied: no cut is stronger
+    assert len(levels(values, threshold=strength)) == 2
+    assert len(levels(values, threshold=strength * 1.000001)) == 1
+
+
+def test_a_move_by_a_quarter_counts_up_or_down_and_a_smaller_one_does_not() -> None:
+    for before, after, parts in ((4.0, 3.0, 2), (3.0, 4.0, 2), (4.0, 3.01, 1), (3.01, 4.0, 1)):
+        assert len(levels([before] * 30 + [after] * 30)) == parts
+    assert len(levels([4.0] * 30 + [3.5] * 30, change=0.1)) == 2
+
+
+def test_a_series_whose_median_stays_nothing_has_not_moved() -> None:
+    assert len(levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
+
+
+def test_each_level_has_the_median_of_its_values() -> None:
+    assert [part.median for part in levels([8.0, 10.0, 12.0, 10.0] * 6 + [1.0, 2.0, 3.0] * 8)] == [10.0, 2.0]

@@ -35,3 +35,8 @@ def test_order_does_not_matter_and_nothing_becomes_smaller(values: list[float]) 
 
 def test_no_test_gives_no_answer() -> None:
     assert false_discovery([]).size == 0
+
+
+def test_each_p_is_multiplied_by_the_tests_and_divided_by_its_rank_and_no_more_than_the_next() -> None:
+    assert false_discovery([0.04, 0.01, 0.9, 0.03]) == pytest.approx([0.16 / 3, 0.04, 0.9, 0.16 / 3])
+    assert false_discovery([0.2]) == pytest.approx([0.2])

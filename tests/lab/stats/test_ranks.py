@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -65,8 +66,36 @@ def test_nothing_may_be_cut_off_from_few_runs() -> None:
 def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
     assert rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
     assert rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
-    with pytest.raises(ValueError, match="both sides"):
-        rank_sum_p([], [1.0])
+    assert rank_sum_p(range(60), range(60)) == 1.0
+    for one, other in (([], [1.0]), ([1.0], [])):
+        with pytest.raises(ValueError, match="both sides need a value"):
+            rank_sum_p(one, other)
+
+
+def test_half_a_pair_counts_as_a_whole_one_against_the_difference() -> None:
+    """U is a half: of the six arrangements of two and two, two have U of 1 and less."""
+    assert rank_sum_p([1, 2], [2, 3]) == rank_sum_p([2, 3], [1, 2]) == pytest.approx(2 * 2 / 6)
+
+
+def test_up_to_2500_pairs_arrangements_are_counted_out_and_beyond_them_not() -> None:
+    low = np.arange(50.0)
+    assert rank_sum_p(low, low + 20.5) == 2 * rank_sum_tail(50, 50)[30 * 29 // 2]
+    assert rank_sum_cut(50, 50, 0.03) == int(np.sum(rank_sum_tail(50, 50) <= 0.03))
+    with pytest.raises(ValueError, match="so many arrangements are not counted out"):
+        rank_sum_tail(50, 51)
+    wide = (50 * 51 * 102 / 12) ** 0.5
+    high = np.arange(51.0) + 19.5  # 30 values of the one side are above the first of the other, 29 above the next …
+    u = sum(a > b for a in low for b in high)
+    assert rank_sum_p(low, high) == pytest.approx(2 * NormalDist().cdf((u + 0.5 - 1275) / wide))
+
+
+def test_so_many_of_the_smallest_u_are_together_as_likely_as_the_level() -> None:
+    tail = rank_sum_tail(5, 5)
+    assert [rank_sum_cut(5, 5, float(level)) for level in tail[:4]] == [1, 2, 3, 4]
+    assert rank_sum_cut(3, 7, 0.05) == rank_sum_cut(7, 3, 0.05) == int(np.sum(rank_sum_tail(3, 7) <= 0.05))
+    # 1800 + 0.5 - 1.95996 * sqrt(60 * 60 * 121 / 12) = 1427.05
+    assert rank_sum_cut(60, 60, 0.025) == 1427
+    assert rank_sum_cut(1, 3000, 1e-9) == 0
 
 
 steps = st.lists(
@@ -87,16 +116,16 @@ def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, flo
             assert list(window.ranks[series, -len(last) :]) == list(midranks(last))
 
 
-@given(st.lists(st.integers(0, 9).map(float), min_size=4, max_size=25))
-def test_the_strongest_split_is_the_best_of_all(values: list[float]) -> None:
-    window = RankWindow(1, len(values))
+@given(st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25), st.integers(1, 4), st.integers(0, 3))
+def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: int, room: int) -> None:
+    window = RankWindow(1, len(values) + room)
     for value in values:
         window.push(np.array([value]))
-    strength, newer = window.strongest_split(2)
+    strength, newer = window.strongest_split(shortest)
     ranks = midranks(values)
     n, spread = len(values), float(np.var(ranks))
     best = 0.0
-    for count in range(2, n - 1):
+    for count in range(shortest, n - shortest + 1):
         expected = count * (n + 1) / 2
         deviation = (spread * count * (n - count) / (n - 1)) ** 0.5
         score = (ranks[n - count :].sum() - expected) / deviation if deviation > 0 else 0.0
@@ -104,6 +133,7 @@ def test_the_strongest_split_is_the_best_of_all(values: list[float]) -> None:
         if count == newer[0]:
             assert strength[0] == pytest.approx(score)
     assert abs(strength[0]) == pytest.approx(best)
+    assert (newer[0] == 0) == (best == 0)
 
 
 def test_a_window_can_forget_and_go_on() -> None:
@@ -115,3 +145,33 @@ def test_a_window_can_forget_and_go_on() -> None:
     assert list(window.ranks[0, -3:]) == [1.0, 3.0, 2.0]
     assert list(window.filled) == [3, 6]
     assert window.ranks[1, -1] == 6.0
+
+
+def test_a_window_forgets_what_it_is_told_to_and_no_more_than_it_has() -> None:
+    window = RankWindow(2, 4)
+    window.fill(0, np.array([7.0, 5.0, 9.0]))
+    window.fill(1, np.array([1.0, 1.0, 2.0, 0.0]))
+    assert list(window.filled) == [3, 4]
+    assert window.ranks.tolist() == [[0.0, 2.0, 1.0, 3.0], [2.5, 2.5, 4.0, 1.0]]
+    assert np.isnan(window.values[0, 0])
+    window.keep_last(0, 9)
+    assert (window.filled[0], window.ranks[0].tolist()) == (3, [0.0, 2.0, 1.0, 3.0])
+    window.keep_last(0, 1)
+    assert (window.filled[0], window.ranks[0].tolist()) == (1, [0.0, 0.0, 0.0, 1.0])
+    window.keep_last(0, 0)
+    assert (window.filled[0], window.ranks[0].tolist()) == (0, [0.0] * 4)
+    assert np.isnan(window.values[0]).all()
+    assert window.values[1].tolist() == [1.0, 1.0, 2.0, 0.0]
+    window.keep_series(np.array([False, True]))
+    assert (window.values.tolist(), window.filled.tolist()) == ([[1.0, 1.0, 2.0, 0.0]], [4])
+    assert window.ranks.tolist() == [[2.5, 2.5, 4.0, 1.0]]
+
+
+def test_series_that_are_filled_unalike_are_split_each_by_its_own_values() -> None:
+    """Four and four values that do not overlap differ by 16 ranks less 8, in standard deviations of sqrt(12)."""
+    window = RankWindow(3, 8)
+    window.fill(0, np.array([1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0]))
+    window.fill(1, np.array([9.0, 8.0, 2.0, 1.0]))
+    strength, newer = window.strongest_split(2)
+    assert strength == pytest.approx([8 / 12**0.5, -2 / (5 / 3) ** 0.5, 0.0])
+    assert list(newer) == [4, 2, 0]

@@ -23,6 +23,8 @@ from sonde.stats.ratio import (
     smallest_visible,
 )
 
+near: Any = pytest.approx  # as a member of what is compared whole
+
 rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
 
 
@@ -51,10 +53,28 @@ def test_the_median_of_all_ratios() -> None:
 
 def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
     found = ratio([1.0] * 4, [2.0] * 9)
-    assert found.low is None
+    assert (found.low, found.high, found.p) == (None, None, None)
     assert not found.differs
     assert found.why == "an interval needs 5 runs on each side; here are 4 and 9"
-    assert "99.9 %" in ratio([1.0] * 5, [2.0] * 5, confidence=0.999).why
+    found = ratio([1.0] * 5, [2.0] * 6, confidence=0.999)
+    assert (found.value, found.low, found.high) == (near(2.0), None, None)
+    assert found.p == near(2 / 462)
+    assert found.why == "5 and 6 runs cannot give 99.9 % confidence"
+    assert ratio([1.0] * 5, [2.0] * 6, confidence=0.999, test=False).p is None
+
+
+def test_the_ends_of_the_interval_are_the_third_ratios_from_either_end_for_five_runs_a_side() -> None:
+    """U is 2 or less in 4 of 252 arrangements (1.6 %), 3 or less in 7 (2.8 %): the third ratio is the bound of 95 %.
+    All ratios are 2 to the powers 1 … 25 here."""
+    before, after = 2.0 ** np.arange(-5, 0), 2.0 ** np.arange(0, 25, 5)
+    found = ratio(before, after)
+    assert (found.low, found.value, found.high) == pytest.approx((2.0**3, 2.0**13, 2.0**23))
+    assert (found.before, found.after, found.confidence, found.why) == (5, 5, 0.95, "")
+    assert found.p == pytest.approx(2 / 252)
+    assert ratio(before, after, test=False).p is None
+    assert ratio(before, after, confidence=0.9).low == pytest.approx(2.0**5)  # 4 or less in 12 (4.8 %)
+    assert ratio(before[:4], after, confidence=0.5).low is None
+    assert ratio(before, after[:4], confidence=0.5).low is None
 
 
 @pytest.mark.parametrize("wrong", [[], [0.0, 1.0], [-1.0], [float("nan")], [float("inf")]])
@@ -104,7 +124,11 @@ def test_a_smaller_drop_than_the_visible_one_is_mostly_missed_and_a_larger_mostl
 def test_so_few_runs_that_nothing_could_be_seen() -> None:
     assert smallest_visible([1.0, 1.1, 0.9], [1.0, 0.9]) is None
     assert smallest_visible([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
-    assert simulated_visible([0.1] * 5, 5, 5) is None
+    assert smallest_visible([1.0], [1.0 + 0.01 * at for at in range(300)]) is None  # one run has no noise
+    for other, seen in ((12, False), (13, True)):  # 91 and 105 arrangements, for a level of 1 %
+        assert (smallest_visible([1.0, 1.1], [1.0 + 0.01 * at for at in range(other)]) is not None) == seen
+        assert (simulated_visible([0.1, -0.1] * 10, 2, other) is not None) == seen
+    assert simulated_visible([0.1, -0.1] * 9 + [0.1], 5, 5) is None  # nineteen residuals
     some = smallest_visible([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
     assert some is not None
     assert 0.1 < some < 0.6
@@ -175,3 +199,43 @@ def test_a_plan_sees_less_with_more_noise_and_fewer_runs_as_the_normal_law_says(
     units = 2.3263 + 0.8416
     drop = planned_visible(0.1, 10, 15)
     assert -np.log(1 - drop) == pytest.approx(units * 0.1 * (1 / 10 + 1 / 15) ** 0.5 / 0.98, rel=1e-3)
+
+
+def test_without_noise_a_plan_sees_the_smallest_drop_that_it_asks_about() -> None:
+    """The search halves 0 … 99 % twelve times; beyond 99 % it does not look."""
+    assert simulated_visible([0.0] * 20, 10, 10) == pytest.approx(0.99 / 2**12)
+    assert simulated_visible([-20.0, 20.0] * 10, 10, 10) is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(5, 20), (10, 10), (40, 10)])
+def test_the_drop_that_a_plan_sees_is_seen_by_the_rank_test_four_times_in_five(before: int, after: int) -> None:
+    random = np.random.default_rng(21)
+    noise = random.normal(0, 0.1, 4000)
+    drop = simulated_visible(noise, before, after, draws=4000)
+    assert drop is not None
+    old, new = random.choice(noise, (4000, before)), random.choice(noise, (4000, after)) + np.log(1 - drop)
+    above = (new[:, :, None] > old[:, None, :]).sum(axis=(1, 2))
+    assert np.mean(above < rank_sum_cut(before, after, 0.01)) == pytest.approx(0.8, abs=0.025)
+
+
+def test_a_plan_asks_the_same_noise_with_the_same_draws() -> None:
+    noise = np.random.default_rng(22).normal(0, 0.1, 300)
+    assert simulated_visible(noise, 8, 8) == simulated_visible(noise, 8, 8, draws=1000, seed=1)
+
+
+def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
+    """320 runs a side see about what the normal law says of them; drawn are eighty of each."""
+    random = np.random.default_rng(23)
+    drop = smallest_visible(*np.exp(random.normal(0, 0.1, (2, 320))))
+    assert drop is not None
+    assert np.log(1 - drop) / np.log(1 - planned_visible(0.1, 320, 320)) == pytest.approx(1, abs=0.12)
+
+
+def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
+    old, new = np.arange(1500.0), np.arange(3.0)
+    assert _differences(old, new).size == 4500
+    assert _differences(np.arange(1501.0), new).size == 4500
+    many = np.random.default_rng(24).permutation(np.arange(3001.0))
+    thinned = _differences(np.array([0.0]), many)
+    assert (thinned.size, thinned[0], thinned[-1]) == (1500, 0.0, 3000.0)
+    assert set(np.diff(thinned)) == {2.0, 3.0}

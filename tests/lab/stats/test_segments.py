@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.segments import _without_outliers, segments
+from sonde.stats.segments import SHORTEST, Segment, _cuts, _merged, _without_outliers, segments
+
+near: Any = pytest.approx  # as a member of what is compared whole
 
 
 def test_two_steps_are_found_within_two_runs() -> None:
@@ -57,4 +61,54 @@ def test_single_values_are_drawn_to_three_deviations_from_their_neighbors() -> N
     assert _without_outliers(values, 0.5).tolist() == [0.0] * 4 + [1.5] + [0.0] * 4
     assert _without_outliers(-values, 0.5).tolist() == [0.0] * 4 + [-1.5] + [0.0] * 4
     assert _without_outliers(values, 4.0).tolist() == values.tolist()
-    assert _without_outliers(values[2:8], 0.5).tolist() == values[2:8].tolist(), "too few to have neighbors"
+    border = np.array([9.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0])  # mirrored: 2 1 1 [9] 1 1 2 2 …
+    assert _without_outliers(border, 0.1).tolist() == pytest.approx([1.3, 1.0, 1.7, 2.0, 2.0, 2.0, 2.0, 2.0])
+
+
+def left(values: np.ndarray, cuts: list[int]) -> float:
+    """The sum of squares that these cuts leave."""
+    return float(sum(np.sum((part - part.mean()) ** 2) for part in np.split(values, cuts)))
+
+
+@given(st.lists(st.integers(-6, 6).map(float), min_size=SHORTEST, max_size=24), st.sampled_from([0.5, 2.0, 9.0, 40.0]))
+def test_no_other_cuts_are_cheaper(drawn: list[float], price: float) -> None:
+    """All ways to cut, priced one by one: `best[end]` from its definition."""
+    values = np.array(drawn)
+    best = [0.0] + [np.inf] * len(drawn)
+    for end in range(SHORTEST, len(drawn) + 1):
+        best[end] = min(
+            best[begin] + left(values[begin:end], []) + (price if begin else 0.0) for begin in range(end - SHORTEST + 1)
+        )
+    cuts = _cuts(values, price)
+    assert all(b - a >= SHORTEST for a, b in itertools.pairwise([0, *cuts, len(drawn)]))
+    assert left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
+
+
+def test_five_runs_make_a_stretch_and_ten_may_be_two() -> None:
+    assert segments([4.0] * 5 + [2.0] * 5) == [Segment(0, 5, near(4.0)), Segment(5, 10, near(2.0))]
+    assert segments([4.0] * 5 + [2.0] * 4) == [Segment(0, 9, near(4.0))]
+    assert segments([4.0]) == [Segment(0, 1, near(4.0))]
+    assert segments([4.0, 1.0]) == [Segment(0, 2, near(2.0))], "the median of logarithms"
+
+
+def test_the_noise_is_that_of_neighboring_runs() -> None:
+    """Runs that go up and down by d differ by 2 d from each other: 1.4826 * 2 d / sqrt(2) counts as their noise. A cut
+    of forty costs 10 ln(40) of its squares: 36.9. A step of s saves 10 s^2."""
+    d = 0.01
+    noise = 1.4826 * 2 * d / 2**0.5
+    least = noise * (10 * np.log(40) / 10) ** 0.5
+    waves = np.tile([d, -d], 20)
+    for step, parts in ((1.08 * least, 2), (0.92 * least, 1)):
+        assert len(segments(np.exp(waves + np.repeat([0, step], 20)), smallest=1e-3)) == parts
+    for price, parts in ((9.0, 2), (12.0, 1)):
+        assert len(segments(np.exp(waves + np.repeat([0, least], 20)), price, smallest=1e-3)) == parts
+
+
+@pytest.mark.parametrize(("smallest", "cuts"), [(0.05, [5, 10, 15]), (0.1, [10, 15]), (0.2, [15]), (0.5, [])])
+def test_of_steps_that_are_too_small_the_smallest_goes_first(smallest: float, cuts: list[int]) -> None:
+    """Steps of 7 %, 15 % and 30 %."""
+    values = np.log(np.repeat([1.0, 0.93, 0.93 * 0.85, 0.93 * 0.85 * 0.7], 5))
+    found = _merged(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))
+    assert [part.end for part in found] == [*cuts, 20]
+    assert [part.first for part in found] == [0, *cuts]
+    assert found[-1].level == pytest.approx(float(np.exp(np.median(values[found[-1].first :]))))

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import curves
 import numpy as np
 import pytest
 
-from sonde.stats.profiles import area, band, likeness, progress
-from sonde.stats.shapes import _criterion, _decline, _fall, _Fit, _hinges, _slow_start, _stall, _steps, shape_of
+from sonde.stats.profiles import Likeness, area, band, likeness, progress
+from sonde.stats.shapes import Shape, _criterion, _decline, _fall, _Fit, _hinges, _slow_start, _stall, _steps, shape_of
+
+near: Any = pytest.approx  # as a member of what is compared whole
 
 # Curves drawn of a kind. Of each twenty one may be called otherwise.
 drawn = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
@@ -202,3 +206,137 @@ def test_one_freedom_more_costs_three_logarithms_of_the_slices() -> None:
     one, two = (_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
     assert two - one == pytest.approx(3 * np.log(100))
     assert _criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
+
+
+def test_a_profile_has_a_value_each_half_percent_of_the_time() -> None:
+    curve = progress([1.0, 3.0])
+    assert curve.size == 201
+    assert (curve[0], curve[50], curve[100], curve[150], curve[200]) == pytest.approx((0, 0.125, 0.25, 0.625, 1))
+    with pytest.raises(ValueError, match="a profile needs rates from 0 up, and one above it"):
+        progress([1.0, float("inf")])
+
+
+def test_seven_references_have_no_limit_and_eight_alike_one_of_a_millionth_times_their_least_scatter() -> None:
+    """Eight runs that are equal: their distances count as a millionth, with a scatter of a tenth (as a logarithm) less
+    the rule for eight; of 2000 of these two in thousand lie above the limit."""
+    alike = band([[1.0, 1.0]] * 8)
+    random = np.random.default_rng(1)
+    random.choice(np.zeros(8), 2000)
+    noise = random.normal(0, 0.1 * 8**-0.2, 2000)
+    assert alike.limit == pytest.approx(1e-6 * np.exp(np.quantile(noise, 0.998)))
+    assert alike.limit is not None
+    assert np.sum(1e-6 * np.exp(noise) > alike.limit) == 4
+    assert alike.runs == 8
+    assert band([[1.0, 1.0]] * 7).limit is None
+
+
+def test_each_reference_is_held_against_the_others_of_its_band() -> None:
+    """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
+    shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
+    known = band([[share, 1 - share] for share in shares])
+    triangle = float(area(progress([1.0, 0.0]), progress([0.0, 1.0])))
+    logs = np.log([abs(one - np.median(np.delete(shares, at))) * triangle for at, one in enumerate(shares)])
+    random = np.random.default_rng(1)
+    drawn = random.choice(logs, 2000) + random.normal(0, float(np.std(logs, ddof=1)) * 8**-0.2, 2000)
+    assert known.limit == pytest.approx(np.exp(np.quantile(drawn, 0.998)))
+    assert known.curve[100] == pytest.approx(0.535)
+    assert (known.low[100], known.high[100]) == pytest.approx((0.5, 0.57))
+    found = likeness([0.9, 0.1], known)
+    assert (found.area, found.limit) == (near((0.9 - 0.535) * triangle), known.limit)
+
+
+def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
+    assert [Likeness(0.2, limit).differs for limit in (0.1, 0.2, 0.3, None)] == [True, False, False, None]
+
+
+@pytest.mark.parametrize(
+    ("at", "level", "name"),
+    [
+        (60, 0.3, "cliff"),  # moves 23 % of the bytes
+        (60, 0.2, "long tail"),  # 17 %
+        (60, 0.249, "long tail"),  # 19.9 %
+        (60, 0.251, "cliff"),  # 20.1 %
+        (96, 0.41, "cliff"),  # few bytes, but the rate is not low enough
+        (96, 0.39, "long tail"),
+        (109, 0.2, "cliff"),  # less than a tenth of the time
+        (108, 0.2, "long tail"),
+        (36, 0.6, "cliff"),
+    ],
+)
+def test_a_fall_at_once_is_a_tail_while_little_moves_in_much_time_and_a_cliff_otherwise(
+    at: int, level: float, name: str
+) -> None:
+    found = shape_of(np.where(np.arange(120) < at, 5.0, 5 * level))
+    assert found == Shape(name, at / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
+
+
+def test_a_fall_to_a_standstill_is_one_to_a_twentieth() -> None:
+    found = shape_of([7.0] * 60 + [0.0] * 60)
+    assert found == Shape("long tail", 0.5, 1.0, near(0.95))
+
+
+@pytest.mark.parametrize(("level", "named"), [(0.74, True), (0.76, False)])
+def test_what_takes_less_than_a_quarter_away_has_no_name(level: float, named: bool) -> None:
+    assert (shape_of([1.0] * 60 + [level] * 60) is not None) == named
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.486, False), (0.53, True)])
+def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, named: bool) -> None:
+    """Hundred slices up and down by s, and a step of h after forty: it saves 100 ln(1 + 0.24 h^2 / s^2) and costs
+    3 * 2 * ln(100). At h^2 / 4 s^2 = 0.486 that leaves 10.7, at 0.53 13.5."""
+    step = 0.3
+    wave = step / 2 / share**0.5 * np.where(np.arange(100) % 2, 1, -1)
+    found = shape_of(np.exp(wave - np.where(np.arange(100) < 40, 0, step)))
+    assert (found is not None) == named
+
+
+@pytest.mark.parametrize(
+    ("begin", "fall", "name"),
+    [(0.6, 0.95, "long tail"), (0.6, 0.9, "steady decline"), (0.36, 3.0, "long tail"), (0.32, 3.0, "steady decline")],
+)
+def test_a_tail_sinks_to_two_fifths_at_least_and_moves_two_fifths_of_the_bytes_at_most(
+    begin: float, fall: float, name: str
+) -> None:
+    u = (np.arange(120) + 0.5) / 120
+    found = shape_of(np.exp(-fall * np.maximum(0, u - begin) / (1 - begin)))
+    assert found is not None
+    assert (found.name, found.end) == (name, 1.0)
+    assert found.start == pytest.approx(begin, abs=0.015)
+    assert found.depth == pytest.approx(1 - np.exp(-fall), abs=0.015)
+
+
+def test_a_decline_is_a_line_of_the_rate_or_of_its_logarithm_over_the_whole_time() -> None:
+    u = (np.arange(120) + 0.5) / 120
+    for end in (0.3, 0.5):
+        for rates in (1 - (1 - end) * u, end**u):
+            assert shape_of(8 * rates) == Shape("steady decline", 0.0, 1.0, near(1 - end))
+
+
+def test_a_slow_start_ends_within_seven_tenths_of_the_time_by_a_step_or_a_ramp() -> None:
+    at = np.arange(120)
+    assert shape_of(np.where(at < 84, 0.3, 1.0)) == Shape("slow start", 0.0, 0.7, near(0.7))
+    late = shape_of(np.where(at < 85, 0.3, 1.0))
+    assert late is None or late.name != "slow start"
+    ramp = shape_of(np.exp(-2 * np.maximum(0, (36 - at) / 120)))
+    assert ramp == Shape("slow start", 0.0, 0.3, near(1 - np.exp(-2 * 36 / 120)))
+
+
+def test_dips_are_told_as_shares_of_the_time() -> None:
+    found = shape_of(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
+    assert found == Shape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
+
+
+def test_long_curves_are_looked_at_in_120_slices() -> None:
+    found = shape_of([1.0] * 122 + [0.6] * 118)
+    assert found == Shape("cliff", near(61 / 120), 1.0, near(0.4))
+
+
+def test_the_usual_curve_may_have_another_number_of_slices() -> None:
+    usual = np.where(np.arange(30) < 6, 0.3, 1.0)
+    assert shape_of(np.where(np.arange(120) < 60, 3.0, 1.2), [2.0] * 30) == Shape("cliff", 0.5, 1.0, near(0.6))
+    assert shape_of(np.repeat(usual, 4) * 9, np.repeat(usual, 4)) is None
+    assert shape_of(np.repeat(usual, 4)) == Shape("slow start", 0.0, 0.2, near(0.7))
+
+
+def test_a_curve_that_hardly_ever_moves_has_no_shape() -> None:
+    assert shape_of([0.0] * 100 + [5.0] * 5) is None

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.spread import COVERS, Variation, chi_square_quantile, probe, robust_sd, student_quantile, variation
+from sonde.stats.spread import (
+    COVERS,
+    Probe,
+    Variation,
+    _any_form_ends,
+    _normal_ends,
+    chi_square_quantile,
+    probe,
+    robust_sd,
+    student_quantile,
+    variation,
+)
 
 
 def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> None:
@@ -111,12 +122,9 @@ def test_few_values_have_a_variation_without_an_interval() -> None:
     found = variation([1.0, 3.0])
     assert found.value == pytest.approx(0.7071, abs=0.001)
     assert found.low is None
-    with pytest.raises(ValueError, match="two values"):
-        variation([1.0])
 
 
 def test_capability_is_the_second_best_of_many_and_the_best_of_three() -> None:
-    assert probe([5.0, 9.0, 7.0]).capability == 9.0
     assert probe([5.0, 9.0, 7.0, 8.0, 1.0]).capability == 8.0
     assert probe([5.0, 9.0, 7.0, 8.0, 1.0]).delivered == 7.0
     with pytest.raises(ValueError, match="without repeats"):
@@ -127,3 +135,72 @@ def test_a_variation_is_said_in_percent_with_what_is_known_of_its_interval() -> 
     assert Variation(0.05, 0.031, 0.099, 9).words == "5.0 % [3.1, 9.9]"
     assert Variation(0.05, 0.031, float("inf"), 3).words == "5.0 % [3.1, ∞]"
     assert Variation(0.0707, None, None, 2).words == "7.1 %"
+
+
+def test_the_robust_deviation_of_known_values() -> None:
+    assert robust_sd([]) == 0.0
+    assert robust_sd([1.0, 3.0]) == pytest.approx(1.4826)
+    assert robust_sd([1.0, 2.0, 4.0, 9.0, 900.0]) == pytest.approx(1.4826 * 3)
+
+
+def test_the_interval_of_three_values_is_that_of_vangel() -> None:
+    """With u of the printed chi-square quantiles for two degrees of freedom, 7.3778 and 0.050636."""
+    found = variation([9.5, 10.0, 10.5])
+    ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (7.3778, 0.050636)]
+    assert (found.value, found.low, found.high, found.count) == pytest.approx((0.05, *ends, 3), rel=1e-3)
+    narrower = variation([9.5, 10.0, 10.5], confidence=0.9)
+    ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (5.9915, 0.10259)]
+    assert (narrower.low, narrower.high) == pytest.approx(ends, rel=1e-3)
+
+
+def test_few_values_that_scatter_widely_have_no_upper_end() -> None:
+    found = variation([0.1, 1.0, 9.0])
+    assert found.high == float("inf")
+    assert found.low is not None
+    assert 0 < found.low < found.value
+
+
+@pytest.mark.parametrize(
+    ("values", "cut"),
+    [([8.0, 10.0, 10.0, 20.0], 1), ([8.0, 9.0, 10.0, 12.0, 30.0], 1), ([*range(8, 15), 40.0], 2),
+     ([*range(90, 108), 1, 200], 2)],
+)  # fmt: skip
+def test_values_with_long_tails_have_the_interval_of_bonett(values: list[float], cut: int) -> None:
+    """By hand: the kurtosis about the mean without `cut` values at each end, and 1.95996 of the normal distribution."""
+    n, mean = len(values), sum(values) / len(values)
+    middle = sum(sorted(values)[cut : n - cut]) / (n - 2 * cut)
+    squares = sum((one - mean) ** 2 for one in values)
+    kurtosis = n * sum((one - middle) ** 4 for one in values) / squares**2
+    small = n / (n - 1.95996)
+    half = 1.95996 * small * ((kurtosis - (n - 3) / n) / (n - 1)) ** 0.5
+    scale = (squares / (n - 1)) ** 0.5 / mean
+    found = _any_form_ends(np.array(values), scale, 0.95)
+    assert found == pytest.approx([scale * (small * np.exp(end)) ** 0.5 for end in (-half, half)], rel=1e-4)
+    assert _any_form_ends(np.array(values[:3]), scale, 0.95) is None
+
+
+def test_of_both_intervals_the_wider_end_counts() -> None:
+    for values in ([9.0, 10.0, 10.0, 11.0, 10.5, 9.5], [10.0] * 9 + [10.1, 4.0]):
+        found = variation(values)
+        both = [_normal_ends(found.value, len(values), 0.95), _any_form_ends(np.array(values), found.value, 0.95)]
+        lows, highs = zip(*[one for one in both if one is not None], strict=True)
+        assert len(lows) == 2
+        assert (found.low, found.high) == (min(lows), max(highs))
+
+
+@pytest.mark.parametrize("wrong", [[], [1.0], [-1.0, 1.0], [-3.0, 1.0]])
+def test_what_has_no_variation_is_refused(wrong: list[float]) -> None:
+    with pytest.raises(ValueError, match="a coefficient of variation needs two values with a mean above 0"):
+        variation(wrong)
+
+
+def test_equal_values_do_not_vary_and_have_no_interval() -> None:
+    assert variation([5.0] * 6) == Variation(0.0, None, None, 6)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "found"),
+    [([5.0], (5.0, 5.0, 1)), ([5.0, 9.0, 7.0], (9.0, 7.0, 3)), ([5.0, 9.0, 7.0, 8.0], (8.0, 7.5, 4))],
+)
+def test_a_probe_says_how_many_repeats_it_is_of(repeats: list[float], found: tuple[float, float, int]) -> None:
+    assert probe(repeats) == Probe(*found)

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sonde.stats.stopping import Look, Stopping, _place, median_interval, median_intervals
+from sonde.stats.stopping import (
+    Look,
+    MedianInterval,
+    Stopping,
+    _alike,
+    _place,
+    level_of_several,
+    median_interval,
+    median_intervals,
+)
 
 Rows = NDArray[np.float64]
 TRIALS, LEAST, MOST = 1000, 6, 30
@@ -156,3 +165,129 @@ def test_where_the_range_covers_too_rarely_it_is_stretched_as_for_normal_noise()
     place, share, stretch = _place(5, 0.95)
     assert (place, share) == (1, 0.0)
     assert stretch == pytest.approx(1.95996 / 1.86273, abs=1e-4)  # the range of five covers in 30 cases of 32
+
+
+@pytest.mark.parametrize(
+    ("looks", "confidence", "level"),
+    [([], 0.95, 0.95), ([Look.ONLY, Look.FIRST, Look.LAST], 0.95, 0.95), ([Look.LAST, Look.BETWEEN], 0.95, 0.9575),
+     ([Look.BETWEEN], 0.8, 0.83)],
+)  # fmt: skip
+def test_several_samples_lose_a_little_when_one_of_them_ended_between(
+    looks: list[Look], confidence: float, level: float
+) -> None:
+    assert level_of_several(looks, confidence) == pytest.approx(level)
+    assert level_of_several(looks) == level_of_several(looks, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("rule", "looks"),
+    [
+        (Stopping(6, 9, 0.05), "first first first between between last last"),
+        (Stopping(3, 8, 0.05), "first first between between last last last"),
+        (Stopping(6, 6, 0.05), "only only only only only only only"),
+        (Stopping(7, 6, 0.05), "only only only only only only only"),
+        (Stopping(6, 9), "only only only only only only only"),
+        (Stopping(6, 7, 0.05), "first first first last last last last"),
+    ],
+)
+def test_the_look_after_four_to_ten_runs(rule: Stopping, looks: str) -> None:
+    assert [rule.look(count).value for count in range(4, 11)] == looks.split()
+
+
+def test_a_rule_states_the_interval_of_its_look() -> None:
+    values = [1.0, 2.0, 1.1, 3.0, 0.5, 1.7, 2.2, 0.9]
+    rule = Stopping(6, 9, 0.05)
+    for count, look in ((6, Look.FIRST), (7, Look.BETWEEN), (8, Look.BETWEEN)):
+        assert rule.interval(values[:count]) == median_interval(values[:count], look)
+    assert rule.interval([*values, 1.3]) == median_interval([*values, 1.3], Look.LAST)
+    between, last, only = (median_interval(values, look).half or 0.0 for look in (Look.BETWEEN, Look.LAST, Look.ONLY))
+    assert between > last > only > 0
+    assert median_interval(values, Look.FIRST) == median_interval(values, Look.ONLY)
+
+
+def test_repeats_end_when_half_of_the_interval_is_the_share_or_less() -> None:
+    values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
+    half = median_interval(values, Look.FIRST).half
+    assert half is not None
+    assert Stopping(6, 9, half).enough(values)
+    assert not Stopping(6, 9, half * 0.999999).enough(values)
+    assert not Stopping(7, 9, half).enough(values)
+    assert Stopping(4, 5, 1e-9).enough(values[:5])
+    assert not Stopping(3, 9, 10.0).enough(values[:4])  # four have no interval
+    assert not Stopping(6, 9, 10.0).enough([])
+
+
+def test_the_expected_runs_are_those_that_are_left_at_least() -> None:
+    values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
+    half = median_interval(values, Look.FIRST).half
+    assert half is not None
+    assert Stopping(6, 90, 0.05).expected([]) == 6
+    assert Stopping(6, 90).expected([]) == 6
+    assert Stopping(6, 90).expected(values + values) == 12
+    assert Stopping(6, 90, 0.05).expected(values[:4]) == 6  # nothing is known yet
+    assert Stopping(6, 90, 2 * half).expected(values) == 6  # it is enough
+    assert Stopping(6, 90, half * 0.99).expected(values) == 7
+    assert Stopping(6, 90, half / 1.9).expected(values) == 22  # 6 * 1.9^2 = 21.66
+    assert Stopping(30, 90, half / 1.9).expected(values) == 30
+    assert Stopping(6, 12, half / 1.9).expected(values) == 12
+
+
+def test_half_an_interval_is_a_share_of_its_median() -> None:
+    assert MedianInterval(4.0, 3.0, 6.0, 9).half == 0.375
+    for one in (MedianInterval(4.0, None, 6.0, 9), MedianInterval(4.0, 3.0, None, 9), MedianInterval(0.0, -1, 1, 9)):
+        assert one.half is None
+
+
+def test_the_ends_are_order_statistics_about_the_median_stretched_as_neighbors_are_alike() -> None:
+    """Of twelve: the third and the tenth lie around the median in 3938 of 4096 cases, the fourth and the ninth in 3498;
+    the way between is that of Hettmansperger and Sheather. The least correlation that is assumed is 0.075."""
+    outer, inner = 1 - 2 * 79 / 4096, 1 - 2 * 299 / 4096
+    for look, left_of_miss in ((Look.ONLY, 1.1), (Look.FIRST, 1.1), (Look.LAST, 0.8)):
+        way = (outer - (1 - 0.05 * left_of_miss)) / (outer - inner)
+        share = 9 * way / (3 + 6 * way)
+        # up and down in turn: neighbors are unlike
+        values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
+        factor = (1.075 / 0.925) ** 0.5
+        low, high = median_intervals(values[None, :], look)
+        assert low[0] == pytest.approx(6.5 - (3.5 - share) * factor)
+        assert high[0] == pytest.approx(6.5 + (3.5 - share) * factor)
+    # less may be missed between the looks: the second and the eleventh, 4070 of 4096, on the way to the third
+    way = (1 - 2 * 13 / 4096 - (1 - 0.05 * 0.46)) / (1 - 2 * 13 / 4096 - outer)
+    share = 10 * way / (2 + 8 * way)
+    low, _ = median_intervals(values[None, :], Look.BETWEEN)
+    assert low[0] == pytest.approx(6.5 - (4.5 - share) * factor)
+
+
+def test_how_alike_neighbors_are_is_told_by_their_ranks_less_the_bias_of_few() -> None:
+    """Twenty values in order have a correlation of ranks of 0.85: with the bias (1 + 3 * 0.85) / 20 it is 1.0275, which
+    with twenty runs' worth of doubt is half of that. In hundred it would be 0.8, and 0.6 is the most; where neighbors
+    are unlike 0.075 is the least."""
+    order = np.arange(20.0)
+    ranks = order - 9.5
+    raw = float(np.sum(ranks[1:] * ranks[:-1]) / np.sum(ranks**2))
+    assert raw == pytest.approx(0.85)
+    rows = np.stack([order, 3.0**order, np.where(order % 2, order, -order)])
+    assert _alike(rows) == pytest.approx([(raw + (1 + 3 * raw) / 20) / 2] * 2 + [0.075])
+    assert _alike(np.arange(100.0)[None, :]) == pytest.approx([0.6])
+
+
+def test_five_values_have_an_interval_that_holds_their_median() -> None:
+    found = median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < 1
+    assert found.high > 5
+    assert found.count == 5
+    for wrong in ([], [float("nan")]):
+        with pytest.raises(ValueError, match="the interval of a median needs finite values"):
+            median_interval(wrong)
+
+
+def test_values_below_nothing_are_taken_as_they_are() -> None:
+    """The same values further up have the same interval further up: no logarithm was taken."""
+    values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
+    low, high = (float(one[0]) for one in median_intervals(values[None, :]))
+    found = median_interval(values - 12)
+    assert (found.low, found.high) == pytest.approx((low - 12, high - 12))
+    nothing = median_interval(values - 1)
+    assert (nothing.low, nothing.high) == pytest.approx((low - 1, high - 1))

@@ -61,6 +61,7 @@ def _cuts(values: Floats, price: float) -> list[int]:
     best = np.full(n + 1, np.inf)
     best[0] = -price
     last = np.zeros(n + 1, dtype=np.int64)
+    hopeless = np.full(n + 1, n + 1)  # from which end on
     candidates = np.array([0])
     for end in range(SHORTEST, n + 1):
         if end >= 2 * SHORTEST:
@@ -70,8 +71,10 @@ def _cuts(values: Floats, price: float) -> list[int]:
         through = best[candidates] + cost
         at = int(np.argmin(through))
         best[end], last[end] = through[at] + price, candidates[at]
-        # what cannot win even without paying for the next cut never will
-        candidates = candidates[through <= best[end]]
+        # what cannot win even without paying for the next cut never will, once a stretch may begin here
+        lost = candidates[through > best[end]]
+        hopeless[lost] = np.minimum(hopeless[lost], end + SHORTEST)
+        candidates = candidates[hopeless[candidates] > end + 1]
     cuts, end = [], n
     while last[end] > 0:
         end = int(last[end])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sonde.stats.segments import SHORTEST, Segment, _cuts, _merged, _without_outliers, segments
@@ -71,6 +71,7 @@ def left(values: np.ndarray, cuts: list[int]) -> float:
 
 
 @given(st.lists(st.integers(-6, 6).map(float), min_size=SHORTEST, max_size=24), st.sampled_from([0.5, 2.0, 9.0, 40.0]))
+@example([0.0] * 9 + [-4.0, 2.0], 0.5)  # the best begin looked hopeless four runs earlier, where no stretch could end
 def test_no_other_cuts_are_cheaper(drawn: list[float], price: float) -> None:
     """All ways to cut, priced one by one: `best[end]` from its definition."""
     values = np.array(drawn)
@@ -89,6 +90,12 @@ def test_five_runs_make_a_stretch_and_ten_may_be_two() -> None:
     assert segments([4.0] * 5 + [2.0] * 4) == [Segment(0, 9, near(4.0))]
     assert segments([4.0]) == [Segment(0, 1, near(4.0))]
     assert segments([4.0, 1.0]) == [Segment(0, 2, near(2.0))], "the median of logarithms"
+
+
+def test_what_changed_by_less_than_a_tenth_is_one_stretch_where_nothing_else_is_asked() -> None:
+    assert len(segments([1.0] * 20 + [0.91] * 20)) == 1
+    assert len(segments([1.0] * 20 + [0.89] * 20)) == 2
+    assert len(segments([1.0] * 20 + [0.91] * 20, smallest=0.08)) == 2
 
 
 def test_the_noise_is_that_of_neighboring_runs() -> None:

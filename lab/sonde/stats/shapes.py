@@ -91,8 +91,8 @@ def _criterion(fit: _Fit, count: int) -> float:
 
 
 def _lost(difference: float) -> float:
-    """Share of the rate that a difference of logarithms takes away."""
-    return 1.0 - float(np.exp(-abs(difference)))
+    """Share of the rate that a difference of logarithms, above 0, takes away."""
+    return 1.0 - float(np.exp(-difference))
 
 
 def _decline(logs: Floats) -> _Fit:

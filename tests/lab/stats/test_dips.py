@@ -107,3 +107,13 @@ def test_a_dip_of_half_the_depth_is_there(height: float, count: int) -> None:
     found = find_dips(logs)
     assert found is not None
     assert (found.count, found.depth) == (count, near(1.0))
+
+
+def test_shallow_dips_are_found_like_deep_ones() -> None:
+    deep, shallow = find_dips(comb(120, 5.85, 7, 5)), find_dips(0.01 * comb(120, 5.85, 7, 5))
+    assert deep is not None
+    assert shallow is not None
+    assert (shallow.period, shallow.first, shallow.width, shallow.count) == (
+        deep.period, deep.first, deep.width, deep.count
+    )  # fmt: skip
+    assert shallow.depth == pytest.approx(0.01)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -239,3 +240,13 @@ def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
     thinned = _differences(np.array([0.0]), many)
     assert (thinned.size, thinned[0], thinned[-1]) == (1500, 0.0, 3000.0)
     assert set(np.diff(thinned)) == {2.0, 3.0}
+
+
+def test_of_thinned_sides_one_ratio_is_cut_off_at_least() -> None:
+    """Of 5 and 4000 runs the very ends are the bounds where a single arrangement is as likely as the level."""
+    before, after = np.arange(1.0, 6.0), np.linspace(10, 20, 4000)
+    spread = (20_000 * 4006 / 12) ** 0.5
+    level = NormalDist().cdf((1.5 - 0.5 - 10_000) / spread)
+    assert rank_sum_cut(5, 4000, level) == 1
+    found = ratio(before, after, confidence=1 - 2 * level)
+    assert (found.low, found.high) == pytest.approx((10 / 5, 20 / 1))

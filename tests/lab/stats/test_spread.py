@@ -51,6 +51,8 @@ def test_student_quantiles_are_the_printed_ones(p: float, freedom: int, value: f
         (0.975, 5, 12.833),
         (0.025, 19, 8.907),
         (0.95, 1, 3.841),
+        (0.025, 1000, 914.26),
+        (0.975, 1000, 1089.5),
     ],
 )
 def test_chi_square_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:

@@ -75,7 +75,7 @@ def test_dips_whose_period_is_tried_are_told_exactly(n: int, number: float, firs
     assert found.cost == pytest.approx(0, abs=1e-9)
     longest = find_dips(comb(120, 2.6, 20, 8))
     assert longest is not None
-    assert (longest.period, longest.count) == (pytest.approx(120 / 2.6), 3)
+    assert (longest.period, longest.count) == pytest.approx((120 / 2.6, 3))
 
 
 def test_the_cost_is_what_two_levels_leave_of_the_sum_of_squares() -> None:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from sonde.stats.segments import Segment
 from sonde.trends import budget
-from sonde.trends.budget import Budget, calibrate, resample, residuals
+from sonde.trends.budget import Budget, Calibration, calibrate, false_alarms, resample, residuals
 from sonde.trends.lanes import Settings
 from sonde.trends.watch import watch_rows
 
@@ -101,3 +103,148 @@ def test_the_settings_that_are_found_keep_the_budget_and_the_next_more_sensitive
     assert rate(found.settings) <= allowed < rate(more)
     assert found.per_100_runs == pytest.approx(100 * rate(found.settings))
     assert found.runs == 4 * 365
+
+
+def test_a_budget_is_one_alarm_a_year_of_daily_runs_where_nothing_else_is_said() -> None:
+    assert Budget().per_run == 1 / 365
+    assert Budget(0.5, 100).per_run == 0.005
+
+
+def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
+    rates = np.array([2.0, 4.0, 8.0, 100.0, 50.0])
+    found = residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
+    assert found == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
+
+
+def test_blocks_reach_to_either_end_of_the_noise_and_noise_that_is_shorter_is_one_block() -> None:
+    random = np.random.default_rng(5)
+    drawn = resample(np.arange(42.0), 300, 80, random)
+    assert drawn.shape == (300, 80)
+    assert {tuple(row[:40] - row[0]) for row in drawn} == {tuple(range(40))}
+    assert {*drawn[:, 0], *drawn[:, 40]} == {0.0, 1.0, 2.0}
+    assert resample(np.arange(5.0), 2, 12, random).tolist() == [[*range(5), *range(5), 0, 1]] * 2
+
+
+def test_runs_before_the_first_answer_are_not_watched() -> None:
+    quiet = [np.zeros(60), np.zeros(80)]
+    assert false_alarms(quiet, Settings(), 100, 3, seed=1) == (0, 0, 6 * 81)
+    assert false_alarms(quiet, Settings(), 20, 3, seed=1) == false_alarms(quiet, Settings(), 10, 3, seed=1) == (0, 0, 6)
+    falls = [np.r_[np.zeros(35), np.full(5, -3.0)]]  # told in each block of forty runs, and again when it is over
+    alarms, gate, watched = false_alarms(falls, Settings(), 400, 2, seed=1)
+    assert watched == 2 * 381
+    assert 0 < gate <= alarms
+    assert gate >= 18
+
+
+Counts = tuple[int, int, int]
+
+
+def searched(
+    monkeypatch: pytest.MonkeyPatch, count: Callable[[Settings], Counts], noises: Sequence[np.ndarray], **options: float
+) -> tuple[Calibration, list[tuple[int, int, int]]]:
+    """What is found where the false alarms of all settings are known, and what was asked: noises, runs and rows."""
+    asked = []
+
+    def known(noises: Sequence[np.ndarray], tried: Settings, runs: int, rows: int, seed: int) -> Counts:
+        assert seed == 1
+        asked.append((len(noises), runs, rows))
+        return count(tried)
+
+    monkeypatch.setattr(budget, "false_alarms", known)
+    return calibrate(noises, Budget(**options)), asked
+
+
+@pytest.mark.parametrize(
+    ("noises", "runs", "share"),
+    [
+        ([60], 60, 0.5),  # of few runs half of the budget is used
+        ([900], 900, 0.5),
+        ([2500], 2500, 0.7),
+        ([59, 2500, 12], 2500, 0.7),  # those that are too short do not count
+        ([90_000] * 2, 180_000, 0.95),  # never all of it
+    ],
+)
+def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
+    monkeypatch: pytest.MonkeyPatch, noises: list[int], runs: int, share: float
+) -> None:
+    """One run in ARL0 is a false alarm, none is the gate's: the first ARL0 of the ladder that fits is found."""
+    found, _ = searched(
+        monkeypatch, lambda tried: (round(1e9 / tried.arl0), 0, 10**9), [np.zeros(size) for size in noises]
+    )
+    ladder = [one for one in budget._ARL0 if 1 / one <= share / 365]
+    assert found.settings == Settings(arl0=ladder[0])
+    assert (found.runs, found.own, found.kept) == (runs, True, True)
+    assert found.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
+
+
+def test_the_ladder_of_arl0_has_49_rungs_from_200_to_20000() -> None:
+    ladder = budget._ARL0
+    assert (len(ladder), ladder[0], ladder[-1], ladder[24]) == (49, 200.0, 20_000.0, 2000.0)
+    assert all(one == round(one) for one in ladder)
+
+
+@pytest.mark.parametrize(
+    ("gate_per_run", "deviations"),
+    [(0.39, 4.0), (0.41, 5.0), (0.81, 6.0), (1.21, 7.0), (1.61, 8.0), (2.01, 10.0), (2.41, 12.0)],
+)
+def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
+    monkeypatch: pytest.MonkeyPatch, gate_per_run: float, deviations: float
+) -> None:
+    """The gate alarms in so many shares of what is allowed with four deviations; with each of the next limits it is
+    that over how much duller it is: 4, 5, 6, 7, 8, 10 and 12 deviations leave 1, 1/2, 1/3 … of it."""
+    order = [4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0]
+    allowed = 0.5 / 365
+
+    def count(tried: Settings) -> Counts:
+        gate = round(1e9 * allowed * gate_per_run / (1 + order.index(tried.gate_deviations)))
+        return gate, gate, 10**9
+
+    found, asked = searched(monkeypatch, count, [np.zeros(100)])
+    assert found.settings == Settings(arl0=200.0, gate_deviations=deviations)
+    assert found.kept
+    assert set(asked) == {(1, 400, 150)}  # 60,000 runs in years of 400
+
+
+def test_a_duller_gate_is_tried_where_the_sharpest_leaves_the_trend_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the first limits the gate is within its share, but both lanes together break the budget whatever ARL0."""
+    found, _ = searched(
+        monkeypatch, lambda tried: (10**6 if tried.gate_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]
+    )
+    assert (found.settings.gate_deviations, found.settings.arl0, found.kept) == (7.0, 200.0, True)
+    found, _ = searched(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
+    assert (found.settings.gate_deviations, found.settings.arl0, found.kept) == (12.0, 20_000.0, False)
+    assert found.per_100_runs == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(0.99, True), (1.0, True), (1.01, False)])
+def test_the_dullest_settings_may_use_the_whole_budget(
+    monkeypatch: pytest.MonkeyPatch, size: float, kept: bool
+) -> None:
+    """Nothing keeps to what is allowed; what is left of the budget for what is not known well may still hold it."""
+    found, _ = searched(
+        monkeypatch, lambda _: (round(size * 10**6), 0, 10**8), [np.zeros(100)], alarms_per_year=1, runs_per_year=100
+    )
+    assert found.kept == kept
+
+
+@pytest.mark.parametrize(("count", "used"), [(300, 300), (301, 151), (601, 201)])
+def test_of_more_than_300_noises_every_second_or_third_is_used(
+    monkeypatch: pytest.MonkeyPatch, count: int, used: int
+) -> None:
+    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)] * count)
+    assert set(asked) == {(used, 400, max(1, 60_000 // (400 * used)))}
+    assert found.runs == 60 * count
+
+
+def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
+    assert (found.own, found.kept, found.settings.arl0) == (True, True, 200.0)
+    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
+    assert (found, asked) == (Calibration(Settings(), None, 0, own=False, kept=True), [])
+
+
+def test_settings_that_are_given_stay_but_for_the_limits_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "false_alarms", lambda *_: (0, 0, 1))
+    given = Settings(smallest_change=0.3, gate_change=0.4)
+    assert calibrate([np.zeros(60)], Budget(), given).settings == replace(given, arl0=200.0, gate_deviations=4.0)
+    assert calibrate([np.zeros(9)], Budget(), given).settings == given

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+import pytest
 
-from sonde.trends.changes import changes, joint_changes
+from sonde.stats.ratio import Ratio
+from sonde.trends.changes import Change, JointChange, Part, _alive, _around, changes, joint_changes
+from sonde.trends.lanes import Alarm
 from sonde.trends.scope import ALONE
 from sonde.trends.series import Series
 from sonde.trends.watch import watch
@@ -109,3 +113,141 @@ def test_a_change_names_the_runs_around_it() -> None:
     assert (one.last_before, one.first_after, one.noticed) == (59 * DAY, 60 * DAY, 62 * DAY)
     assert (one.runs_to_notice, one.size.before, one.size.after) == (3, 30, 3)
     assert (one.since.before, one.since.after) == (30, 30)
+
+
+def told(before: Any, after: Any, *, test: bool = True) -> Ratio:
+    """A ratio that says which values it is of: the values of a series are 1, 2, 3 …"""
+    assert test
+    return Ratio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
+
+
+def reach(size: Ratio) -> tuple[float | None, float | None, int, int]:
+    """First and last value before, first and last after."""
+    return size.low, size.high, size.before, size.after
+
+
+def alarm(first: int, noticed: int, series: int = 0) -> Alarm:
+    return Alarm(series, "trend", noticed, first, 0.0, 0.0, 5.0)
+
+
+def counted(runs: int) -> Series:
+    return Series({}, DAY * np.arange(float(runs)), np.arange(1.0, runs + 1))
+
+
+def test_the_size_of_a_change_is_of_thirty_runs_before_it_and_those_that_noticed_it() -> None:
+    (one,) = changes([counted(100)], [alarm(50, 53)], told)
+    assert reach(one.size) == (21, 50, 51, 54)
+    assert reach(one.since) == (21, 50, 51, 80)
+    assert (one.last_before, one.first_after, one.noticed, one.runs_to_notice) == (49 * DAY, 50 * DAY, 53 * DAY, 4)
+    (early,) = changes([counted(40)], [alarm(5, 8)], told)
+    assert reach(early.size) == (1, 5, 6, 9)
+    assert reach(early.since) == (1, 5, 6, 35)
+    (late,) = changes([counted(40)], [alarm(35, 39)], told)
+    assert reach(late.since) == (6, 35, 36, 40)
+
+
+def test_runs_beyond_another_change_of_the_same_series_do_not_count() -> None:
+    series = [counted(100), counted(100)]
+    found = changes(series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], told)
+    assert [reach(one.size) for one in found] == [
+        (11, 40, 41, 45),
+        (51, 60, 61, 63),
+        (41, 50, 51, 60),
+        (16, 45, 46, 46),
+    ]
+    assert [reach(one.since) for one in found] == [
+        (11, 40, 41, 50), (51, 60, 61, 90), (41, 50, 51, 60), (16, 45, 46, 75)
+    ]  # fmt: skip
+    # noticed only after the next change had begun: those runs count after all
+    (first, _) = changes([counted(100)], [alarm(40, 48), alarm(43, 60)], told)
+    assert reach(first.since) == (11, 40, 41, 49)
+
+
+def moved(series: int, value: float, day: float, *, since: float | None = None) -> Change:
+    def ratio(value: float) -> Ratio:
+        return Ratio(value, 0.9 * value, 1.1 * value, None, 9, 9, 0.95)
+
+    times = DAY * (day - 1), DAY * day, DAY * (day + 2)
+    return Change(series, "gate", *times, 3, ratio(value), ratio(value if since is None else since))
+
+
+def test_a_change_of_nothing_is_none_down_and_one_half_undone_is_not_over() -> None:
+    assert [moved(0, value, 5).down for value in (0.99, 1.0, 1.01)] == [True, False, False]
+    assert [moved(0, 4.0, 5, since=since).over for since in (1.99, 2.0, 0.51, 0.5)] == [True, False, True, False]
+
+
+def test_a_joint_change_is_as_old_as_its_first_change_and_knows_its_smallest_and_largest() -> None:
+    few = (moved(0, 0.5, 9), moved(1, 0.4, 7), moved(2, 2.1, 8))
+    joint = JointChange((Part(few[:2], ALONE), Part(few[2:], ALONE)))
+    assert joint.changes == few
+    assert (joint.time, joint.noticed) == (7 * DAY, 9 * DAY)
+    assert (joint.parts[0].smallest, joint.parts[0].largest) == (few[0], few[1])
+    assert Part(few, ALONE).smallest is few[0]
+    assert Part(few, ALONE).largest is few[1]
+
+
+def test_a_series_is_in_a_joint_change_once_and_a_chain_of_small_distances_does_not_join_weeks() -> None:
+    daily = [Series({"phase": f"p{at}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for at in range(5)]
+    chain = [moved(at, 0.5, 10 + 2 * at) for at in range(5)]
+    assert [[one.series for one in joint.changes] for joint in joint_changes(daily, chain)] == [[0, 1], [2, 3], [4]]
+    twice = [moved(0, 0.5, 10), moved(1, 0.5, 11), moved(0, 0.5, 12)]
+    assert [[one.series for one in joint.changes] for joint in joint_changes(daily, twice)] == [[0, 1], [0]]
+    assert joint_changes(daily, []) == []
+
+
+def test_what_went_up_and_what_went_down_at_one_time_are_two_parts_held_against_each_other() -> None:
+    """Two fell and two rose; the fifth stood. Each part counts the other one as having moved otherwise."""
+    labels = [{"file_system": name} for name in ("a", "a", "b", "b", "c")]
+    daily = [Series(one, DAY * np.arange(60.0), np.full(60, 1e9)) for one in labels]
+    found = [moved(0, 0.3, 30), moved(1, 0.3, 30), moved(2, 2.0, 30), moved(3, 2.0, 30)]
+    (joint,) = joint_changes(daily, found)
+    assert [[one.series for one in part.changes] for part in joint.parts] == [[0, 1], [2, 3]]
+    assert [dict(part.explanation.scopes[0].where) for part in joint.parts] == [
+        {"file_system": "a"}, {"file_system": "b"}
+    ]  # fmt: skip
+    assert [(part.explanation.stood, part.explanation.untold) for part in joint.parts] == [(3, 0), (3, 0)]
+
+
+def test_the_size_that_parts_are_made_by_is_the_later_one_unless_it_passed_or_has_no_interval() -> None:
+    """Two changes of 0.3 and 0.5 at first; later both are 0.3, so they are one part."""
+    daily = [Series({"phase": f"p{at}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for at in range(2)]
+    for since, parts in ((0.1, 1), (0.95, 2)):
+        found = [moved(0, 0.1, 30), moved(1, 0.5, 30, since=since)]
+        (joint,) = joint_changes(daily, found)
+        assert len(joint.parts) == parts
+
+
+@pytest.mark.parametrize(
+    ("day", "alive"), [(10.0, False), (10.5, True), (11.0, True), (19.0, True), (19.5, False), (9.0, False)]
+)
+def test_a_series_was_there_when_it_has_runs_before_and_from_then_on(day: float, alive: bool) -> None:
+    assert _alive(Series({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
+    assert _alive(Series({}, np.zeros(0), np.zeros(0)), 0.0) is False
+
+
+def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
+    one = counted(100)
+
+    def said(before: Any, after: Any, *, test: bool = True) -> Ratio:
+        assert not test
+        return Ratio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
+
+    def ends(own: list[Change], day: float) -> tuple[int, int]:
+        found = _around(one, own, DAY * day, said)
+        assert found is not None
+        assert found[1] == pytest.approx(1 / 3.92)
+        first, last = divmod(round(np.exp(found[0])), 1000)
+        return int(first), int(last)
+
+    assert ends([], 50) == (21, 80)
+    assert ends([moved(0, 0.5, 40), moved(0, 0.5, 70)], 50) == (41, 70)
+    assert ends([moved(0, 0.5, 30), moved(0, 0.5, 40), moved(0, 0.5, 70), moved(0, 0.5, 60)], 50) == (41, 60)
+    assert ends([moved(0, 0.5, 10), moved(0, 0.5, 90)], 50) == (21, 80)
+
+
+def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
+    one = Series({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
+    found = _around(one, [], 5 * DAY)
+    assert found == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
+    four = Series({}, one.times[1:], one.values[1:])
+    assert _around(four, [], 5 * DAY) is None, "four runs tell no noise"

@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sonde.model.lines import NodeLine, PhaseBegin, PhaseEnd, SeriesLine, TableLine
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.stats.imbalance import Attribution, Blame
 from sonde.store.summary import read_summary
-from sonde.trends.curves import Profiles, Records, curve_of, profiles
+from sonde.trends.curves import Profiles, Records, _median, _names, curve_of, late_members, profiles
 
 AddRun = Callable[..., Path]
 FLAT, CLIFF = [1e9] * 240, [1e9] * 120 + [6e8] * 120
@@ -75,3 +78,55 @@ def test_a_phase_that_nobody_has_is_not_compared(add_run: AddRun) -> None:
     assert profiles(before, after, "write", "read") is None
     assert profiles(before, after, "read", "write") is None
     assert profiles(before, read(add_run, 20, [[0.0, 0.0]]), "write", "write") is not None, "operations instead"
+
+
+def test_the_median_of_curves_is_of_their_shapes_over_equal_shares_of_the_time() -> None:
+    """A curve of 240 slices is made of pairs; one of two slices is drawn as a line between their middles."""
+    fine = np.concatenate([np.tile([1.0, 3.0], 60), np.tile([5.0, 7.0], 60)])
+    assert _median([fine]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+    line = _median([np.array([1.0, 3.0])])
+    assert line.size == 120
+    assert (line[:30].max(), line[90:].min()) == pytest.approx((0.5, 1.5))
+    assert line[60] - line[59] == pytest.approx(2 / 120)
+    flat, other = np.full(120, 9.0), np.full(30, 0.1)
+    assert _median([fine, flat, other]) == pytest.approx([1.0] * 120)
+    assert _median([fine, fine, flat]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+
+
+def phase(stopped_by: str = "volume", seconds: Sequence[float] = (), **series: object) -> PhaseRecord:
+    found = PhaseRecord(PhaseBegin(phase="p"))
+    found.end = PhaseEnd(phase="p", stopped_by=stopped_by)
+    rows = tuple((at, at // 2, 0.0, one) for at, one in enumerate(seconds))
+    found.tasks.append(TableLine(columns=("task", "node", "start_s", "end_s"), rows=rows))
+    if series:
+        found.series.append(SeriesLine(scope="all", **series))  # type: ignore[arg-type]
+    return found
+
+
+def test_operations_make_the_curve_where_no_bytes_moved_and_nothing_makes_none() -> None:
+    found = curve_of(phase(slice_s=0.5, bytes=[0, 0], ops=[3, 4]))
+    assert found is not None
+    assert (found[0].tolist(), found[1]) == ([6.0, 8.0], 1.0)
+    moved = curve_of(phase(slice_s=0.5, bytes=[0, 2], ops=[3, 4]))
+    assert moved is not None
+    assert moved[0].tolist() == [0.0, 4.0]
+    for nothing in (phase(), phase(slice_s=0.0, bytes=[1], ops=[1]), phase(slice_s=1.0, bytes=[], ops=[]),
+                    phase(slice_s=1.0, bytes=[0, 0], ops=[0, 0])):  # fmt: skip
+        assert curve_of(nothing) is None
+
+
+def test_late_members_are_looked_for_where_all_had_the_same_to_do() -> None:
+    late = [10.0] * 9 + [20.0]
+    for stopped_by, known in (("volume", True), ("stonewall", True), ("time", False), ("", False)):
+        assert (late_members(phase(stopped_by, late)) is not None) == known
+    assert late_members(PhaseRecord(PhaseBegin(phase="p"))) is None
+    assert late_members(phase(seconds=[10.0, 20.0])) is None
+    assert late_members(phase(seconds=[10.0, 10.0, 20.0])) == Attribution(False, Blame((2,), 1.0, 2.0))
+
+
+def test_nodes_are_called_by_their_hosts_and_tasks_by_their_numbers() -> None:
+    reader = RecordReader()
+    reader.machines.append(NodeLine(node=4, host="nid4"))
+    assert _names(reader, Attribution(True, Blame((4, 7), 1.0, 2.0))) == ("nid4", "node 7")
+    assert _names(reader, Attribution(False, Blame((4, 7), 1.0, 2.0))) == ("4", "7")
+    assert _names(reader, None) == ()

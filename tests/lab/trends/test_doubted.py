@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
+from sonde.trends.doubted import Doubted, doubt_sentences, doubted
 
 AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
@@ -122,3 +125,37 @@ def test_what_became_slower_on_a_busy_machine_is_said_of_the_slower_ones(sonde: 
     said = sonde("trend", "--json").json["verdict"]
     assert said.startswith("Slower now: probe · read")
     assert f"Doubtful, 1 of 1 slower series: {WHY} (in 6 of its last 10 runs)." in said
+
+
+def test_a_doubt_says_how_often_and_why() -> None:
+    one = Doubted("after", "read", "noisy_node", "others used it.", 3, 5)
+    assert one.words == "others used it (in 3 of 5 runs)"
+    assert replace(one, runs=1, of=1).words == "others used it"
+    assert replace(one, text="").words == "noisy_node (in 3 of 5 runs)"
+    assert one.as_json() == {
+        "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5
+    }  # fmt: skip
+
+
+def test_each_kind_of_doubt_on_a_side_is_one_sentence_with_its_worst_phase() -> None:
+    few, most = Doubted("after", "read", "x", "few", 1, 5), Doubted("after", "write", "x", "most", 3, 6)
+    assert doubt_sentences([few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]) == [
+        "after, read, write: most (in 3 of 6 runs).",
+        "before, read: few (in 1 of 5 runs).",
+        "after, read: other.",
+    ]
+    assert doubt_sentences([]) == []
+
+
+def test_doubts_are_counted_by_phase_with_the_words_of_the_latest_run(add_run: AddRun) -> None:
+    """Of four runs three have the phase that is asked about, and two of these a doubt, one of them twice."""
+    early, late = {**BUSY, "text": "early"}, {**BUSY, "text": "late"}
+    runs = [
+        read_summary(add_run(0, RATES, findings=[early, {**early, "text": "again"}])),
+        read_summary(add_run(1, RATES)),
+        read_summary(add_run(2, RATES, findings=[late])),
+        read_summary(add_run(3, {("write", "write"): 1e9}, findings=[BUSY])),
+    ]
+    assert doubted("after", runs, ["read", "read"]) == [Doubted("after", "read", "noisy_node", "late", 2, 3)]
+    assert doubted("after", runs, ["write", "nothing"]) == []
+    assert doubted("after", runs[:1], ["read"]) == [Doubted("after", "read", "noisy_node", "again", 1, 1)]

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sonde.store.summary import read_summary
-from sonde.trends.environment import differences, facts_of
+from sonde.trends.environment import Difference, differences, facts_of, plan_differences
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
@@ -50,3 +52,85 @@ def test_a_broken_record_says_nothing(add_run: AddRun) -> None:
     assert facts_of(folder)["kernel"] == "Linux 9"
     (folder / "record.ndjson").unlink()
     assert facts_of(folder) == {}
+
+
+def record(tmp_path: Path, *lines: object) -> Path:
+    (tmp_path / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_of_the_run_what_is_about_the_program_and_of_nodes_all_but_what_never_stands_still(tmp_path: Path) -> None:
+    restless = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "inodes_free", "inodes_total",
+                "memory_available_bytes", "disk_free_bytes")  # fmt: skip
+    facts = facts_of(
+        record(
+            tmp_path,
+            {"type": "other", "host": "no"},
+            {"type": "run", "id": "no", "engine": {"version": "1", "t": 5}, "launch": "mpi", "tasks": 4, "processes": 2,
+             "threads": 3, "nodes": 1, "clock": "tsc"},
+            {"type": "node", "host": "n1", "swap": None, "cpus": 8, "file_system": {"mount_options": "rw", "t": 1},
+             **dict.fromkeys(restless, 7)},
+            {"type": "phase_begin"},
+            {"type": "node", "host": "too late"},
+        )
+    )  # fmt: skip
+    assert facts == {
+        "engine version": "1", "launch": "mpi", "tasks": "4", "processes": "2", "threads": "3", "nodes": "1",
+        "clock": "tsc", "host": "n1", "cpus": "8", "file system mount options": "rw",
+    }  # fmt: skip
+
+
+def test_of_a_long_side_the_last_twenty_runs_say_whether_it_was_steady(add_run: AddRun) -> None:
+    """The first run of 21 had another library: it is not looked at. One of 20 is."""
+    folders = [add_run(day, READ, engine={"library": "1" if day else "0"}) for day in range(21)]
+    before = [read_summary(one) for one in folders]
+    after = [read_summary(add_run(40, READ, engine={"library": "2"}))]
+    assert differences(before, after) == [Difference("engine library", "1", "2", steady=True)]
+    assert differences(before[:20], after) == [Difference("engine library", "1", "2", steady=False)]
+    assert differences([], after) == differences(after, []) == []
+
+
+def plans(tmp_path: Path, old: Any, new: Any) -> list[tuple[str, str, str]]:
+    folders = []
+    for name, plan in (("old", old), ("new", new)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        text = plan if isinstance(plan, str) else json.dumps(plan)
+        (tmp_path / name / "plan.json").write_text(text, encoding="utf-8")
+        folders.append(tmp_path / name)
+    return plan_differences(*folders)
+
+
+def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -> None:
+    named = {"schema": "1", "id": "a", "title": "b"}
+    old = {
+        **named,
+        "target": {"path": "/x", "kind": "dir"},
+        "data": {"io": {"depth": 1}},
+        "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}],
+        "sizes": [1, 2],
+        "empty": [],
+    }
+    new = {
+        **dict.fromkeys(named, "other"),
+        "target": {"path": "/y", "kind": "file"},
+        "data": {"io": {"depth": 2, "direct": True}},
+        "phases": [{"id": "r", "op": "read", "cache": "cold"}, {"id": "w", "op": "stat"}],
+        "sizes": [1, 3],
+        "empty": [],
+    }
+    assert plans(tmp_path, old, new) == [
+        ("target.kind", "dir", "file"),
+        ("data.io.depth", "1", "2"),
+        ("phases.w.op", "write", "stat"),
+        ("sizes", "[1, 2]", "[1, 3]"),
+        ("data.io.direct", "not set", "true"),
+        ("phases.r.cache", "not set", "cold"),
+    ]
+    assert plans(tmp_path, old, old) == []
+    assert plans(tmp_path, {"a": [{"id": "x", "v": 1}, 5]}, {"a": 5}) == [("a", '[{"id": "x", "v": 1}, 5]', "5")]
+
+
+def test_where_a_plan_cannot_be_read_nothing_is_said_to_differ(tmp_path: Path) -> None:
+    for broken in ("{", "[1]", "{}"):
+        assert plans(tmp_path, broken, {"a": 1}) == plans(tmp_path, {"a": 1}, broken) == []
+    assert plan_differences(tmp_path / "old", tmp_path / "nowhere") == []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.trends.lanes import Lanes, Settings
+from sonde.trends.lanes import Lanes, Place, Settings
 from sonde.trends.series import Series
 from sonde.trends.watch import watch, watch_rows
 
@@ -91,3 +91,94 @@ def test_series_of_different_length_and_settings_are_watched_each_by_its_own() -
 def test_a_series_has_values_above_zero(values: list[float]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         Series({}, np.array([0.0, 1.0]), np.array(values))
+
+
+LEVEL = [0.0] * 10
+
+
+def first(values: list[float], settings: Settings | None = None) -> tuple[object, ...] | None:
+    """Lane, first run and the run that noticed the first alarm."""
+    alarms = watch_rows(np.array([values]), settings)
+    return (alarms[0].lane, alarms[0].first, alarms[0].noticed) if alarms else None
+
+
+@pytest.mark.parametrize(
+    ("values", "noticed"),
+    [
+        (LEVEL + [-0.17] * 3, True),  # 15 % are 0.1625
+        (LEVEL + [-0.16] * 3, False),
+        (LEVEL[1:] + [-0.17] * 3, False),  # nine runs are no level yet
+        (LEVEL + [-0.17] * 2, False),
+        ([*LEVEL, -0.9, -0.16, -0.9], False),  # each of the three counts
+        ([0.05, -0.05] * 5 + [-0.30] * 3, True),  # four times 1.4826 * 0.05 are 0.2965
+        ([0.05, -0.05] * 5 + [-0.29] * 3, False),
+        (LEVEL + [0.5] * 3, False),
+    ],
+)
+def test_the_gate_tells_three_runs_below_four_deviations_and_fifteen_percent(
+    values: list[float], noticed: bool
+) -> None:
+    assert first(values) == (("gate", 10, 12) if noticed else None)
+
+
+def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
+    (alarm,) = watch_rows(np.array([[*LEVEL, -0.5, -0.2, -0.4]]))
+    assert (alarm.series, alarm.before, alarm.after) == (0, 0.0, -0.4)
+    assert alarm.strength == pytest.approx(-0.4 / 0.02)  # noise is never less than 2 %
+    assert alarm.ratio == pytest.approx(np.exp(-0.4))
+
+
+@pytest.mark.parametrize(("drop", "noticed"), [(1.21, True), (1.19, False)])
+def test_a_collapse_by_seventy_percent_is_told_however_dull_the_gate_is(drop: float, noticed: bool) -> None:
+    dull = Settings(gate_deviations=1000.0)
+    assert first(LEVEL + [-drop] * 3, dull) == (("gate", 10, 12) if noticed else None)
+    scattered = [0.3, -0.3] * 5  # four times its noise is 1.78: more than a collapse
+    assert first(scattered + [-1.7] * 3, dull) is None
+    assert first(scattered + [-1.8] * 3, dull) == ("gate", 10, 12)
+
+
+@pytest.mark.parametrize(("rise", "noticed"), [(0.106, True), (0.105, False), (-0.106, True), (-0.105, False)])
+def test_the_trend_tells_ten_percent_and_no_less(rise: float, noticed: bool) -> None:
+    """10 % down are 0.1054 as a logarithm; the same is asked of a rise."""
+    assert first([0.0] * 10 + [rise] * 10) == (("trend", 10, 19) if noticed else None)
+
+
+def test_the_gate_keeps_the_lower_level_until_twenty_new_runs_are_known() -> None:
+    lanes = Lanes(1)
+    stands = []
+    for value in [*LEVEL, *[-0.5] * 3, *[-1.5] * 3, *[-1.5] * 17]:
+        lanes.push(np.array([value]))
+        stands.append(lanes.place(0))
+    assert (stands[11].runs, stands[11].filled, stands[11].held) == (12, 12, None)
+    assert (stands[12].runs, stands[12].filled) == (13, 3)
+    assert stands[12].held == pytest.approx((-0.5, 0.02))
+    assert (stands[15].runs, stands[15].filled) == (16, 3)  # told again: it fell once more
+    assert stands[15].held == pytest.approx((-1.5, 0.02))
+    assert stands[31].held is not None
+    assert (stands[32].filled, stands[32].held) == (20, None)
+
+
+def test_after_a_rise_the_gate_compares_with_the_level_before() -> None:
+    lanes = Lanes(1)
+    alarms = [alarm for value in [*LEVEL, *[0.5] * 10] for alarm in lanes.push(np.array([value]))]
+    assert [one.lane for one in alarms] == ["trend"]
+    assert lanes.place(0).held == pytest.approx((0.0, 0.02))
+    assert lanes.place(0).filled == 10
+    again = [alarm for value in [-0.2] * 3 for alarm in lanes.push(np.array([value]))]
+    assert [(one.lane, one.before, one.after) for one in again] == [("gate", 0.0, -0.2)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "filled", "stands"),
+    [(5, 5, True), (5, 6, False), (90, 80, True), (90, 81, False), (5, -1, False), (0, 0, True)],
+)
+def test_a_watch_stands_after_as_many_runs_as_it_has(runs: int, filled: int, stands: bool) -> None:
+    if stands:
+        assert Place(runs, filled, None).filled == filled
+        return
+    with pytest.raises(ValueError, match="a watch never stands there"):
+        Place(runs, filled, None)
+
+
+def test_the_settings_of_the_lanes_are_the_published_ones() -> None:
+    assert Settings() == Settings(2000.0, 0.10, 4.0, 0.15, 0.70, 0.02)

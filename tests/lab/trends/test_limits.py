@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.trends.limits import read_limit
+from sonde.store.summary import Summary
+from sonde.trends.limits import Held, Limit, hold, read_limit
 
 Fake = Callable[..., Path]
 
@@ -59,3 +61,39 @@ def test_the_gate_opens_for_what_reaches_the_limit_only(fake: Fake, sonde: Any, 
     assert sonde("gate", "last").sentences == [
         "sonde: Say what to hold it against: --baseline NAME, or --at-least PHASE=RATE."
     ]
+
+
+def test_a_limit_names_its_phase_its_kind_and_what_it_cannot_read() -> None:
+    assert read_limit(" read = 2 GB/s ") == Limit("read", 2e9, False)
+    assert read_limit("stat=20kop/s-25%") == Limit("stat", 15e3, True)
+    assert read_limit("a b=1MB/s-99.5%") == Limit("a b", pytest.approx(5e3), False)  # type: ignore[arg-type]
+    assert Limit("x", 1.0, True).words(2000.0) == "2,000 op/s"
+    assert Limit("x", 1.0, False).words(2e9) == "2.00 GB/s"
+    for text, said in (
+        ("10GB/s", '--at-least "10GB/s" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.'),
+        ("write=10GB/s-100%", '--at-least "write=10GB/s-100%" takes 100 % off, which leaves nothing.'),
+    ):
+        with pytest.raises(UserError) as wrong:
+            read_limit(text)
+        assert str(wrong.value) == said
+
+
+def run(*phases: Mapping[str, object]) -> Summary:
+    return cast(Summary, SimpleNamespace(phases=[{"phase": "write", "done": True, **one} for one in phases]))
+
+
+def test_runs_are_held_against_a_limit_by_their_finished_phases() -> None:
+    good, bad = {"bytes_per_s": 3e9, "ops_per_s": 30}, {"bytes_per_s": 1e9, "ops_per_s": 10.5}
+    runs = [run(good), run(bad, {"phase": "read", **good}), run({"done": False, **good}), run({"bytes_per_s": None})]
+    assert hold(Limit("write", 2e9, False), runs) == Held("write", 2e9, False, (3e9, 1e9))
+    assert hold(Limit("write", 20.0, True), runs).measured == (30.0, 10.5)
+    assert [Held("w", 2.0, False, measured).bad for measured in ((1.0, 1.9), (1.0, 2.0), (3.0,))] == [
+        True,
+        False,
+        False,
+    ]
+    with pytest.raises(UserError) as none:
+        hold(Limit("reed", 1.0, False), [*runs, run({"phase": "idle", "bytes_per_s": 0.0})])
+    assert str(none.value) == (
+        '--at-least reed: there is no finished phase of that name; there are write, read. Did you mean "read"?'
+    )

@@ -8,21 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sonde.charts.history_chart import Mark, Stretch
 from sonde.model.series import SeriesKey
 from sonde.stats.ratio import Ratio
 from sonde.stats.segments import Segment
 from sonde.stats.spread import Variation
 from sonde.trends.budget import Budget, Calibration
-from sonde.trends.changes import Change
+from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison import Compared, Comparison, Verdict
 from sonde.trends.comparison_page import _changes, _label, _lead, _remark, _scatter
-from sonde.trends.history_page import history_study
+from sonde.trends.doubted import Doubted
+from sonde.trends.history_page import _history, _members, _words, history_study
 from sonde.trends.lanes import Settings
-from sonde.trends.scope import Explanation, Sureness
+from sonde.trends.scope import ALONE, Explanation, Sureness
 from sonde.trends.series import Series
 from sonde.trends.sides import Side
 from sonde.trends.survey import Standing, Survey
-from sonde.trends.words import _sure_words
+from sonde.trends.words import _sure_words, verdict
 
 DAY = 86400.0
 START = 1767225600.0  # 2026-01-01
@@ -163,3 +165,93 @@ def test_a_number_is_called_by_its_plan_and_by_a_phase_that_says_more_than_the_o
 )
 def test_how_sure_an_explanation_is(sure: Sureness, words: str) -> None:
     assert _sure_words(Explanation((), 0, 0, 0, "storage", sure)) == words
+
+
+def test_a_page_of_histories_leads_with_its_verdict() -> None:
+    quiet, fell = survey(standing(0)), survey(standing(0), standing(1, fell=True))
+    for found in (quiet, fell):
+        study = history_study(found, "rates")
+        assert (study.title, study.lead) == ("Histories", verdict(found))
+        assert dict(study.facts)["False alarms"].startswith("0.73 a year and series expected")
+        assert [section.title for section in study.sections] == [
+            "Joint changes", "Series", "Spread by date", "All series"
+        ]  # fmt: skip
+    assert history_study(quiet, "rates").alarms == []
+    assert history_study(fell, "rates").alarms == [verdict(fell)]
+    assert history_study(survey(), "rates").sections[-1].title == "All series"
+
+
+def test_a_picture_has_the_runs_the_levels_with_eight_of_ten_runs_and_the_changes() -> None:
+    one = standing(0, fell=True)
+    values = np.concatenate([np.arange(100.0, 151.0), np.arange(1.0, 10.0)])
+    series = Series(one.series.labels, one.series.times, values, "op/s")
+    rose = replace(one.changes[0], first_after=9.0, size=replace(one.changes[0].size, value=2.0))
+    parts = (Segment(0, 51, 125.0), Segment(51, 60, 5.0))
+    one = replace(one, series=series, stretches=parts, changes=(rose, one.changes[0]))
+    drawn = _history(one, survey(one))
+    assert (drawn.title, drawn.unit) == ("p00", "op/s")
+    assert (drawn.times, drawn.values) == (series.times.tolist(), values.tolist())
+    times = series.times
+    assert drawn.stretches == [
+        Stretch(times[0], times[50], 125.0, 105.0, 145.0), Stretch(times[51], times[59], 5.0, 1.8, 8.2)
+    ]  # fmt: skip
+    assert drawn.marks == [
+        Mark(9.0, "+100 %", True, False), Mark(times[50], "−50 %", True, True)
+    ]  # fmt: skip
+    assert _history(standing(1), survey(standing(1))).unit == "B/s"
+
+
+def test_a_joint_change_of_others_is_marked_where_the_series_did_not_take_part() -> None:
+    moved = [standing(at, fell=True) for at in range(3)]
+    joint = JointChange((Part(tuple(one.changes[0] for one in moved), ALONE),))
+    found = replace(survey(*moved, standing(3)), joint=(joint,))
+    assert _history(standing(3), found).marks == [Mark(joint.time, "", own=False)]
+    assert [mark.own for mark in _history(moved[0], found).marks] == [True]
+
+
+def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> None:
+    doubts = (Doubted("", "p", "x", "others used it.", 4, 10), Doubted("", "p", "y", "", 1, 9))
+    said = _words(replace(standing(0), doubts=doubts))
+    assert said == (
+        "2.00 GB/s in the last three runs; noise 5.0 %. No change; a drop of 20 % would show in ten runs, four times of"
+        " five. Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."
+    )
+    table = history_study(survey(replace(standing(0), doubts=doubts), standing(1)), "rates").sections[-1]
+    assert table.words == [
+        "Visible: a drop of this size shows in ten runs, four times of five.",
+        "Doubtful: so many of its last runs, for the reason that stands with its picture.",
+    ]
+    assert ">4 of 10<" in str(table.parts[0])
+    quiet = history_study(survey(standing(0)), "rates").sections[-1]
+    assert quiet.words == ["Visible: a drop of this size shows in ten runs, four times of five."]
+    assert "Doubtful" not in str(quiet.parts[0])
+
+
+@pytest.mark.parametrize(
+    ("moved", "more"), [(8, ""), (9, "; and 1 more"), (11, "; and 3 more")]
+)  # fmt: skip
+def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None:
+    few = [standing(at, fell=True) for at in range(moved)]
+    joint = JointChange((Part(tuple(one.changes[0] for one in few), ALONE),))
+    assert _members(survey(*few), joint) == "; ".join(f"p{at:02} −50 %" for at in range(8)) + more
+
+
+@pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more series are not drawn."])])
+def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: list[str]) -> None:
+    page = history_study(survey(*map(standing, range(count))), "rates")
+    spread = next(section for section in page.sections if section.title == "Spread by date")
+    assert list(spread.words)[1:] == more
+    assert spread.words[0].startswith("Two shapes one above the other are two kinds of days")
+    assert len(spread.parts) == 12
+
+
+def test_series_that_changed_often_come_before_those_that_changed_once() -> None:
+    """None of them is slower now: the changes are old."""
+    fell = standing(1, fell=True).changes[0]
+    old = replace(fell, noticed=START, since=replace(fell.since, value=1.0))
+    few = [replace(standing(at), changes=(old,) * count) for at, count in enumerate((0, 1, 2))]
+    page = history_study(survey(*few), "rates")
+    for title in ("Series", "Spread by date"):
+        parts = [str(part) for section in page.sections if section.title == title for part in section.parts]
+        names = [name for part in parts for name in ("p00", "p01", "p02") if name in part]
+        assert names == ["p02", "p01", "p00"]

@@ -124,3 +124,113 @@ def test_labels_that_only_number_a_series_describe_nothing() -> None:
     assert [dict(scope.where) for scope in why.scopes] == [{"file_system": "a"}]
     assert (why.stood, why.untold) == (2, 0)
     assert explain(rows[:2], rows[2:], 3).untold == 3
+
+
+def cell(**labels: str) -> dict[str, str]:
+    return {"experiment": "e1", "operation": "o1", "file_system": "fs1", **labels}
+
+
+@pytest.mark.parametrize(
+    ("stood", "price", "sure"),
+    [
+        # all of it would cost 1 and one for each that stood; the best description 1.5, or 2 where it needs both labels
+        ([cell(operation="o2")], 1.5, "one of several explanations"),
+        ([cell(operation="o2"), cell(experiment="e2")], 2.0, "likely"),
+        ([cell(operation="o2"), cell(experiment="e2"), cell(experiment="e2", operation="o2")], 2.0, "clear"),
+    ],
+)
+def test_a_description_is_likely_when_the_next_costs_one_series_more_and_clear_from_two_on(
+    stood: list[dict[str, str]], price: float, sure: str
+) -> None:
+    why = explain([cell()] * 3, stood)
+    (scope,) = why.scopes
+    assert (scope.changed, scope.spared, len(scope.where)) == (3, 0, round(2 * (price - 1)))
+    assert (why.cause, why.sure) == ("test", sure)
+
+
+@pytest.mark.parametrize(
+    ("changed", "stood", "cause"),
+    [
+        ([{"file_system": "a"}] * 3, [{"file_system": "b"}] * 3, "storage"),
+        ([{"system": "x", "file_system": "a"}, {"system": "x", "file_system": "b"}],
+         [{"system": "y", "file_system": "a"}, {"system": "y", "file_system": "b"}], "machine"),
+        ([{"system": "x", "file_system": "a"}] * 3, [{"system": "y", "file_system": "a"}] * 3, "machine or storage"),
+        ([{"node_class": "x", "file_system": "a"}] * 3, [{"node_class": "y", "file_system": "a"}] * 3,
+         "machine or storage"),
+        ([{"operation": "r", "file_system": "a"}, {"operation": "r", "file_system": "b"}],
+         [{"operation": "w", "file_system": "a"}, {"operation": "w", "file_system": "b"}], "clients"),
+        ([{"operation": "r"}] * 3, [{"operation": "w"}] * 3, "test"),
+        # one storage of two has that kind of access: neither the clients of both nor that storage alone
+        ([{"operation": "r", "file_system": "a"}] * 3,
+         [{"operation": "w", "file_system": "a"}, {"operation": "w", "file_system": "b"}] * 3, "unknown"),
+        ([{"operation": "r"}] * 3, [], "everything"),
+    ],
+)  # fmt: skip
+def test_where_to_look_first_follows_from_what_is_named_and_what_varies(
+    changed: list[dict[str, str]], stood: list[dict[str, str]], cause: str
+) -> None:
+    assert explain(changed, stood).cause == cause
+
+
+def test_a_description_has_four_conditions_at_most_and_a_part_three_descriptions() -> None:
+    names = "abcde"
+    every = [dict(zip(names, values, strict=True)) for values in itertools.product("xy", repeat=5)]
+    changed = [one for one in every if set(one.values()) == {"x"}] * 9
+    (scope,) = explain(changed, [one for one in every if one not in changed]).scopes
+    assert (len(scope.where), scope.changed, scope.spared) == (4, 9, 1)
+    places = [{"file_system": name} for name in "abcdefgh" for _ in range(5)]
+    why = explain(places[:20], places[20:])
+    assert [(dict(one.where), one.changed) for one in why.scopes] == [({"file_system": name}, 5) for name in "abc"]
+    assert (why.uncovered, why.stood, why.cause) == (5, 20, "unknown")
+
+
+def test_a_condition_costs_half_a_series_so_two_of_five_are_not_worth_a_description_of_their_own() -> None:
+    """Of fs1 four changed, of fs2 one; a second description would cost 1.5 and cover one."""
+    changed = [{"file_system": "a", "operation": str(at)} for at in range(4)] + [{"file_system": "b", "operation": "9"}]
+    stood = [{"file_system": name, "operation": str(at)} for name in "bc" for at in range(4)]
+    why = explain(changed, stood)
+    (scope,) = why.scopes
+    assert dict(scope.where) == {"file_system": "a"}
+    assert (why.uncovered, scope.spans) == (1, {"operation": (4, 4)})
+
+
+def test_spans_count_the_values_that_changed_of_those_that_exist_under_the_conditions() -> None:
+    rows = [{"operation": op, "file_system": name} for op in "rw" for name in "abc"]
+    why = explain(rows[:2], rows[2:])
+    assert [(dict(one.where), one.changed, one.spared, one.spans) for one in why.scopes] == [
+        ({"operation": "r"}, 2, 1, {"file_system": (2, 3)})
+    ]
+
+
+def test_labels_that_part_the_series_alike_are_one_and_one_that_is_missing_is_a_value() -> None:
+    rows = [{"system": "x", "site": "north"}, {"system": "x", "site": "north", "cache": "cold"}, {"system": "y"}]
+    why = explain(rows[:2], [rows[2]] * 3)
+    assert dict(why.scopes[0].where) == {"system": "x"}
+    assert dict(explain(rows[1:2] * 3, rows[:1] * 3).scopes[0].where) == {"cache": "cold"}
+    assert dict(explain(rows[:1] * 3, rows[1:2] * 3).scopes[0].where) == {"cache": ""}
+
+
+@pytest.mark.parametrize(
+    ("second", "together"),
+    [
+        ((-0.5, 0.0), True),
+        ((-0.499, 0.0), False),
+        ((-0.41, 0.24), True),  # 2.5 errors of 0.24 below the first, 0.4
+        ((-0.39, 0.24), False),
+        ((-0.31, 9.0), True),  # but no error makes less than half as a factor alike: 1 less ln 2, 0.307
+        ((-0.30, 9.0), False),
+        ((0.5, 9.0), False),
+    ],
+)
+def test_what_is_half_as_large_or_within_the_error_of_both_belongs_together(
+    second: tuple[float, float], together: bool
+) -> None:
+    assert parts_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
+    if second[0] < 0:
+        assert parts_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])
+
+
+def test_the_errors_of_both_sizes_add_up_as_squares() -> None:
+    assert parts_by_size([(-1.0, 0.144), (-0.41, 0.192)]) == [[0, 1]]  # together 0.24
+    assert parts_by_size([(-1.0, 0.144), (-0.39, 0.192)]) == [[0], [1]]
+    assert parts_by_size([(0.0, 0.0), (0.0, 0.0)]) == [[0, 1]]

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.store.summary import Summary
 from sonde.trends.curves import Records
-from sonde.trends.series import Series
+from sonde.trends.series import Series, moment
 from sonde.trends.survey import survey
 
 DAY = 86400.0
@@ -79,3 +79,37 @@ def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert len(Records(runs).phases("p")) == 1
     assert Records(runs).phases("other") == []
     assert len(Records(runs * 13).phases("p")) == 12  # of the last 24 runs
+
+
+def test_fourteen_days_tell_a_pace_and_less_do_not() -> None:
+    assert series([0.0, 7 * DAY, 14 * DAY]).runs_per_year == pytest.approx(2 / 14 * 365.25)
+    assert series([0.0, 7 * DAY, 14 * DAY - 1]).runs_per_year == 365.0
+
+
+def test_what_is_no_history_is_refused_with_the_reason() -> None:
+    for times, values, why in (
+        (np.zeros(2), np.ones(3), "a series needs one time for each value"),
+        (np.zeros((2, 2)), np.ones((2, 2)), "a series needs one time for each value"),
+        (np.array([1.0, 0.0]), np.ones(2), "the times of a series ascend"),
+        (np.zeros(1), np.zeros(1), "the values of a series are above 0; a run that measured nothing has none"),
+        (np.zeros(1), np.array([np.inf]), "the values of a series are above 0; a run that measured nothing has none"),
+    ):
+        with pytest.raises(ValueError, match=f"^{why}$"):
+            Series({}, times, values)
+
+
+def test_what_was_until_then_keeps_unit_labels_and_ids() -> None:
+    one = Series({"op": "stat"}, DAY * np.arange(3.0), np.array([1.0, 2.0, 3.0]), "op/s", ("a", "b", "c"))
+    part = one.until(DAY)
+    assert (part.labels, part.unit, part.runs) == ({"op": "stat"}, "op/s", ("a", "b"))
+    assert (part.times.tolist(), part.values.tolist()) == ([0.0, DAY], [1.0, 2.0])
+    assert len(one.until(-1.0)) == 0
+    assert part.logarithms.tolist() == [0.0, np.log(2.0)]
+
+
+def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
+    found = survey([])
+    assert (found.standings, found.joint, found.short) == ((), (), 0)
+    assert (found.budget.alarms_per_year, found.budget.runs_per_year) == (1.0, 365.0)
+    assert found.calibration.own is False
+    assert f"{moment(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,12 +16,13 @@ from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_words import change_words, common_members, number_name, percent, value_text
 from sonde.trends.curves import shape_words
+from sonde.trends.doubted import Doubted
 from sonde.trends.history_page import history_study
 from sonde.trends.lanes import Settings
 from sonde.trends.scope import Cause, Explanation, Scope
 from sonde.trends.series import Series, telling_labels
 from sonde.trends.survey import Standing, Survey
-from sonde.trends.words import change_size, joint_sentences, name_of, promise, verdict
+from sonde.trends.words import change_size, doubt_words, doubted_share, joint_sentences, name_of, promise, verdict
 
 DAY = 86400.0
 START = 1767225600.0  # 2026-01-01
@@ -244,3 +247,66 @@ def test_labels_are_said_in_the_order_of_people_and_others_by_their_name() -> No
     assert words.startswith(
         "Io p read cold a fat fs1 made with none on all 2 kinds of node on 1 of 2 file systems on 1 of 3 systems fell"
     )
+
+
+def test_a_promise_says_on_what_ground_it_stands() -> None:
+    def said(known: Calibration, budget: Budget) -> str:
+        return promise(Survey((), (), budget, known, 0))
+
+    assert said(Calibration(Settings(), None, 0, own=False), Budget(0.5, 100)) == (
+        "False alarms: settings for independent runs, until a series has 60 runs; the budget is 0.5 a year and series."
+    )
+    assert said(Calibration(Settings(), 0.5, 1, own=True, kept=False), Budget(2.0, 1000.0)) == (
+        "False alarms: 5 a year and series expected (budget 2 a year and series), learned from 1 run: the noise of this"
+        " site breaks the budget; repeat each probe."
+    )
+    assert "0 a year and series expected" in said(Calibration(Settings(), None, 9, own=True), Budget())
+
+
+def doubt(id: str, text: str, runs: int, of: int) -> Doubted:
+    return Doubted("", "read", id, text, runs, of)
+
+
+def test_doubts_are_said_of_the_slower_series_where_there_are_and_else_of_all() -> None:
+    quiet = [standing(history(phase=f"p{at}")) for at in range(3)]
+    fell = standing(history(phase="fell"), change(0, 0.4))
+    busy, busier = doubt("x", "others used it.", 2, 10), doubt("x", "others used it much.", 3, 10)
+    one = replace(quiet[0], doubts=(busy,))
+    assert doubt_words(survey(one, *quiet[1:])) == (
+        " Doubtful, 1 of 3 series: others used it (in 2 of its last 10 runs)."
+    )
+    two = replace(quiet[1], doubts=(busier, doubt("y", "", 1, 4)))
+    assert doubt_words(survey(one, two, quiet[2])) == (
+        " Doubtful, 2 of 3 series: others used it much (in up to 3 of their last 10 runs)."
+        " Doubtful, 1 of 3 series: y (in 1 of its last 4 runs)."
+    )
+    assert doubt_words(survey(replace(fell, doubts=(busy,)), two)) == (
+        " Doubtful, 1 of 1 slower series: others used it (in 2 of its last 10 runs)."
+        " Doubtful, 1 of 2 series: y (in 1 of its last 4 runs)."
+    )
+    assert doubt_words(survey(fell, *quiet)) == ""
+    assert verdict(survey(one)).endswith(
+        "ten runs. Doubtful, 1 of 1 series: others used it (in 2 of its last 10 runs)."
+    )
+
+
+def test_the_share_of_doubtful_runs_is_that_of_the_most_frequent_doubt() -> None:
+    assert doubted_share(standing(READ)) == ""
+    assert doubted_share(replace(standing(READ), doubts=(doubt("x", "", 4, 10), doubt("y", "", 3, 6)))) == "3 of 6"
+
+
+def test_a_description_of_nothing_is_everything() -> None:
+    every = Explanation((Scope({}, 2, 0, {}),), 0, 1, 0, "everything", "clear")
+    (said,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(0.4, 0.4, of=every))
+    assert said == (
+        "Everything that is measured fell by 60 % (2 series; 1 stood or moved otherwise). It points to what all of it"
+        " shares: network, power, clocks, or how it is measured (clear)."
+    )
+    pair = Explanation((Scope({"phase": "x"}, 1, 1, {}), Scope({"phase": "y"}, 1, 1, {})), 0, 1, 0, "unknown", "clear")
+    (said,) = joint_sentences(survey(standing(READ), standing(WRITE)), joint(0.4, 0.4, of=pair))
+    assert said.startswith("X and y fell by 60 % (2 series; 1 stood or moved otherwise). 2 other series with the same")
+
+
+def test_a_series_without_a_known_label_is_called_by_what_it_has() -> None:
+    assert name_of(history(made_with="x"), ()) == "x"
+    assert name_of(history(experiment="io", phase="io", operation="read"), ("phase",)) == "io · read"

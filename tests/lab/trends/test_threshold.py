@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limit that follows from a baseline, and what is said of runs that are held against it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.model.errors import UserError
+from sonde.model.series import SeriesKey
+from sonde.trends import threshold
+from sonde.trends.lanes import Settings
+from sonde.trends.sides import Side, SideNumber
+from sonde.trends.threshold import Judged, judge, limit_of
+
+KEY = SeriesKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+
+
+def test_a_limit_is_fifteen_percent_below_or_four_deviations_whichever_is_lower() -> None:
+    assert limit_of([100.0] * 5) == pytest.approx((100.0, 85.0))
+    scattered = np.exp([4.9, 5.0, 5.1]).tolist()
+    assert limit_of(scattered) == pytest.approx((np.exp(5), np.exp(5 - 4 * 1.4826 * 0.1)))
+    assert limit_of(scattered, Settings(gate_deviations=1.0)) == pytest.approx((np.exp(5), 0.85 * np.exp(5)))
+    assert limit_of([100.0] * 5, Settings(gate_change=0.02)) == pytest.approx((100.0, 100 * np.exp(-4 * 0.02)))
+
+
+@pytest.mark.parametrize(
+    ("measured", "low", "bad"),
+    [((84.0,), 1, True), ((85.0,), 0, False), ((84.0, 85.0, 84.0), 2, False), ((84.0, 1.0), 2, True)],
+)
+def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: bool) -> None:
+    one = Judged(KEY, "probe", (100.0,) * 5, 100.0, 85.0, measured, ())
+    assert (one.low, one.bad) == (low, bad)
+    assert Judged(KEY, "probe", (), 80.0, 1.0, (40.0, 60.0, 10.0), ()).change == -0.5
+
+
+@pytest.fixture
+def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides whose runs are numbers already."""
+    monkeypatch.setattr(threshold, "numbers_of", lambda runs: list(runs))
+
+
+def number(*values: float, **key: str) -> SideNumber:
+    named = SeriesKey(**{**KEY.__dict__, **key})
+    return SideNumber(named, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
+
+
+def side(name: str, *of: SideNumber) -> Side:
+    return Side(name, of)  # type: ignore[arg-type]
+
+
+def test_each_number_is_judged_by_its_own_baseline(numbers: None) -> None:
+    before = side("good", number(*[50.0] * 5, phase="p2"), number(*[100.0] * 5))
+    now = side("last", number(84.0, 80.0), number(50.0, phase="p2", file_system="fs2"))
+    first, second = judge(before, now)
+    assert first.key.phase == "p1"
+    assert (first.usual, first.limit) == pytest.approx((100.0, 85.0))
+    assert (first.measured, first.baseline, first.plan, first.differs_in) == ((84.0, 80.0), (100.0,) * 5, "probe", ())
+    assert first.bad
+    assert (second.key.phase, second.bad) == ("p2", False)
+    assert second.differs_in == (("file system", "fs1", "fs2"),)
+    assert judge(before, now, Settings(gate_change=0.05, gate_deviations=1.0))[1].limit == pytest.approx(47.5)
+
+
+def test_what_cannot_judge_says_why(numbers: None) -> None:
+    with pytest.raises(UserError) as few:
+        judge(side("good", number(1.0, 1.0, 1.0, 1.0)), side("last", number(1.0)))
+    assert str(few.value) == (
+        "good holds 4 runs of p1; a limit needs 5 at least, and ten are better: add runs with `sonde baseline set`."
+    )
+    with pytest.raises(UserError) as alone:
+        judge(side("good", number(*[1.0] * 5)), side("last", number(1.0, phase="other")))
+    assert str(alone.value) == (
+        "good and last have no number in common; set a baseline of the same experiment on the same storage with"
+        " `sonde baseline set`."
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small parts of a report: numbers as text, hidden characters, movement of a rate, axes, profiles."""
+"""The small parts of a report: hidden characters, movement of a rate, axes, profiles."""
 
 from __future__ import annotations
 
@@ -18,39 +18,8 @@ from sonde.findings.movement import Movement, movement
 from sonde.findings.profile import profile_of
 from sonde.findings.standing import Standing
 from sonde.findings.verdicts import judge
-from sonde.model import quantities
 from sonde.model.run import read_run
 from sonde.model.visible import block, one_line
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (quantities.byte_rate(1.9e9), "1.90 GB/s"),
-        (quantities.byte_rate(999.96e6), "1.00 GB/s"),
-        (quantities.byte_rate(0), "0 B/s"),
-        (quantities.binary_byte_rate(2**30), "1.00 GiB/s"),
-        (quantities.operation_rate(95_432.1), "95,400 op/s"),
-        (quantities.volume(1_073_741_824), "1.07 GB"),
-        (quantities.size(4096), "4 KiB"),
-        (quantities.seconds(0.0123), "12.3 ms"),
-        (quantities.seconds(1.302), "1.30 s"),
-        (quantities.seconds(65), "1 min 05 s"),
-        (quantities.nanoseconds(85_300), "85.3 µs"),
-        (quantities.percent(0.99999), "99.9 %"),
-        (quantities.percent(0.0001), "< 0.1 %"),
-        (quantities.percent(0.0), "0 %"),
-        (quantities.percent(1.0), "100 %"),
-        (quantities.plural(1, "task"), "1 task"),
-        (quantities.plural(5000, "task"), "5,000 tasks"),
-        (quantities.plural(2, "process"), "2 processes"),
-        (quantities.exact_seconds(1.302), "1.3020 s"),
-        (quantities.moment("2026-11-21T21:04:09Z"), "21 November 2026, 21:04 UTC"),
-        (quantities.moment("yesterday"), "yesterday"),
-    ],
-)
-def test_numbers_are_shown_with_their_unit(shown: object, expected: str) -> None:
-    assert str(shown).replace("\N{NO-BREAK SPACE}", " ") == expected
 
 
 @given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "L", "N", "P", "S", "Zs", "Zl", "Zp"])))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.explain import problems, shown
+from sonde.model.explain import place, problems, shown
 from sonde.model.schemas import plan_schema
 
 GOOD: dict[str, Any] = {
@@ -96,3 +96,72 @@ def test_a_value_is_shown_shortened() -> None:
     assert shown("x" * 58) == '"' + "x" * 58 + '"'
     assert shown("x" * 59) == '"' + "x" * 58 + "…"
     assert shown({"ä": 1}) == '{"ä": 1}'
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        ("title", None, "title is null; it must be a text."),
+        ("id", "a b", 'id is "a b"; only letters, digits, dot, dash and underscore are allowed.'),
+        ("phases.0.id", "a b", 'phases.a b.id is "a b"; only letters, digits, dot, dash and underscore are allowed.'),
+        ("phases", [3], "phases.0 is 3; it must be a table of members."),
+        ("phases.0.id", 3, "phases.0.id is 3; it must be a text."),
+        ("notes", "x", 'notes is "x"; it must be a list.'),
+        ("data.io.direct", "ON", 'data.io.direct is "ON"; it must be true or false. Write true or false without'
+                                 " quotation marks."),
+        ("data.io.queue_depth", " 8 ", 'data.io.queue_depth is " 8 "; it must be a whole number. Write it without'
+                                       " quotation marks."),
+        ("data.io.queue_depth", True, "data.io.queue_depth is true; it must be a whole number."),
+        ("data.io.pause", "5", 'data.io.pause: "5" has no unit; write 5s for seconds (known: ns, us, ms, s, min, h).'),
+        ("data.io.pause", " 5s", 'data.io.pause is " 5s"; remove the spaces around it.'),
+        ("data.io.pause", [], 'data.io.pause is []; write "10s" or "500ms".'),
+        ("data.access.transfer", [], 'data.access.transfer is []; write "4KiB", "10MB" or a whole number of bytes.'),
+        ("data.access.volume", "4k", 'data.access.volume: "4k" does not say which unit is meant: write 4KiB (4,096'
+                                     " bytes) or 4kB (4,000 bytes)."),
+        ("data.access.volume", {"of": "bytes", "byte": 1}, 'data.access.volume has no member "byte". Did you mean'
+                                                             ' "bytes"?'),
+        ("data.paced.rate", "5", 'data.paced.rate: "5" is not a rate; a rate ends in "/s", like 100MB/s.'),
+        ("data.paced.rate", {}, 'data.paced.rate is {}; write "1GB/s".'),
+        ("meta.select.exponent", 0.001, "meta.select.exponent is 0.001; it must be at least 0.01."),
+        ("data.payload.compressible", 2, "data.payload.compressible is 2; it must be at most 1."),
+        ("data.files.mapping", 3, "data.files.mapping is 3; allowed is shared, per_task, per_node, per_group or many."),
+        ("target.pth", 1, 'target has no member "pth". Did you mean "path"?'),
+        ("volume", 1, 'The plan has no member "volume"; allowed are '),
+    ],
+)  # fmt: skip
+def test_more_kinds_of_mistakes_have_their_sentences(place: str, value: Any, sentence: str) -> None:
+    (found,) = said(place, value)
+    assert found == sentence or (sentence.endswith("are ") and found.startswith(sentence)), found
+
+
+def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
+    document = {"phases": [{"id": "w", "before": [{"id": "x"}]}, {"id": ""}, {"id": 3}, 4]}
+    named_places: tuple[tuple[list[str | int], str], ...] = (
+        (["phases", 0, "before", 0, "id"], "phases.w.before.0.id"),
+        (["phases", 1, "op"], "phases.1.op"),
+        (["phases", 2], "phases.2"),
+        (["phases", 3], "phases.3"),
+        (["phases", 9, "op"], "phases.9.op"),
+        (["data", "phases", 0], "data.phases.0"),
+        ([], ""),
+    )
+    for path, named in named_places:
+        assert place(path, document) == named
+    assert shown({"a": object}, limit=9).endswith("…")
+    assert shown("abcdef", limit=8) == '"abcdef"'
+    assert shown("abcdef", limit=7) == '"abcde…'
+
+
+def test_all_mistakes_are_told_in_the_order_of_their_places() -> None:
+    plan = copy.deepcopy(GOOD) | {"title": 3, "notes": 4}
+    plan["data"]["io"] = {"direct": 5}
+    assert [one.split()[0] for one in problems(plan_schema(), plan)] == ["data.io.direct", "notes", "title"]
+
+
+def test_a_rule_that_nobody_put_into_words_is_told_as_the_validator_says_it() -> None:
+    rules = {"a": {"multipleOf": 2}, "b": {"exclusiveMinimum": 3}, "c": {"maxItems": 1}}
+    schema = {"type": "object", "properties": rules, "maxProperties": 3, "$defs": {}}
+    assert problems(schema, {"a": 3}) == ["a: 3 is not a multiple of 2."]
+    assert problems(schema, {"b": 3}) == ["b is 3; it must be larger than 3."]
+    assert problems(schema, {"c": [1, 2]}) == ["c has 2 entries; it must have at most 1."]
+    assert problems(schema, {"d": 1, "e": 2, "f": 3, "g": 4})[0].startswith("The plan: ")

@@ -16,6 +16,7 @@ from sonde.model.schemas import plan_schema
 from sonde.model.units import (
     BYTE_UNITS,
     DURATION_UNITS,
+    counted,
     exact_bytes,
     format_bytes,
     format_latency,
@@ -254,3 +255,107 @@ def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> N
     number, unit = format_latency(nanoseconds).split(" ")
     factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert float(number) * factor == pytest.approx(nanoseconds, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (significant(0.0012345), "0.00123"),
+        (significant(0.99949), "0.999"),
+        (significant(0.9995), "1.00"),
+        (significant(9.994), "9.99"),
+        (significant(9.995), "10.0"),
+        (significant(99.94), "99.9"),
+        (significant(99.95), "100"),
+        (significant(1234.5), "1234"),
+        (significant(-0.5), "-0.500"),
+        (significant(-12.34), "-12.3"),
+        (significant(-150.2), "-150"),
+        (significant(-2.0), "-2.00"),
+        (exact_bytes(0), "0B"),
+        (exact_bytes(999), "999B"),
+        (exact_bytes(1000), "1kB"),
+        (exact_bytes(1024), "1KiB"),
+        (exact_bytes(2000), "2kB"),
+        (exact_bytes(1_024_000), "1024kB"),
+        (exact_bytes(3 << 50), "3PiB"),
+        (exact_bytes(10**15), "1PB"),
+        (format_bytes(1), "1 B"),
+        (format_bytes(1024), "1 KiB"),
+        (format_bytes(1023 * 1024), "1023 KiB"),
+        (format_bytes(1024 * 1024), "1 MiB"),
+        (format_bytes(1025), "1.00 KiB"),
+        (format_bytes(1536), "1.50 KiB"),
+        (format_bytes(3 << 40), "3 TiB"),
+        (format_bytes(2 << 50), "2 PiB"),
+        (format_bytes(1024 << 50), "1024 PiB"),
+        (format_bytes(1000.5), "1000 B"),
+        (format_rate(999.4), "999 B/s"),
+        (format_rate(999.5), "1.00 kB/s"),
+        (format_rate(0.5), "0.500 B/s"),
+        (format_rate(2e12), "2.00 TB/s"),
+        (format_rate(2e15), "2.00 PB/s"),
+        (format_rate(2e18), "2000 PB/s"),
+        (format_ops(99.96), "100 op/s"),
+        (format_ops(999.4), "999 op/s"),
+        (format_ops(1000), "1,000 op/s"),
+        (format_ops(1234), "1,230 op/s"),
+        (format_ops(9996), "10,000 op/s"),
+        (format_ops(123_456), "123,000 op/s"),
+        (format_ops(999_499), "999,000 op/s"),
+        (format_ops(999_500), "1.00 million op/s"),
+        (format_latency(0.5), "0.500 ns"),
+        (format_latency(999.4), "999 ns"),
+        (format_latency(999.6), "1.00 µs"),
+        (format_latency(1.2e6), "1.20 ms"),
+        (format_latency(5e12), "5000 s"),
+        (format_seconds(-1.0), "0 s"),
+        (format_seconds(0.9994), "999 ms"),
+        (format_seconds(0.9995), "1.00 s"),
+        (format_seconds(59.94), "59.9 s"),
+        (format_seconds(59.95), "1 min 00 s"),
+        (format_seconds(3599.4), "59 min 59 s"),
+        (format_seconds(3599.6), "1 h 00 min"),
+        (format_seconds(3659), "1 h 00 min"),
+        (format_seconds(3660), "1 h 01 min"),
+        (format_seconds(360_000), "100 h 00 min"),
+        (format_wait(9.94), "9.9 s"),
+        (format_wait(9.95), "10 s"),
+        (format_wait(59.4), "59 s"),
+        (format_wait(59.5), "59.5 s"),
+        (format_wait(59.96), "1 min 00 s"),
+        (format_wait(569), "9 min 29 s"),
+        (format_wait(570), "10 min"),
+        (format_wait(3569), "59 min"),
+        (format_wait(3570), "59 min 30 s"),
+        (counted(0, "run"), "0 runs"),
+        (counted(1, "run"), "1 run"),
+        (counted(2, "run"), "2 runs"),
+        (counted(1024, "file"), "1,024 files"),
+        (counted(2, "series"), "2 series"),
+        (counted(2, "time series"), "2 time series"),
+    ],
+)
+def test_numbers_for_people_at_their_borders(shown: str, text: str) -> None:
+    assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("200 Gbit/s", 25e9),
+        ("8 bit/s", 1.0),
+        ("1 Tbit/s", 1.25e11),
+        ("2.4 GB/s", 2.4e9),
+        ("1 GiB/s", 2.0**30),
+        ("5 B/s", 5.0),
+    ],
+)
+def test_rates_of_links_are_in_bits_or_bytes(text: str, rate: float) -> None:
+    assert parse_link_rate(text) == rate
+
+
+def test_a_micro_may_be_written_in_either_way_and_blanks_do_not_count() -> None:
+    assert parse_duration("3 µs") == parse_duration(" 3us ") == 3e-6
+    assert parse_bytes(" 4 KiB ") == 4096
+    assert parse_rate(" 1MB/s ") == 1e6

@@ -66,7 +66,7 @@ _ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast
 _QUOTED = re.compile(r"""("[^"]*"|'[^']*')""")
 # A rate with its unit, and how much less (or more) than it is meant.
 _QUANTITY = re.compile(
-    r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kMGTPE]i?)?B/s|[kM]?op/s)"
+    r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kKMGTPE]i?)?B/s|[kM]?op/s)"
     r"(?:\s*(?P<sign>[-+\N{MINUS SIGN}])\s*(?P<share>\d+(?:\.\d+)?)\s*%)?"
 )
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as they are printed: three digits and a unit, at the borders where the next unit or the next digit begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.model import quantities
+from sonde.model.quantities import Quantity, plain
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (quantities.byte_rate(1.9e9), "1.90 GB/s"),
+        (quantities.byte_rate(999.4e6), "999 MB/s"),
+        (quantities.byte_rate(999.96e6), "1.00 GB/s"),
+        (quantities.byte_rate(0), "0 B/s"),
+        (quantities.binary_byte_rate(2**40), "1.00 TiB/s"),
+        (quantities.binary_byte_rate(0.9995 * 2**40), "1.00 TiB/s"),
+        (quantities.binary_byte_rate(0.9994 * 2**40), "1023 GiB/s"),
+        (quantities.binary_byte_rate(2**30), "1.00 GiB/s"),
+        (quantities.binary_byte_rate(3 * 2**20), "3.00 MiB/s"),
+        (quantities.binary_byte_rate(0.9995 * 2**20), "1.00 MiB/s"),
+        (quantities.binary_byte_rate(5 * 2**10), "5.00 KiB/s"),
+        (quantities.binary_byte_rate(1023.0), "1023 B/s"),
+        (quantities.binary_byte_rate(7.0), "7.00 B/s"),
+        (quantities.operation_rate(95_432.1), "95,400 op/s"),
+        (quantities.operation_rate(1_234_567), "1.23 million op/s"),
+        (quantities.volume(1_073_741_824), "1.07 GB"),
+        (quantities.volume(2.5e15), "2.50 PB"),
+        (quantities.volume(3e12), "3.00 TB"),
+        (quantities.volume(0.9995e12), "1.00 TB"),
+        (quantities.volume(0.9994e12), "999 GB"),
+        (quantities.volume(4e6), "4.00 MB"),
+        (quantities.volume(5e3), "5.00 kB"),
+        (quantities.volume(999.4), "999 B"),
+        (quantities.volume(1), "1.00 B"),
+        (quantities.volume(0.5), "0.500 B"),
+        (quantities.volume(0), "0 B"),
+        (quantities.size(4096), "4 KiB"),
+        (quantities.seconds(0), "0 s"),
+        (quantities.seconds(0.0123), "12.3 ms"),
+        (quantities.seconds(0.99949), "999 ms"),
+        (quantities.seconds(0.9995), "1.00 s"),
+        (quantities.seconds(1.302), "1.30 s"),
+        (quantities.seconds(59.94), "59.9 s"),
+        (quantities.seconds(59.95), "1 min 00 s"),
+        (quantities.seconds(65), "1 min 05 s"),
+        (quantities.seconds(3723), "1 h 02 min"),
+        (quantities.nanoseconds(85_300), "85.3 µs"),
+        (quantities.nanoseconds(2e6), "2.00 ms"),
+        (quantities.percent(0.0), "0 %"),
+        (quantities.percent(0.00049), "< 0.1 %"),
+        (quantities.percent(0.0005), "0.1 %"),
+        (quantities.percent(0.0123), "1.2 %"),
+        (quantities.percent(0.0994), "9.9 %"),
+        (quantities.percent(0.0995), "10 %"),
+        (quantities.percent(0.5), "50 %"),
+        (quantities.percent(0.99), "99 %"),
+        (quantities.percent(0.9901), "99.0 %"),
+        (quantities.percent(0.9994), "99.9 %"),
+        (quantities.percent(0.9995), "99.9 %"),
+        (quantities.percent(0.99999), "99.9 %"),
+        (quantities.percent(1.0), "100 %"),
+        (quantities.percent(1.5), "150 %"),
+        (quantities.plural(0, "task"), "0 tasks"),
+        (quantities.plural(1, "task"), "1 task"),
+        (quantities.plural(1.4, "task"), "1 task"),
+        (quantities.plural(5000, "task"), "5,000 tasks"),
+        (quantities.plural(2, "process"), "2 processes"),
+        (quantities.plural(2, "branch"), "2 branches"),
+        (quantities.plural(1, "branch"), "1 branch"),
+        (quantities.count(1234.5), "1,234"),
+        (quantities.exact_seconds(0.0009999), "999.900 µs"),
+        (quantities.exact_seconds(0.001), "0.001000 s"),
+        (quantities.exact_seconds(0.999), "0.999000 s"),
+        (quantities.exact_seconds(1.0), "1.0000 s"),
+        (quantities.exact_seconds(99.99), "99.9900 s"),
+        (quantities.exact_seconds(100.0), "100.00 s"),
+        (quantities.exact_seconds(12345.678), "12,345.68 s"),
+        (quantities.moment("2026-11-21T21:04:09Z"), "21 November 2026, 21:04 UTC"),
+        (quantities.moment("2026-01-02T00:30:00+01:00"), "1 January 2026, 23:30 UTC"),
+        (quantities.moment("2026-01-02T00:30:00"), "2 January 2026, 00:30 UTC"),
+        (quantities.moment("yesterday"), "yesterday"),
+    ],
+)
+def test_numbers_are_shown_with_their_unit(shown: object, expected: str) -> None:
+    assert plain(str(shown)) == expected
+
+
+def test_a_number_and_its_unit_stay_on_one_line() -> None:
+    for shown in (
+        quantities.byte_rate(1e9), quantities.operation_rate(2e6), quantities.seconds(65), quantities.seconds(5e3),
+        quantities.percent(0.5), quantities.percent(0.99999), quantities.percent(1e-9), quantities.percent(0.01),
+        quantities.plural(2, "task"), quantities.exact_seconds(1e-9), quantities.exact_seconds(0.5),
+        quantities.exact_seconds(5), quantities.exact_seconds(500), quantities.volume(5e9), quantities.size(3 << 30),
+    ):  # fmt: skip
+        assert " " not in str(shown)
+        assert quantities.GAP in str(shown)
+    assert quantities.DOT == "\N{NO-BREAK SPACE}· "
+
+
+def test_digits_and_unit_may_be_set_apart() -> None:
+    assert quantities.byte_rate(1e9) == Quantity("1.00", "GB/s")
+    assert quantities.operation_rate(2e6) == Quantity("2.00", "million op/s")
+    assert quantities.nanoseconds(1500) == Quantity("1.50", "µs")
+    assert quantities.seconds(65).unit == ""
+    assert (str(Quantity("7", "")), plain(str(Quantity("7", "a b")))) == ("7", "7 a b")

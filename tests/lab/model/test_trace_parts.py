@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trace says that holds little: counters that are absent, lines of other kinds, times of processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import UserError
+from sonde.model.trace import SIZE_CLASSES, Moves, Trace, TracedFile, is_trace, read_trace
+
+FIRST = {"type": "process", "schema": "sonde-trace/1", "started_unix_s": 10.0, "seconds": 2.0}
+
+
+def written(path: Path, *lines: Any) -> Path:
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
+    moves = Moves()
+    empty = {
+        "calls": 0, "bytes": 0, "s": 0.0, "slowest_s": 0.0, "consecutive": 0, "sequential": 0, "errors": 0, "short": 0,
+        "highest": -1, "sizes": [0] * 10,
+    }  # fmt: skip
+    assert vars(moves) == empty
+    moves.add({})
+    assert vars(moves) == empty
+    moves.add({"sizes": [1] * 10, "highest": 0})
+    assert (moves.sizes, moves.highest) == ([1] * 10, 0)
+    with pytest.raises(ValueError, match="zip"):
+        moves.add({"sizes": [1] * 9})
+    assert len(SIZE_CLASSES) == len(Moves().sizes)
+    assert SIZE_CLASSES == (
+        "100 B",
+        "1 KiB",
+        "10 KiB",
+        "100 KiB",
+        "1 MiB",
+        "4 MiB",
+        "10 MiB",
+        "100 MiB",
+        "1 GiB",
+        "more",
+    )
+
+
+def test_a_file_begins_at_nothing() -> None:
+    file = TracedFile("/a")
+    assert (file.path, file.processes, file.size_bytes, file.block_bytes, file.meta_s) == ("/a", 0, 0, 4096, 0.0)
+    assert (file.switches, file.file_unaligned, file.calls, file.sizes, file.strides) == (0, 0, {}, {}, {})
+    assert (file.read, file.write, file.seconds) == (Moves(), Moves(), 0.0)
+    file.add({"block_bytes": 512, "size_bytes": 7})
+    file.add({"size_bytes": 3})
+    assert (file.processes, file.size_bytes, file.block_bytes) == (2, 7, 4096)
+    assert (file.meta_s, file.switches, file.file_unaligned, file.seconds) == (0.0, 0, 0, 0.0)
+
+
+def test_time_is_from_the_first_start_to_the_last_end() -> None:
+    assert Trace().seconds == 0.0
+    starts = [(10.0, 2.0), (5.0, 1.0), (8.0, 9.0)]
+    trace = Trace([{"started_unix_s": start, "seconds": seconds} for start, seconds in starts])
+    assert trace.seconds == 12.0
+    assert isinstance(trace.seconds, float)
+
+
+def test_what_only_the_kernel_saw_is_what_is_left_of_its_counts() -> None:
+    trace = Trace([{"kernel_reads": 10}, {"kernel_writes": 5}, {}])
+    trace.files = {name: TracedFile(name, read=Moves(calls=2), write=Moves(calls=4)) for name in "ab"}
+    assert trace.unseen == 3
+    trace.processes.pop(0)
+    assert trace.unseen == 0
+
+
+def test_lines_of_other_kinds_are_passed_over_and_the_end_must_be_the_last(tmp_path: Path) -> None:
+    whole = written(tmp_path / "a.ndjson", FIRST, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"})
+    trace = read_trace(whole)
+    assert (len(trace.processes), [*trace.files], trace.broken) == (1, ["/x"], [])
+    more = written(tmp_path / "b.ndjson", FIRST, {"type": "end"}, {"type": "file", "path": "/y"})
+    assert read_trace(more).broken == ["b.ndjson"]
+
+
+def test_what_is_no_trace(tmp_path: Path) -> None:
+    schema = written(tmp_path / "a.ndjson", {**FIRST, "schema": "sonde-trace/2"})
+    other = written(tmp_path / "b.ndjson", {**FIRST, "type": "run"})
+    assert not is_trace(schema)
+    assert not is_trace(other)
+    assert not is_trace(tmp_path)
+    assert not is_trace(tmp_path / "none")
+    sentence = f"{tmp_path} holds no trace of Sonde; `sonde trace -- PROGRAM` makes one."
+    with pytest.raises(UserError) as caught:
+        read_trace(tmp_path)
+    assert str(caught.value) == sentence
+    written(tmp_path / "c.txt", FIRST, {"type": "end"})
+    assert not is_trace(tmp_path), "in a folder only files of that ending count"
+    assert is_trace(tmp_path / "c.txt")

@@ -13,13 +13,18 @@ from typing import cast
 import numpy as np
 import pytest
 
+from sonde.charts.change_bars import ChangeRow
+from sonde.charts.heat import HeatMap
 from sonde.charts.study import Section, Study
+from sonde.findings.nodes import NodeRates
 from sonde.model.series import SeriesKey
 from sonde.stats.imbalance import Attribution, Blame
 from sonde.stats.profiles import Likeness
 from sonde.stats.ratio import Ratio
 from sonde.stats.shapes import Shape
+from sonde.stats.spread import Variation
 from sonde.store.summary import Summary
+from sonde.trends import comparison_page
 from sonde.trends.comparison import Compared, Comparison, Verdict
 from sonde.trends.comparison_page import _profile_words, comparison_study
 from sonde.trends.curves import Profiles
@@ -205,3 +210,126 @@ STALL = Shape("stall", 0.5, 0.6, 0.9)
 )
 def test_a_curve_says_whether_its_shape_is_new_what_it_shows_and_who_was_late(compared: Profiles, words: str) -> None:
     assert _profile_words(compared) == words
+
+
+FLAT = Profiles((np.ones(9),), (np.full(9, 2.0),), Likeness(0.05, 0.1), None, 20.0, None, ())
+
+
+def test_curves_are_drawn_of_the_eight_numbers_that_changed_most_those_that_changed_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comparison_page, "profiles", lambda *_: FLAT)
+    small = [number(1 - 0.01 * at, f"small{at}") for at in range(1, 4)]
+    changed = [number(0.4 + 0.05 * at, f"large{at}") for at in range(7)]
+    charts = section(study(*small, *changed), "Rate over the time of the phase").parts
+    assert [re.findall(r"(?:small|large)\d", str(chart))[0] for chart in charts] == [
+        *(f"large{at}" for at in range(7)), "small3"
+    ]  # fmt: skip
+    assert all("probe · p1 · read, " in str(chart) and "The shape is that of the runs before." in str(chart)
+               for chart in charts)  # fmt: skip
+    monkeypatch.setattr(comparison_page, "profiles", lambda *_: None)
+    assert "Rate over the time of the phase" not in [one.title for one in study(*changed).sections]
+
+
+def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
+    """Runs of these days with their plan and file system."""
+    found = []
+    for day, (plan, storage) in plans.items():
+        (run,) = side("run", day).runs
+        found.append(SimpleNamespace(**{**vars(run), "plan": plan, "document": {"series": {"file_system": storage}}}))
+    return cast(tuple[Summary, ...], tuple(found))
+
+
+def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same plan and file system; of the plan alone where two file systems are compared."""
+    read: list[list[int]] = []
+
+    class Noted:
+        def __init__(self, runs: Sequence[Summary]) -> None:
+            self.days = [int(run.started[8:10]) for run in runs]
+
+        def phases(self, phase: str) -> list[int]:
+            assert phase == "p1"
+            return self.days
+
+    def noted(before: Noted, after: Noted, *phases: str) -> None:
+        assert phases == ("p1", "p1")
+        read.extend([before.days, after.days])
+
+    nodes: list[list[int]] = []
+    monkeypatch.setattr(comparison_page, "Records", Noted)
+    monkeypatch.setattr(comparison_page, "profiles", noted)
+    monkeypatch.setattr(comparison_page, "node_rates", nodes.append)
+    here, there = "lustre:fs1", "lustre:fs2"
+    old = Side("old", runs_of({1: ("probe", here), 2: ("other", here), 3: ("probe", there)}))
+    new = Side("new", runs_of({4: ("probe", there), 5: ("probe", here)}))
+    comparison_study(Comparison(old, new, (number(0.5),), ()), (), {})
+    assert (read, nodes) == ([[1], [5]], [[1, 3], [4, 5]])
+    read.clear()
+    unlike = replace(number(0.5), differs_in=(("file system", here, there),))
+    comparison_study(Comparison(old, new, (unlike,), ()), (), {})
+    assert read == [[1, 3], [4, 5]]
+
+
+def test_nodes_are_drawn_side_by_side_for_the_number_that_changed_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    rates = NodeRates(("n1", "n2"), ("r1", "r2", "r3"), np.array([[1.0, 1.0, 1.0], [0.5, 0.6, 0.7]]), ((1, 3),))
+
+    def found(phases: object) -> NodeRates | None:
+        asked.append(phases)
+        return rates if len(asked) == 1 else replace(rates, runs=("r1", "r2"), shares=rates.shares[:, :2], slow=())
+
+    drawn: list[HeatMap] = []
+
+    def draw(one: HeatMap) -> str:
+        drawn.append(one)
+        return "drawn"
+
+    monkeypatch.setattr(comparison_page, "node_rates", found)
+    monkeypatch.setattr(comparison_page, "heat_map", draw)
+    part = section(study(number(0.3, phase="p3"), number(0.2, phase="p2"), number(1.05, phase="p1")), "Nodes")
+    assert part.parts == ["drawn", "drawn"]
+    assert part.words == ["One column a run, one row a node: its rate by that of the middle node of the same run."]
+    before, after = drawn
+    assert (before.title, after.title) == ("Before: probe · p2 · read", "After: probe · p2 · read")
+    assert before.words == "Slower than the middle node again and again: n2 (40 %, in 3 of 3 runs)."
+    assert after.words == "No node was slower than the others again and again."
+    assert (before.columns, after.columns) == ([(0.0, "oldest run"), (0.9, "latest")], [])
+    assert (before.rows, before.marked, after.marked) == (("n1", "n2"), [1], [])
+
+
+def test_bars_have_the_tone_of_their_verdict_and_an_interval_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bars: dict[str, ChangeRow] = {}
+
+    def draw(rows: Sequence[ChangeRow], words: str) -> str:
+        bars.update({row.name: row for row in rows})
+        return words
+
+    monkeypatch.setattr(comparison_page, "change_bars", draw)
+    unknown = Ratio(1.0, None, None, None, 1, 1, 0.95, "too few")
+    page = study(
+        number(0.5, "fs1"),
+        number(1.5, "fs2"),
+        replace(number(0.95, "fs3"), verdict="small change"),
+        number(1.0, "fs4"),
+        replace(number(1.0, "fs5"), verdict="too few runs", ratio=unknown),
+    )
+    assert [row.tone for row in bars.values()] == ["slower", "faster", "same", "same", "unknown"]
+    assert (bars["fs1"].low, bars["fs1"].high) == pytest.approx((-0.525, -0.475))
+    assert (bars["fs5"].low, bars["fs5"].high, bars["fs5"].remark) == (None, None, "too few")
+    assert bars["fs1"].change == -0.5
+    assert section(page, "Percentage against the baseline").parts == [page.lead], "the words of the drawing"
+
+
+def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
+    both = replace(
+        number(1.0), scatter_before=Variation(0.05, 0.03, 0.09, 5), scatter_after=Variation(0.2, None, None, 2)
+    )
+    drawn = str(section(study(both, number(1.0, "fs2")), "Scatter").parts[0])
+    assert "5.0 % [3.0, 9.0]" in drawn
+    assert "20.0 %" in drawn
+    assert "fs2" not in drawn
+    assert "before" in drawn
+    assert "after" in drawn

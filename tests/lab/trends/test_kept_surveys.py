@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from sonde.stats.segments import Segment
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.doubted import Doubted
+from sonde.trends.known import Known
 from sonde.trends.lanes import Settings
-from sonde.trends.remembered import Memory, Remembered
+from sonde.trends.remembered import Memory, Remembered, of_histories, of_index, of_question, rules
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series
 from sonde.trends.survey import FRESH, Standing, Survey
@@ -87,3 +90,44 @@ def test_without_a_folder_nothing_is_kept() -> None:
     assert nowhere.recall_known("key").document(finished=True) == Memory(Path("/nowhere")).recall_known("key").document(
         finished=True
     )
+
+
+def test_keys_are_short_and_say_what_was_asked() -> None:
+    keys = [of_index(["a", "b"], 1.0), of_index(["ab"], 1.0), of_index(["a", "b"], 2.0), of_index(["a", "b"])]
+    keys += [of_question("delivered", 1.0), of_question("index", 1.0), of_histories([]), of_histories([], "x")]
+    assert len(set(keys)) == len(keys)
+    assert {len(key) for key in keys} == {32}
+    assert all(set(key) <= set("0123456789abcdef") for key in keys)
+    assert len(rules()) == 16
+    assert of_index(["a", "b"], 1.0) == keys[0]
+
+
+def test_forty_surveys_are_kept(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "kept")
+    for number in range(42):
+        memory.keep(f"key{number}", FOUND)
+    assert len(list((tmp_path / "kept").iterdir())) == 40
+    assert memory.recall("key41") is not None
+
+
+def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "kept")
+    first = Known()
+    first.answer("a", lambda: 1, int, int)
+    memory.keep_known("q", first, finished=True)
+    second = memory.recall_known("q")
+    assert second.document() == {}, "nothing was asked yet"
+    assert second.document(finished=False) == {"a": 1}
+    assert second.answer("a", lambda: pytest.fail("it is known"), int, int) == 1
+    memory.keep_known("q", Known({"old": 2}), finished=False)
+    assert memory.recall_known("q").document(finished=False) == {"old": 2}
+    (tmp_path / "kept" / "q.kept").write_bytes(b"0\n{}")
+    assert memory.recall_known("q").document(finished=False) == {}
+    assert memory.recall("q") is None
+
+
+def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) -> None:
+    Memory(tmp_path / "kept").keep("key", FOUND)
+    checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
+    assert checksum == hashlib.sha256(body).hexdigest().encode()
+    assert set(json.loads(body)) == {"budget", "calibration", "changes", "joint", "short", "standings"}

@@ -13,7 +13,7 @@ import pytest
 
 from sonde.model.errors import UserError
 from sonde.model.series import SeriesKey
-from sonde.stats.ratio import Ratio, ratio
+from sonde.stats.ratio import Ratio, ratio, simulated_visible
 from sonde.stats.spread import robust_sd
 from sonde.store import history
 from sonde.trends import budget
@@ -25,7 +25,7 @@ from sonde.trends.lanes import Settings
 from sonde.trends.limits import hold, read_limit
 from sonde.trends.remembered import _MOST_KEPT, Memory, of_histories
 from sonde.trends.series import Series
-from sonde.trends.survey import _calibrated, _learn, survey
+from sonde.trends.survey import _calibrated, _learn, _Learned, _levels, survey
 from sonde.trends.watch import watch
 
 DAY = 86400.0
@@ -247,3 +247,71 @@ def test_changes_are_joint_within_three_runs_of_the_slower_series(apart: int, gr
         Change(at, "gate", DAY * (day - 1), DAY * day, DAY * (day + 3), 3, size, size) for at, day in enumerate(begins)
     ]
     assert len(joint_changes([slow, quick], found)) == groups
+
+
+@pytest.mark.parametrize(
+    ("histories", "runs", "learned"), [(1, 2100, 2000), (100, 2100, 2000), (200, 2100, 1000), (450, 600, 500)]
+)
+def test_noise_is_learned_from_2000_runs_of_a_history_and_from_500_where_there_are_many(
+    histories: int, runs: int, learned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all together from 200,000; of the runs before the Monday of the latest one."""
+    asked = []
+
+    def learn(values: np.ndarray, known: Known) -> _Learned:
+        asked.append((values.size, float(values[-1])))
+        return _Learned(values, (), 0.1, None)
+
+    monkeypatch.setattr("sonde.trends.survey._learn", learn)
+    monkeypatch.setattr("sonde.trends.survey._calibrated", lambda *_: Calibration(Settings(), None, 0, own=False))
+    monkeypatch.setattr("sonde.trends.survey._noticed", lambda *_: [])
+    last = 9999 * 7 * DAY + 2 * DAY
+    one = Series({}, last - DAY * np.arange(float(runs))[::-1], np.arange(1.0, runs + 1))
+    survey([one] * histories)
+    monday = (last - 4 * DAY) // (7 * DAY) * (7 * DAY) + 4 * DAY
+    before = int(np.sum(one.times < monday))
+    assert asked == [(learned, float(before))] * histories
+
+
+def test_the_drop_that_would_show_is_that_of_ten_runs_against_forty() -> None:
+    one = series(1, runs=50)
+    noise = residuals(one.values)
+    assert survey([one]).standings[0].visible == simulated_visible(noise, 40, 10)
+    assert survey([one]).standings[0].noise == robust_sd(noise)
+
+
+def test_five_runs_are_a_history_and_four_are_none() -> None:
+    found = survey([series(1, runs=5), series(2, runs=4)])
+    assert (len(found.standings), found.short) == (1, 1)
+    assert found.standings[0].visible is None
+    assert found.telling == ()
+    assert found.series == (found.standings[0].series,)
+
+
+@pytest.mark.parametrize(
+    ("days", "pace"), [([1.0], 365.25), ([700.0], 1.0), ([1.0, 0.5, 2.0], 365.25), ([700.0, 0.5, 2.0], 365.25 / 2)]
+)
+def test_the_budget_is_for_runs_at_the_pace_of_the_site_but_for_one_a_year_at_least(
+    days: list[float], pace: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.trends.survey._calibrated", lambda *_: Calibration(Settings(), None, 0, own=False))
+    site = [Series({"op": str(one)}, DAY * one * np.arange(99.0), np.full(99, 1e9)) for one in days]
+    found = survey(site, 0.5).budget
+    assert (found.alarms_per_year, found.runs_per_year) == pytest.approx((0.5, pace))
+
+
+def test_each_history_has_its_own_changes() -> None:
+    found = survey([series(1), series(2, 0.5), series(3, 0.6, at=60)])
+    assert [[change.series for change in one.changes] for one in found.standings] == [[], [1], [2]]
+    assert [len(joint.changes) for joint in found.joint] == [1, 1]
+    assert found.joint[0].time == 60 * DAY
+
+
+def test_a_change_at_the_first_run_leaves_one_stretch() -> None:
+    one = series(1, runs=10)
+    size = Ratio(0.5, 0.4, 0.6, 0.01, 9, 9, 0.95)
+    own = [
+        Change(0, "gate", -DAY, 0.0, DAY, 2, size, size),
+        Change(0, "gate", 5 * DAY, 6 * DAY, 7 * DAY, 2, size, size),
+    ]
+    assert [(part.first, part.end) for part in _levels(one, own)] == [(0, 6), (6, 10)]

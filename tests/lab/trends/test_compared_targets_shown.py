@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets of both sides on the screen and on the page, from changes that are given."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+from rich.console import Console
+
+from sonde.findings.target_changes import LevelChanges, PartChange, PhaseChanges
+from sonde.model.quantities import plain
+from sonde.model.series import SeriesKey
+from sonde.stats.ratio import Ratio
+from sonde.trends.compared_targets import ComparedTargets
+from sonde.trends.compared_targets_shown import print_targets, target_alarms, target_sections
+from sonde.trends.comparison import Compared, Comparison
+from sonde.trends.comparison_page import comparison_study
+from sonde.trends.sides import Side
+
+KEY = SeriesKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+HALF = Ratio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+NUMBER = Compared(KEY, "probe", (2e9,), (1e9,), HALF, None, "slower", None, (), "fs1", None, None)
+
+
+def cells(html: str) -> list[list[str]]:
+    """The rows of a table."""
+    rows = re.findall(r"<tr>((?:<td[^>]*>[^<]*</td>)+)</tr>", html)
+    return [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
+
+
+def part(name: str, own: float, **members: object) -> PartChange:
+    """A part whose rate changed by that factor."""
+    verdict = "slower" if own < 0.9 else "faster" if own > 1.1 else "no change seen"
+    known = PartChange(
+        name, cast(Any, verdict), "", own, 0.9 * own, 1.1 * own, own, None, None, 5e6, 5e6 / own, 1.0, 1.0
+    )
+    return replace(known, **members)  # type: ignore[arg-type]
+
+
+def level(*parts: PartChange, name: str = "target") -> LevelChanges:
+    return LevelChanges(name, "write", parts, (), ())
+
+
+def compared_targets(*levels: LevelChanges, unknown: tuple[str, ...] = ()) -> ComparedTargets:
+    return ComparedTargets(NUMBER, PhaseChanges(levels, unknown))
+
+
+def test_what_became_slower_of_the_targets_is_an_alarm() -> None:
+    run = cast(Any, SimpleNamespace(id="r", started="2026-01-01T06:00:00+00:00", plan="", document={}))
+    compared = Comparison(Side("old", (run,)), Side("new", (run,)), (NUMBER,), ())
+    targets = [ComparedTargets(NUMBER, PhaseChanges((level(part("OST1", 0.5)),), ()))]
+    page = comparison_study(compared, (), {}, targets)
+    assert len(page.alarms) == 2
+    assert page.alarms[1].startswith("Target OST1 ")
+    assert "Targets: probe · p1, fs1" in [one.title for one in page.sections]
+
+
+def printed(*compared: ComparedTargets) -> list[str]:
+    console = Console(file=io.StringIO(), width=160)
+    print_targets(console, compared, [KEY])
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().split("\n")
+
+
+def test_on_the_screen_twelve_of_the_targets_that_differ_are_listed_the_strongest_first() -> None:
+    many = [part(f"OST{at:02}", 0.8 - 0.01 * at) for at in range(14)]
+    lines = printed(compared_targets(level(part("OST99", 1.0), *many), unknown=("Of the run before nothing.",)))
+    assert lines[:2] == ["", "Targets of probe · p1 (read)"]
+    names = [line.split()[0] for line in lines if line.strip().startswith("OST") and "%" in line]
+    assert names == [f"OST{at:02}" for at in range(13, 1, -1)]
+    assert lines[-2].strip() == "Of the run before nothing."
+    head = next(line for line in lines if "mean before" in line).split("  ")
+    assert [word.strip() for word in head if word.strip()] == [
+        "target", "mean before", "mean after", "rate [95 %]", "against the others [99.5 %]"
+    ]  # fmt: skip
+    row = next(line for line in lines if line.strip().startswith("OST13"))
+    assert re.split(r"\s{2,}", row.strip()) == [
+        "OST13", "5.00 ms", "7.46 ms", "−33 %", "−33 % [−40, −26]", "slower"
+    ]  # fmt: skip
+
+
+def test_a_level_without_differences_has_no_table_on_the_screen() -> None:
+    lines = printed(compared_targets(level(part("OST1", 1.0))))
+    assert not [line for line in lines if "mean before" in line]
+    assert len([line for line in lines if line]) == 2, "its name, and what is said"
+
+
+def test_the_page_lists_twenty_four_parts_those_that_differ_first() -> None:
+    many = [part(f"OST{at:02}", 1.0 + 0.001 * at) for at in range(25)]
+    strong = part("OST77", 0.5, mean_ns_before=None, rate=None)
+    (found,) = target_sections(
+        [compared_targets(level(strong, *many), level(name="OSS"), level(part("s1", 0.5), name="OSS"))]
+    )
+    assert found.title == "Targets: probe · p1, fs1"
+    targets, servers = (str(drawn) for drawn in found.parts)
+    rows = cells(targets)
+    assert [row[0] for row in rows] == ["OST77", *(f"OST{at:02}" for at in range(24, 1, -1))]
+    assert rows[0][1:] == ["slower", "-", "10.0 ms", "-", "−50 % [−55, −45]"]
+    assert "; of 26 targets the 24 that changed most" in targets
+    assert "leaves out targets that changed themselves" not in targets
+    assert (
+        "alone, the rate at which it answered, and that rate held against those of the others; the last column"
+        in servers
+    )
+    assert "that changed most" not in servers
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", targets)[:6] == [
+        "target", "", "mean before", "mean after", "rate [95 %]", "against the others [99.5 %]"
+    ]  # fmt: skip
+    nameless = replace(compared_targets(level(part("x", 0.5))), number=replace(NUMBER, place="", plan=""))
+    assert target_sections([nameless])[0].title == "Targets: hash · p1"
+
+
+def test_the_target_that_changed_most_is_an_alarm_where_it_became_slower() -> None:
+    assert [words.split()[1] for words in target_alarms([compared_targets(level(part("a", 0.6), part("b", 0.5)))])] == [
+        "b"
+    ]
+    for none in (level(part("a", 0.6), part("b", 2.0)), level(part("a", 1.0)), level()):
+        assert target_alarms([compared_targets(none)]) == []
+    assert target_alarms([compared_targets(level(part("a", 1.0)), level(part("b", 0.5), name="OSS"))]) == []
+    assert target_alarms([compared_targets()]) == []
+
+
+def test_what_is_said_of_targets_is_said_level_by_level_and_then_what_is_unknown() -> None:
+    one = compared_targets(level(part("a", 0.6)), level(part("s", 1.0), name="OSS"), unknown=("Nothing.",))
+    first, second = (words for level in one.changes.levels for words in level.words)
+    assert one.words == [first, second, "Nothing."]
+    document = one.as_json()
+    assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2
+    assert document["words"] == [plain(words) for words in one.words]

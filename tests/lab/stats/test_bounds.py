@@ -33,6 +33,7 @@ def test_intervals_are_added_and_divided_by_their_corners() -> None:
 )
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
     found = share_bounds(count, of)
+    assert found.value == count / of
     assert found.ends == pytest.approx((low, high), abs=5e-4)
 
 

@@ -208,6 +208,11 @@ def test_without_noise_a_plan_sees_the_smallest_drop_that_it_asks_about() -> Non
     assert simulated_visible([-20.0, 20.0] * 10, 10, 10) is None
 
 
+def test_a_drop_that_is_just_as_large_as_the_noise_shows() -> None:
+    """With two levels of noise it takes the whole distance between them: half of 0.99 here, the first that is tried."""
+    assert simulated_visible([0.0, float(np.log(1 - 0.99 / 2))] * 10, 5, 5) == 0.99 / 2
+
+
 @pytest.mark.parametrize(("before", "after"), [(5, 20), (10, 10), (40, 10)])
 def test_the_drop_that_a_plan_sees_is_seen_by_the_rank_test_four_times_in_five(before: int, after: int) -> None:
     random = np.random.default_rng(21)

@@ -9,8 +9,21 @@ import curves
 import numpy as np
 import pytest
 
+from sonde.stats.dips import Dips
 from sonde.stats.profiles import Likeness, area, band, likeness, progress
-from sonde.stats.shapes import Shape, _criterion, _decline, _fall, _Fit, _hinges, _slow_start, _stall, _steps, shape_of
+from sonde.stats.shapes import (
+    Shape,
+    _criterion,
+    _decline,
+    _dips,
+    _fall,
+    _Fit,
+    _hinges,
+    _slow_start,
+    _stall,
+    _steps,
+    shape_of,
+)
 
 near: Any = pytest.approx  # as a member of what is compared whole
 
@@ -109,6 +122,20 @@ def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
 def test_a_shape_pays_for_each_of_its_freedoms() -> None:
     logs = np.log(np.linspace(1.0, 0.3, 60))
     assert [fit(logs).freedoms for fit in (_decline, _slow_start, _fall, _stall)] == [1, 2, 2, 3]
+    u = (np.arange(60) + 0.5) / 60
+    for name, rates in (
+        ("cliff", np.where(u < 0.5, 1.0, 0.5)),
+        ("long tail", np.where(u < 0.5, 1.0, 0.1)),
+        ("long tail", np.exp(-3 * np.maximum(0, u - 0.5) / 0.5)),
+        ("steady decline", np.exp(-1 * np.maximum(0, u - 0.3))),
+    ):
+        fit = _fall(np.log(rates))
+        assert fit.shape is not None
+        assert (fit.shape.name, fit.freedoms) == (name, 2)
+    assert [fit(np.zeros(60)).shape for fit in (_fall, _stall)] == [None] * 2
+    assert [fit(np.zeros(60)).freedoms for fit in (_slow_start, _fall, _stall)] == [2, 2, 3]
+    wave = _dips(logs, Dips(12.0, 3.0, 6.0, 0.7, 5, 1.5))
+    assert (wave.freedoms, wave.cost) == (4, 1.5)
 
 
 def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:

@@ -19,11 +19,11 @@ namespace sonde::patterns {
 /// bytes before the beginning of the file.
 struct StripePart {
     std::uint64_t start = 0;
-    std::uint64_t end = ~0ULL;         ///< one past the last byte
-    std::uint64_t stripe = 0;          ///< bytes; 0 = all of it lies on the one target
-    std::uint64_t shift = 0;           ///< bytes, less than a turn
-    std::vector<std::string> targets;  ///< by stripe, a name as often as it holds stripes; empty: not known
-    bool pending = false;              ///< its targets are chosen when somebody writes there
+    std::uint64_t end = ~0ULL;              ///< one past the last byte
+    std::uint64_t stripe = 0;               ///< bytes; 0 = all of it lies on the one target
+    std::uint64_t shift = 0;                ///< bytes, less than a turn
+    std::vector<std::string> targets = {};  ///< by stripe, a name as often as it holds stripes; empty: not known
+    bool pending = false;                   ///< its targets are chosen when somebody writes there
 };
 /// Of one file, in any order, none over another. Empty: not known.
 using FileStripes = std::vector<StripePart>;

@@ -9,21 +9,23 @@
 namespace sonde::patterns {
 namespace {
 
-/// (exp(x) - 1) / x and log(1 + x) / x, also near zero: for exponents near one.
+/// (exp(x) - 1) / x and log(1 + x) / x, which are 1 at zero: for an exponent of one.
 double expm1_over(double x) {
-    return std::abs(x) > 1e-8 ? std::expm1(x) / x : 1.0 + x / 2.0 * (1.0 + x / 3.0);
+    return x != 0 ? std::expm1(x) / x : 1.0;
 }
 double log1p_over(double x) {
-    return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1.0 - x * (0.5 - x / 3.0);
+    return x != 0 ? std::log1p(x) / x : 1.0;
 }
 
 }  // namespace
 
 Zipf::Zipf(std::uint64_t n, double exponent, std::uint64_t seed)
-    : n_(n), seed_(mix64(seed ^ 0x7a697066ULL)), exponent_(exponent), low_(0), high_(0), shift_(0) {
-    low_ = integral(1.5) - 1.0;
-    high_ = integral(static_cast<double>(n) + 0.5);
-    shift_ = 2.0 - inverse(integral(2.5) - density(2.0));
+    : n_(n),
+      seed_(mix64(seed ^ 0x7a697066ULL)),
+      exponent_(exponent),
+      low_(integral(1.5) - 1.0),
+      high_(integral(static_cast<double>(n) + 0.5)),
+      shift_(2.0 - inverse(integral(2.5) - density(2.0))) {
 }
 
 double Zipf::density(double x) const noexcept {

@@ -263,6 +263,114 @@ TEST_CASE("drawing within some bytes stays there, at multiples of the transfer, 
     CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != drawn);
 }
 
+TEST_CASE("the offsets that a seed draws are those that data of this rule was written at") {
+    // Computed from the description in geometry.hpp and permutation.hpp by other code: T = 4 B, gap 8 B, offset 1000.
+    struct Known {
+        Order order;
+        Scope scope;
+        std::uint64_t segments;  ///< one of six slots, or some of three
+        Share share;
+        std::vector<std::uint64_t> offsets;
+    };
+    const Known table[] = {
+        {Order::random_permute, Scope::block, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
+        {Order::random_permute, Scope::block, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
+        {Order::random_permute, Scope::block, 2, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
+        {Order::random_permute, Scope::block, 2, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
+        {Order::random_permute, Scope::block, 3, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
+        {Order::random_permute, Scope::block, 3, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
+        {Order::random_permute, Scope::task, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
+        {Order::random_permute, Scope::task, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
+        {Order::random_permute, Scope::task, 2, {1, 0}, {1020, 1024, 1028, 1004, 1008, 1000}},
+        {Order::random_permute, Scope::task, 2, {3, 2}, {1108, 1044, 1104, 1100, 1040, 1048}},
+        {Order::random_permute, Scope::task, 3, {1, 0}, {1040, 1024, 1028, 1004, 1044, 1000}},
+        {Order::random_permute, Scope::task, 3, {3, 2}, {1108, 1044, 1168, 1164, 1040, 1160}},
+        {Order::random_permute, Scope::file, 1, {1, 0}, {1016, 1000, 1012, 1004, 1020, 1008}},
+        {Order::random_permute, Scope::file, 1, {3, 2}, {1000, 1044, 1080, 1072, 1040, 1020}},
+        {Order::random_permute, Scope::file, 2, {1, 0}, {1024, 1000, 1020, 1004, 1028, 1008}},
+        {Order::random_permute, Scope::file, 2, {3, 2}, {1000, 1080, 1104, 1048, 1028, 1068}},
+        {Order::random_permute, Scope::file, 3, {1, 0}, {1024, 1040, 1044, 1004, 1028, 1048}},
+        {Order::random_permute, Scope::file, 3, {3, 2}, {1128, 1048, 1144, 1100, 1124, 1164}},
+        {Order::random_replace, Scope::block, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
+        {Order::random_replace, Scope::block, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
+        {Order::random_replace, Scope::block, 2, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
+        {Order::random_replace, Scope::block, 2, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
+        {Order::random_replace, Scope::block, 3, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
+        {Order::random_replace, Scope::block, 3, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
+        {Order::random_replace, Scope::task, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
+        {Order::random_replace, Scope::task, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
+        {Order::random_replace, Scope::task, 2, {1, 0}, {1024, 1008, 1020, 1000, 1024, 1008}},
+        {Order::random_replace, Scope::task, 2, {3, 2}, {1104, 1044, 1048, 1104, 1100, 1108}},
+        {Order::random_replace, Scope::task, 3, {1, 0}, {1040, 1020, 1024, 1004, 1040, 1020}},
+        {Order::random_replace, Scope::task, 3, {3, 2}, {1160, 1044, 1100, 1160, 1104, 1168}},
+        {Order::random_replace, Scope::file, 1, {1, 0}, {1012, 1016, 1020, 1012, 1004, 1020}},
+        {Order::random_replace, Scope::file, 1, {3, 2}, {1000, 1012, 1048, 1004, 1044, 1012}},
+        {Order::random_replace, Scope::file, 2, {1, 0}, {1020, 1024, 1028, 1020, 1004, 1028}},
+        {Order::random_replace, Scope::file, 2, {3, 2}, {1000, 1060, 1084, 1004, 1080, 1060}},
+        {Order::random_replace, Scope::file, 3, {1, 0}, {1024, 1044, 1044, 1024, 1008, 1048}},
+        {Order::random_replace, Scope::file, 3, {3, 2}, {1020, 1104, 1160, 1024, 1068, 1104}},
+    };
+    for (const Known& known : table) {
+        CAPTURE(static_cast<int>(known.order));
+        CAPTURE(static_cast<int>(known.scope));
+        CAPTURE(known.segments);
+        CAPTURE(known.share.index);
+        Access access = access_of(4, known.segments == 1 ? 6 : 3, known.order, known.scope);
+        access.gap = 8;
+        access.offset = 1000;
+        access.seed = 7;
+        const Geometry geometry(access, known.segments, known.share, 9);
+        std::vector<std::uint64_t> drawn(known.offsets.size());
+        geometry.fill(0, 1, drawn);
+        CHECK(drawn == known.offsets);
+        CHECK(geometry.offset_of(4, 1) == known.offsets[4]);
+    }
+    Access within = access_of(4, 3, Order::random_replace);
+    within.offset = 1000;
+    within.seed = 7;
+    within.within = 400;
+    std::vector<std::uint64_t> drawn(6);
+    Geometry(within, 2, {3, 2}, 9).fill(0, 1, drawn);
+    CHECK(drawn == std::vector<std::uint64_t>{1264, 1080, 1168, 1272, 1216, 1360});
+}
+
+TEST_CASE("reverse and sequential places of one, two and three segments, from their middle on") {
+    struct Known {
+        Order order;
+        std::uint64_t segments;
+        std::vector<std::uint64_t> offsets;  ///< from the second operation on
+    };
+    // Two sharers, this is the second: blocks of 2 * 4 B and a gap of 2 B begin at 10, 30, 50.
+    for (const Known& known : {Known{Order::sequential, 1, {14}},
+                               {Order::sequential, 2, {14, 30, 34}},
+                               {Order::sequential, 3, {14, 30, 34, 50, 54}},
+                               {Order::reverse, 1, {10}},
+                               {Order::reverse, 2, {30, 14, 10}},
+                               {Order::reverse, 3, {50, 34, 30, 14, 10}}}) {
+        CAPTURE(known.segments);
+        Access access = access_of(4, 2, known.order);
+        access.gap = 2;
+        const Geometry geometry(access, known.segments, {2, 1}, 0);
+        std::vector<std::uint64_t> places(known.offsets.size());
+        geometry.fill(1, 0, places);
+        CHECK(places == known.offsets);
+        CHECK(geometry.operations() == places.size() + 1);
+        CHECK(geometry.transfer() == 4);
+        CHECK(geometry.end_of_file() == known.segments * 20 - 2);
+    }
+    const Geometry alone(access_of(4, 2), 1, {}, 0);  // who shares with nobody
+    CHECK(offsets(alone) == std::vector<std::uint64_t>{0, 4});
+    CHECK(alone.repeat() == 8);
+    CHECK(alone.first() == 0);
+}
+
+TEST_CASE("one byte at a time may be drawn from all of a file") {
+    const Geometry geometry(access_of(1, 4, Order::random_replace), 100, {1, 0}, 0);
+    CHECK(geometry.end_of_file() == 400);
+    const std::vector<std::uint64_t> drawn = offsets(geometry);
+    CHECK(*std::max_element(drawn.begin(), drawn.end()) > 300);
+}
+
 TEST_CASE("an amount is one task's share of it, rounded up") {
     Amount amount;
     amount.bytes = 1001;
@@ -274,6 +382,10 @@ TEST_CASE("an amount is one task's share of it, rounded up") {
     amount.of = Amount::Of::node_memory;
     amount.factor = 0.5;
     CHECK(volume_of_task(amount, 8, 4, 1 << 20) == 1 << 16);
+    amount.factor = 0.3;
+    CHECK(volume_of_task(amount, 1, 1, 11) == 4);  // 3.3 bytes
+    amount.factor = 1e6;
+    CHECK(volume_of_task(amount, 1, 1, 1ULL << 60U) == 1ULL << 63U);  // more than any file holds, and no nonsense
     CHECK(segments_for(1, 10) == 1);
     CHECK(segments_for(0, 10) == 1);
     CHECK(segments_for(10, 10) == 1);

@@ -176,6 +176,8 @@ TEST_CASE("the order that a key gives is the one that data of rule 2 was written
     };
     using Numbers = std::vector<std::uint64_t>;
     CHECK(first(10, 1, 10) == Numbers{0, 7, 8, 3, 2, 1, 5, 9, 4, 6});
+    CHECK(first(256, 5, 6) == Numbers{142, 232, 154, 22, 187, 107});  // the largest that is a table
+    CHECK(first(257, 5, 6) == Numbers{111, 25, 188, 197, 253, 215});
     CHECK(first(1000, 1, 6) == Numbers{488, 258, 109, 254, 146, 623});
     CHECK(first(1U << 20U, 7, 6) == Numbers{179285, 60458, 11587, 314420, 181181, 11846});
     CHECK(first(1'000'000'000'000, 3, 4) == Numbers{522598573088, 473446156712, 561980111986, 321800908459});

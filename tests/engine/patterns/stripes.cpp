@@ -15,6 +15,7 @@ using sonde::meters::TargetCell;
 using sonde::meters::TargetMeter;
 using sonde::patterns::FileStripes;
 using sonde::patterns::Reciprocal;
+using sonde::patterns::StripeMap;
 using sonde::patterns::StripePart;
 using sonde::workloads::AskStripes;
 using sonde::workloads::TargetCounting;
@@ -105,6 +106,77 @@ TEST_CASE("a reciprocal divides as division does, also at the ends of 64 bits") 
             REQUIRE(Reciprocal(divisor).quotient(one) == one / divisor);
         }
     }
+}
+
+namespace {
+
+/// Numbers of targets as they come in these layouts: "OST3" is 3.
+const auto number_of_target = [](const std::string& name) {
+    return static_cast<std::uint32_t>(std::stoul(name.substr(3)));
+};
+
+/// "[from, to) on target" of the stretch around a byte; "-" for nobody, "?" when a target is chosen later.
+std::string stretch(const StripeMap& map, std::uint64_t offset) {
+    const StripeMap::Extent found = map.find(offset);
+    return "[" + std::to_string(found.from) + ", " +
+           (found.to == ~std::uint64_t{0} ? "end" : std::to_string(found.to)) + ") on " +
+           (found.pending                       ? "?"
+            : found.target == StripeMap::nobody ? "-"
+                                                : std::to_string(found.target));
+}
+
+}  // namespace
+
+TEST_CASE("a stretch of a file ends with its stripe, or with its part") {
+    // Three targets of 64 B each in turn, which began 30 bytes before the file does; the part is [100, 300).
+    const StripeMap one({{.start = 100, .end = 300, .stripe = 64, .shift = 30, .targets = {"OST7", "OST8", "OST9"}}},
+                        number_of_target);
+    CHECK(stretch(one, 100) == "[100, 162) on 9");
+    CHECK(stretch(one, 161) == "[100, 162) on 9");
+    CHECK(stretch(one, 162) == "[162, 226) on 7");
+    CHECK(stretch(one, 225) == "[162, 226) on 7");
+    CHECK(stretch(one, 226) == "[226, 290) on 8");
+    CHECK(stretch(one, 299) == "[290, 300) on 9");
+    CHECK(stretch(one, 300) == "[300, end) on -");
+    CHECK(stretch(one, 0) == "[0, 100) on -");
+    CHECK(stretch(one, 99) == "[99, 100) on -");
+}
+
+TEST_CASE("parts of a file: between them is nobody, one whole on a target is one stretch, and some wait for theirs") {
+    const StripeMap map(
+        {{.start = 50, .end = 60, .stripe = 4, .targets = {"OST1", "OST1"}},  // whole, though in stripes
+         {.start = 0, .end = 20, .stripe = 8, .targets = {"OST2", "OST3"}},
+         {.start = 20, .end = 40, .targets = {"OST4"}},
+         {.start = 60, .end = 70, .stripe = 5, .pending = true},
+         {.start = 70, .end = 80, .targets = {"OST5", "OST6"}}},  // copies
+        number_of_target);
+    CHECK(stretch(map, 0) == "[0, 8) on 2");
+    CHECK(stretch(map, 15) == "[8, 16) on 3");
+    CHECK(stretch(map, 19) == "[16, 20) on 2");
+    CHECK(stretch(map, 20) == "[20, 40) on 4");
+    CHECK(stretch(map, 39) == "[20, 40) on 4");
+    CHECK(stretch(map, 40) == "[40, 50) on -");
+    CHECK(stretch(map, 45) == "[45, 50) on -");
+    CHECK(stretch(map, 57) == "[50, 60) on 1");
+    CHECK(stretch(map, 63) == "[60, 70) on ?");
+    CHECK(stretch(map, 75) == "[70, 80) on -");
+    CHECK(stretch(map, 80) == "[80, end) on -");
+    CHECK(stretch({}, 7) == "[7, end) on -");
+}
+
+TEST_CASE("a part of which nothing more is said is all of a file, on one target, from its beginning on") {
+    StripePart part;
+    part.targets = {"OST5"};
+    const StripeMap whole({part}, number_of_target);
+    CHECK(stretch(whole, 0) == "[0, end) on 5");
+    CHECK(stretch(whole, ~std::uint64_t{0} - 1) == "[0, end) on 5");
+    part.stripe = 8;
+    part.targets = {"OST5", "OST6"};
+    const StripeMap striped({part}, number_of_target);
+    CHECK(stretch(striped, 8) == "[8, 16) on 6");
+    CHECK(stretch(striped, ~std::uint64_t{0} - 1) == "[18446744073709551608, end) on 6");
+    CHECK(Reciprocal().divisor() == 1);
+    CHECK(Reciprocal().quotient(77) == 77);
 }
 
 TEST_CASE("drawn operations on drawn layouts go to the targets that a calculation byte by byte names") {

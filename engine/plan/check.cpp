@@ -401,9 +401,6 @@ void check_phase(const Plan& plan, std::size_t index, const Offer& offer) {
         refuse(where + ".barrier",
                "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
     }
-    if (phase.data.io.collective && phase.data.files.mapping == Mapping::many) {
-        refuse(where + ".io.collective", "does not go with files.mapping = \"many\"");
-    }
 }
 
 }  // namespace

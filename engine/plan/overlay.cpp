@@ -31,9 +31,7 @@ nlohmann::json laid_over(const nlohmann::json& base, const nlohmann::json& own) 
             merged.erase(one.other);
         }
     }
-    if (own.is_object()) {
-        merged.update(own);
-    }
+    merged.update(own);
     return merged;
 }
 

@@ -12,7 +12,8 @@ namespace sonde::plan {
 constexpr int overlay_rule = 2;
 
 /// `base` with the members of `own` in place of its own, one by one; what `own` does not name stays. A member that
-/// cannot stand beside another (segments and volume, say) takes that one away. Anything but an object counts as empty.
+/// cannot stand beside another (segments and volume, say) takes that one away. A base that is not there (null) is
+/// empty.
 nlohmann::json laid_over(const nlohmann::json& base, const nlohmann::json& own);
 
 }  // namespace sonde::plan

@@ -21,10 +21,10 @@ Treatment read_treatment(const Reader& in, const Offer& offer) {
     }
     Treatment treatment;
     treatment.kind = in.one_of("kind", kinds);
-    treatment.required = in.choice("need", needs, false);
-    treatment.time = in.duration("time", 0);
-    treatment.fraction = in.number("fraction", 0.0, 0.0, 0.95);
-    treatment.command = in.text("command", "");
+    treatment.required = in.choice("need", needs, treatment.required);
+    treatment.time = in.duration("time", treatment.time);
+    treatment.fraction = in.number("fraction", treatment.fraction, 0.0, 0.95);
+    treatment.command = in.text("command", treatment.command);
     treatment.max_resident = in.number("max_resident", treatment.max_resident, 0.0, 1.0);
     in.done();
     return treatment;
@@ -32,28 +32,21 @@ Treatment read_treatment(const Reader& in, const Offer& offer) {
 
 Stop read_stop(const Reader& in) {
     Stop stop;
-    const auto optional = [&in](const char* key) -> std::optional<Nanoseconds> {
-        if (!in.has(key)) {
-            return std::nullopt;
-        }
-        const Nanoseconds value = in.duration(key, 0);
-        if (value <= 0) {
+    const auto some_time = [&in](const char* key) {
+        const std::optional<Nanoseconds> value = in.duration(key);
+        if (value == 0) {
             in.fail(key, "must be more than zero");
         }
         return value;
     };
-    stop.time = optional("time");
-    stop.stonewall = optional("stonewall");
-    stop.min_time = optional("min_time");
-    stop.wearout = in.boolean("wearout", false);
-    stop.first_done = in.boolean("first_done", false);
-    if (in.has("operations")) {
-        stop.operations = static_cast<std::uint64_t>(in.integer("operations", 1, 1, INT64_MAX));
-    }
-    if (in.has("items")) {
-        stop.items = static_cast<std::uint64_t>(in.integer("items", 1, 1, INT64_MAX));
-    }
-    stop.within = in.text("within", "");
+    stop.time = some_time("time");
+    stop.stonewall = some_time("stonewall");
+    stop.min_time = some_time("min_time");
+    stop.wearout = in.boolean("wearout", stop.wearout);
+    stop.first_done = in.boolean("first_done", stop.first_done);
+    stop.operations = in.integer("operations", 1, INT64_MAX);
+    stop.items = in.integer("items", 1, INT64_MAX);
+    stop.within = in.text("within", stop.within);
     in.done();
     return stop;
 }
@@ -63,7 +56,7 @@ Lane read_lane(const Reader& in) {
     lane.id = in.text("id");
     lane.write = in.choice("op", lane_ops);
     lane.tasks = in.choice("tasks", lane_tasks, lane.tasks);
-    lane.file = static_cast<int>(in.integer("file", 0, 0, 1 << 30));
+    lane.file = static_cast<int>(in.integer("file", lane.file, 0, 1 << 30));
     in.done();
     return lane;
 }
@@ -115,40 +108,35 @@ void check_volume(const Reader& in, const Access& merged) {
     }
 }
 
-Phase read_phase(const Reader& in, const json& data, const std::string& data_path, const json& document,
-                 const Offer& offer) {
+Phase read_phase(const Reader& in, const json& data, const json& document, const Offer& offer) {
     Phase phase;
     phase.id = in.identifier("id");
     const bool tree = works_on_tree(in, document.contains("data"), document.contains("meta"));
     phase.op = operation_named(in.one_of("op", names_of_operations(tree)), tree).value();
-    phase.data_of = in.text("data_of", "");
+    phase.data_of = in.text("data_of", phase.data_of);
     if (in.has("files")) {
         for (const Reader& file : in.array("files")) {
             phase.files.push_back(static_cast<int>(file.self_integer(0, 1 << 30)));
         }
     }
     phase.open = in.choice("open", opens, phase.op == Op::write ? Open::truncate : Open::overwrite);
-    phase.separate_process = in.choice("process", process_kinds, false);
-    phase.measured = in.boolean("measure", true);
-    phase.operations_file = in.text("operations_file", "");
-    phase.unless_mismatch = in.boolean("unless_mismatch", false);
+    phase.separate_process = in.choice("process", process_kinds, phase.separate_process);
+    phase.measured = in.boolean("measure", phase.measured);
+    phase.operations_file = in.text("operations_file", phase.operations_file);
+    phase.unless_mismatch = in.boolean("unless_mismatch", phase.unless_mismatch);
     phase.barrier = in.choice("barrier", barriers, phase.barrier);
     const Reader shift = in.object_or_empty("shift");
-    phase.shift.by = shift.choice("by", shifts, ShiftBy::none);
-    phase.shift.n = static_cast<int>(shift.integer("n", 1, -(1 << 30), 1 << 30));
-    phase.shift.seed = static_cast<std::uint64_t>(shift.integer("seed", 1, 0, INT64_MAX));
+    phase.shift.by = shift.choice("by", shifts, phase.shift.by);
+    phase.shift.n = static_cast<int>(shift.integer("n", phase.shift.n, -(1 << 30), 1 << 30));
+    phase.shift.seed = shift.seed(phase.shift.seed);
     for (const Reader& owner : shift.list("owners")) {
         phase.shift.owners.push_back(static_cast<int>(owner.self_integer(0, 1 << 30)));
     }
     shift.done();
     phase.stop = read_stop(in.object_or_empty("stop"));
     const Reader valid = in.object_or_empty("valid");
-    if (valid.has("min_time")) {
-        phase.valid.min_time = valid.duration("min_time", 0);
-    }
-    if (valid.has("max_resident")) {
-        phase.valid.max_resident = valid.number("max_resident", 1.0, 0.0, 1.0);
-    }
+    phase.valid.min_time = valid.duration("min_time");
+    phase.valid.max_resident = valid.number("max_resident", 0.0, 1.0);
     valid.done();
     for (const Reader& treatment : in.list("before")) {
         phase.before.push_back(read_treatment(treatment, offer));
@@ -172,8 +160,8 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
         check_own_data(in);
     }
     const json merged = overlay_data(data, in);
-    phase.data = read_data(Reader(merged, own ? in.path() + " over " + data_path : data_path));
-    phase.data_at = own ? in.path() : data_path;
+    phase.data = read_data(Reader(merged, own ? in.path() + " over data" : "data"));
+    phase.data_at = own ? in.path() : phase.data_at;
     check_volume(in, phase.data.access);
     in.done({"backend", "access", "io", "verify", "suffix"});
     return phase;
@@ -182,25 +170,19 @@ Phase read_phase(const Reader& in, const json& data, const std::string& data_pat
 Striping read_striping(const Reader& in) {
     constexpr std::int64_t step = 65536;
     Striping striping;
-    if (in.has("count")) {
-        striping.count = in.integer("count", 1, -1, 65534);
-        if (*striping.count == 0) {
-            in.fail("count", "is 0: say how many targets a file gets, or -1 for all");
-        }
+    striping.count = in.integer("count", -1, 65534);
+    if (striping.count == 0) {
+        in.fail("count", "is 0: say how many targets a file gets, or -1 for all");
     }
-    if (in.has("size")) {
-        striping.size = in.bytes("size", 0);
-        if (*striping.size == 0 || *striping.size % step != 0 || *striping.size > UINT32_MAX) {
-            in.fail("size", "must be a multiple of 64 KiB below 4 GiB");
-        }
+    striping.size = in.bytes("size");
+    if (striping.size && (*striping.size == 0 || *striping.size % step != 0 || *striping.size > UINT32_MAX)) {
+        in.fail("size", "must be a multiple of 64 KiB below 4 GiB");
     }
-    striping.pool = in.text("pool", "");
+    striping.pool = in.text("pool", striping.pool);
     if (striping.pool.find_first_of(std::string("\0 /\n", 4)) != std::string::npos) {
         in.fail("pool", "must be one name without spaces and '/'");
     }
-    if (in.has("start")) {
-        striping.start = static_cast<std::uint32_t>(in.integer("start", 0, 0, 65534));
-    }
+    striping.start = in.integer("start", 0, 65534);
     in.done();
     if (!striping.count && !striping.size && striping.pool.empty() && !striping.start) {
         throw PlanError("plan: target.striping says nothing: give it count, size, pool or start, or leave it out");
@@ -213,18 +195,16 @@ void read_target(const Reader& in, Target& target) {
     if (target.path.empty() || target.path.find('\0') != std::string::npos) {
         in.fail("path", "must name a directory");
     }
-    target.directory = in.text("directory", "");
+    target.directory = in.text("directory", target.directory);
     if (target.directory == "." || target.directory == ".." || target.directory.find('/') != std::string::npos ||
         target.directory.find('\0') != std::string::npos) {
         in.fail("directory", "must be one name without '/': it is made below target.path and removed afterwards");
     }
-    target.keep = in.boolean("keep", false);
-    target.use_existing = in.boolean("use_existing", false);
-    target.keep_manifest = in.boolean("keep_manifest", true);
+    target.keep = in.boolean("keep", target.keep);
+    target.use_existing = in.boolean("use_existing", target.use_existing);
+    target.keep_manifest = in.boolean("keep_manifest", target.keep_manifest);
     target.min_free = in.bytes("min_free", target.min_free);
-    if (in.has("full_stripe")) {
-        target.full_stripe = in.bytes("full_stripe", 0);
-    }
+    target.full_stripe = in.bytes("full_stripe");
     if (in.has("striping")) {
         target.striping = read_striping(in.object("striping"));
     }
@@ -249,13 +229,13 @@ Plan parse_plan(std::string_view json_text, const Offer& offer) {
     Plan plan;
     plan.canonical = document.dump(-1, ' ', false, json::error_handler_t::replace);
     plan.id = in.identifier("id");
-    plan.title = in.text("title", "");
+    plan.title = in.text("title", plan.title);
     read_target(in.object("target"), plan.target);
     const Reader tasks = in.object_or_empty("tasks");
-    plan.tasks.processes = static_cast<int>(tasks.integer("processes", 1, 1, 65536));
-    plan.tasks.threads = static_cast<int>(tasks.integer("threads", 1, 1, 4096));
-    plan.tasks.pin = tasks.boolean("pin", false);
-    plan.tasks.used = static_cast<int>(tasks.integer("used", 0, 1, 1 << 28));
+    plan.tasks.processes = static_cast<int>(tasks.integer("processes", plan.tasks.processes, 1, 65536));
+    plan.tasks.threads = static_cast<int>(tasks.integer("threads", plan.tasks.threads, 1, 4096));
+    plan.tasks.pin = tasks.boolean("pin", plan.tasks.pin);
+    plan.tasks.used = static_cast<int>(tasks.integer("used", plan.tasks.used, 1, 1 << 28));
     tasks.done();
     plan.has_data = document.contains("data") || !document.contains("meta");
     const json data = document.contains("data") ? document.at("data") : json::object();
@@ -263,10 +243,8 @@ Plan parse_plan(std::string_view json_text, const Offer& offer) {
     if (in.has("meta")) {
         read_meta(in.object("meta"));  // a mistake is named where it stands, also when no phase uses it
     }
-    std::size_t index = 0;
     for (const Reader& phase : in.array("phases")) {
-        plan.phases.push_back(read_phase(phase, data, "data", document, offer));
-        ++index;
+        plan.phases.push_back(read_phase(phase, data, document, offer));
     }
     const Reader observe = in.object_or_empty("observe");
     plan.observe.slice = observe.duration("slice", plan.observe.slice);
@@ -274,12 +252,8 @@ Plan parse_plan(std::string_view json_text, const Offer& offer) {
     plan.observe.progress = observe.duration("progress", plan.observe.progress);
     observe.done();
     const Reader limits = in.object_or_empty("limits");
-    if (limits.has("time")) {
-        plan.time_limit = limits.duration("time", 0);
-    }
-    if (limits.has("begin")) {
-        plan.begin_limit = limits.duration("begin", 0);
-    }
+    plan.time_limit = limits.duration("time");
+    plan.begin_limit = limits.duration("begin");
     limits.done();
     for (const std::string& name : in.texts("calibrated")) {
         if (name != "data.access.volume" && name != "data.files.count") {

@@ -18,8 +18,8 @@ using namespace words;
 Files read_files(const Reader& in) {
     Files files;
     files.mapping = in.choice("mapping", mappings, files.mapping);
-    files.group_size = static_cast<int>(in.integer("group_size", 0, 1, 1 << 24));
-    files.count = static_cast<int>(in.integer("count", 1, 1, 100'000'000));
+    files.group_size = static_cast<int>(in.integer("group_size", files.group_size, 1, 1 << 24));
+    files.count = static_cast<int>(in.integer("count", files.count, 1, 100'000'000));
     files.directories = in.choice("directories", directory_kinds, files.directories);
     files.name = in.text("name", files.name);
     if (files.name.empty() || files.name.find('/') != std::string::npos || files.name[0] == '.' ||
@@ -38,7 +38,7 @@ Files read_files(const Reader& in) {
         }
         files.across.push_back(directory);
     }
-    files.suffix = in.text("suffix", "");
+    files.suffix = in.text("suffix", files.suffix);
     if (files.suffix.find('/') != std::string::npos || files.suffix.find('\0') != std::string::npos) {
         in.fail("suffix", "must be the end of a file name, without '/'");
     }
@@ -50,9 +50,7 @@ Access read_access(const Reader& in) {
     Access access;
     access.transfer = in.bytes("transfer", access.transfer);
     access.block = in.bytes("block", access.transfer);
-    if (in.has("segments")) {
-        access.segments = static_cast<std::uint64_t>(in.integer("segments", 1, 1, INT64_MAX));
-    }
+    access.segments = in.integer("segments", 1, INT64_MAX);
     if (in.has("volume")) {
         access.volume = read_amount(in, "volume");
     }
@@ -64,16 +62,12 @@ Access read_access(const Reader& in) {
     }
     access.order = in.choice("order", orders, access.order);
     access.scope = in.choice("scope", scopes, access.scope);
-    access.stride = in.bytes("stride", 0);
-    access.gap = in.bytes("gap", 0);
-    access.offset = in.bytes("offset", 0);
-    access.seed = static_cast<std::uint64_t>(in.integer("seed", 1, 0, INT64_MAX));
-    if (in.has("within")) {
-        access.within = in.bytes("within", 0);
-    }
-    if (in.has("read_ratio")) {
-        access.read_ratio = in.number("read_ratio", 0.5, 0.0, 1.0);
-    }
+    access.stride = in.bytes("stride", access.stride);
+    access.gap = in.bytes("gap", access.gap);
+    access.offset = in.bytes("offset", access.offset);
+    access.seed = in.seed(access.seed);
+    access.within = in.bytes("within");
+    access.read_ratio = in.number("read_ratio", 0.0, 1.0);
     in.done();
     return access;
 }
@@ -84,7 +78,7 @@ Io read_io(const Reader& in) {
     io.sync = in.choice("sync", syncs, io.sync);
     io.fsync = in.choice("fsync", fsyncs, io.fsync);
     io.preallocate = in.choice("preallocate", preallocations, io.preallocate);
-    io.queue_depth = static_cast<int>(in.integer("queue_depth", 1, 1, 4096));
+    io.queue_depth = static_cast<int>(in.integer("queue_depth", io.queue_depth, 1, 4096));
     io.collective = in.boolean("collective", io.collective);
     io.view = in.boolean("view", io.view);
     io.registered = in.boolean("registered", io.registered);
@@ -105,10 +99,10 @@ Io read_io(const Reader& in) {
 Payload read_payload(const Reader& in) {
     Payload payload;
     payload.kind = in.choice("kind", payload_kinds, payload.kind);
-    payload.seed = static_cast<std::uint64_t>(in.integer("seed", 1, 0, INT64_MAX));
-    payload.compressible = in.number("compressible", 0.0, 0.0, 1.0);
-    payload.duplicates = in.number("duplicates", 0.0, 0.0, 1.0);
-    payload.period = in.bytes("period", 0);
+    payload.seed = in.seed(payload.seed);
+    payload.compressible = in.number("compressible", payload.compressible, 0.0, 1.0);
+    payload.duplicates = in.number("duplicates", payload.duplicates, 0.0, 1.0);
+    payload.period = in.bytes("period", payload.period);
     if (in.has("period") &&
         (!std::has_single_bit(payload.period) || payload.period < 4096 || payload.period > (64U << 20U))) {
         in.fail("period", "must be a power of two from 4 KiB to 64 MiB");
@@ -139,10 +133,10 @@ void read_schedule(const Reader& in, Paced& paced) {
 
 Paced read_paced(const Reader& in) {
     Paced paced;
-    paced.virtual_clock = in.boolean("virtual_clock", true);
-    paced.latency = in.duration("latency", 0);
+    paced.virtual_clock = in.boolean("virtual_clock", paced.virtual_clock);
+    paced.latency = in.duration("latency", paced.latency);
     read_schedule(in, paced);
-    paced.ramp = in.boolean("ramp", false);
+    paced.ramp = in.boolean("ramp", paced.ramp);
     if (in.has("slow_tasks")) {
         for (const auto& [key, value] : in.object("slow_tasks").members()) {
             int task = -1;
@@ -156,16 +150,14 @@ Paced read_paced(const Reader& in) {
         }
     }
     const Reader delays = in.object_or_empty("delays");
-    paced.delays.create = delays.duration("create", 0);
-    paced.delays.transfer = delays.duration("transfer", 0);
-    paced.delays.close = delays.duration("close", 0);
-    paced.delays.sync = delays.duration("sync", 0);
-    paced.delays.first_task_only = delays.boolean("first_task_only", false);
+    paced.delays.create = delays.duration("create", paced.delays.create);
+    paced.delays.transfer = delays.duration("transfer", paced.delays.transfer);
+    paced.delays.close = delays.duration("close", paced.delays.close);
+    paced.delays.sync = delays.duration("sync", paced.delays.sync);
+    paced.delays.first_task_only = delays.boolean("first_task_only", paced.delays.first_task_only);
     delays.done();
-    if (in.has("fail_after")) {
-        paced.fail_after = static_cast<std::uint64_t>(in.integer("fail_after", 0, 0, INT64_MAX));
-    }
-    paced.fail_errno = static_cast<int>(in.integer("fail_errno", 5, 1, 133));
+    paced.fail_after = in.integer("fail_after", 0, INT64_MAX);
+    paced.fail_errno = static_cast<int>(in.integer("fail_errno", paced.fail_errno, 1, 133));
     in.done();
     return paced;
 }
@@ -175,14 +167,14 @@ Paced read_paced(const Reader& in) {
 Amount read_amount(const Reader& parent, const char* key) {
     Amount amount;
     if (!parent.value(key).is_object()) {
-        amount.bytes = parent.bytes(key, 0);
+        amount.bytes = parent.bytes(key, amount.bytes);
         return amount;
     }
     const Reader in = parent.object(key);
-    amount.of = in.choice("of", amount_of, Amount::Of::bytes);
-    amount.bytes = in.bytes("bytes", 0);
-    amount.factor = in.number("x", 1.0, 0.0, 1e6);
-    amount.per = in.choice("per", amount_per, Amount::Per::task);
+    amount.of = in.choice("of", amount_of, amount.of);
+    amount.bytes = in.bytes("bytes", amount.bytes);
+    amount.factor = in.number("x", amount.factor, 0.0, 1e6);
+    amount.per = in.choice("per", amount_per, amount.per);
     if (amount.of == Amount::Of::bytes && !in.has("bytes")) {
         in.fail("bytes", "is missing: say how many, or use of = \"node_memory\"");
     }
@@ -209,7 +201,7 @@ Data read_data(const Reader& in) {
 }
 
 json overlay_data(const json& data, const Reader& phase) {
-    json merged = data.is_object() ? data : json::object();
+    json merged = data;
     for (const char* key : {"backend", "verify"}) {
         if (phase.has(key)) {
             merged[key] = phase.value(key);
@@ -219,7 +211,7 @@ json overlay_data(const json& data, const Reader& phase) {
         merged["files"]["suffix"] = phase.value("suffix");
     }
     for (const char* key : {"access", "io"}) {
-        if (phase.has(key) && phase.value(key).is_object()) {
+        if (phase.has(key)) {
             merged[key] = laid_over(merged[key], phase.value(key));
         }
     }

@@ -15,13 +15,10 @@ void read_size(const Reader& in, Find& find) {
         in.fail("size", "is the exact size, so size_min and size_max have no meaning beside it: keep one");
     }
     if (in.has("size")) {
-        find.size_min = find.size_max = in.bytes("size", 0);
-    }
-    if (in.has("size_min")) {
-        find.size_min = in.bytes("size_min", 0);
-    }
-    if (in.has("size_max")) {
-        find.size_max = in.bytes("size_max", 0);
+        find.size_min = find.size_max = in.bytes("size");
+    } else {
+        find.size_min = in.bytes("size_min");
+        find.size_max = in.bytes("size_max");
     }
     if (find.size_min && find.size_max && *find.size_min > *find.size_max) {
         in.fail("size_min", "is more than size_max, so nothing could be found");
@@ -32,11 +29,11 @@ void read_age(const Reader& in, Find& find) {
     if (in.has("newer_than") && in.has("newer_than_file")) {
         in.fail("newer_than", "and newer_than_file exclude each other: keep one");
     }
-    if (in.has("newer_than")) {
-        constexpr double most = 9e9;  // seconds since 1970; a time in ns still fits into 64 bits
-        find.newer_than_ns = std::llround(in.number("newer_than", 0, 0, most) * 1e9);
+    constexpr double most = 9e9;  // seconds since 1970; a time in ns still fits into 64 bits
+    if (const std::optional<double> seconds = in.number("newer_than", 0, most)) {
+        find.newer_than_ns = std::llround(*seconds * 1e9);
     }
-    find.newer_than_file = in.text("newer_than_file", "");
+    find.newer_than_file = in.text("newer_than_file", find.newer_than_file);
     if (in.has("newer_than_file") && find.newer_than_file.empty()) {
         in.fail("newer_than_file", "is empty: name a file");
     }
@@ -47,12 +44,12 @@ void read_age(const Reader& in, Find& find) {
 Find read_find(const Reader& in) {
     Find find;
     constexpr std::size_t longest = 255;
-    find.name = in.text("name", "");
+    find.name = in.text("name", find.name);
     if (find.name.size() > longest || find.name.find('/') != std::string::npos ||
         find.name.find('\0') != std::string::npos) {
         in.fail("name", "must be a pattern of at most 255 bytes without '/': it is for the name, not for the path");
     }
-    find.type = in.choice("type", entry_types, EntryType::any);
+    find.type = in.choice("type", entry_types, find.type);
     read_size(in, find);
     read_age(in, find);
     in.done();

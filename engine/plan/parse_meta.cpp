@@ -16,6 +16,7 @@ using nlohmann::json;
 using namespace words;
 
 constexpr std::int64_t longest_file = 1LL << 30U;
+constexpr std::int64_t most_items = 1'000'000'000'000;
 
 std::string plain_name(const Reader& in, const char* key, const std::string& fallback) {
     const std::string name = in.text(key, fallback);
@@ -35,10 +36,10 @@ void read_items(const Reader& in, Tree& tree) {
     if (in.has("items_per_dir") && in.has("items_per_task")) {
         in.fail("items_per_task", "and items_per_dir exclude each other: keep one");
     }
-    constexpr std::int64_t most = 1'000'000'000'000;
-    tree.items_per_dir = static_cast<std::uint64_t>(in.integer("items_per_dir", 0, 0, most));
-    if (in.has("items_per_task")) {
-        const auto items = static_cast<std::uint64_t>(in.integer("items_per_task", 0, 0, most));
+    const std::optional<std::int64_t> of_task = in.integer("items_per_task", 0, most_items);
+    tree.items_per_dir = in.count("items_per_dir", tree.items_per_dir, 0, most_items);
+    if (of_task) {
+        const auto items = static_cast<std::uint64_t>(*of_task);
         const std::uint64_t places = (tree.leaf_only ? leaves_of(tree) : all) * static_cast<std::uint64_t>(tree.copies);
         if (items % places != 0) {
             in.fail("items_per_task", "is " + std::to_string(items) + ", but must be a multiple of the " +
@@ -46,20 +47,21 @@ void read_items(const Reader& in, Tree& tree) {
         }
         tree.items_per_dir = items / places;
     }
-    if (static_cast<double>(tree.items_per_dir) * static_cast<double>(all) * tree.copies > static_cast<double>(most)) {
-        in.fail("items_per_dir", "makes more than " + std::to_string(most) + " items a task");
+    if (static_cast<double>(tree.items_per_dir) * static_cast<double>(all) * tree.copies >
+        static_cast<double>(most_items)) {
+        in.fail("items_per_dir", "makes more than " + std::to_string(most_items) + " items a task");
     }
 }
 
 Tree read_tree(const Reader& in) {
     Tree tree;
     tree.top = plain_name(in, "top", tree.top);
-    tree.copies = static_cast<int>(in.integer("copies", 1, 1, 1'000'000));
-    tree.depth = static_cast<int>(in.integer("depth", 0, 0, 100'000));
-    tree.branching = static_cast<int>(in.integer("branching", 1, 1, 1'000'000'000));
-    tree.leaf_only = in.boolean("leaf_only", false);
+    tree.copies = static_cast<int>(in.integer("copies", tree.copies, 1, 1'000'000));
+    tree.depth = static_cast<int>(in.integer("depth", tree.depth, 0, 100'000));
+    tree.branching = static_cast<int>(in.integer("branching", tree.branching, 1, 1'000'000'000));
+    tree.leaf_only = in.boolean("leaf_only", tree.leaf_only);
     tree.scope = in.choice("scope", tree_scopes, tree.scope);
-    tree.home_shift = static_cast<int>(in.integer("home_shift", 0, -(1 << 24), 1 << 24));
+    tree.home_shift = static_cast<int>(in.integer("home_shift", tree.home_shift, -(1 << 24), 1 << 24));
     read_items(in, tree);
     in.done();
     return tree;
@@ -85,27 +87,26 @@ std::uint32_t read_fields(const Reader& in, std::uint32_t fallback) {
 }
 
 void read_file(const Reader& in, Meta& meta) {
-    meta.write = in.bytes("write", 0);
-    meta.read = in.bytes("read", 0);
+    meta.write = in.bytes("write", meta.write);
+    meta.read = in.bytes("read", meta.read);
     for (const auto& [bytes, name] : {std::pair{meta.write, "write"}, std::pair{meta.read, "read"}}) {
         if (bytes > static_cast<std::uint64_t>(longest_file)) {
             in.fail(name, "is more than 1 GiB: large files are the data part's, with op = \"write\"");
         }
     }
-    meta.fsync = in.boolean("fsync", false);
+    meta.fsync = in.boolean("fsync", meta.fsync);
     meta.make = in.choice("create", makes, meta.make);
-    meta.direct = in.boolean("direct", false);
-    meta.shared_single = in.boolean("shared_single", false);
-    meta.exclusive = in.boolean("exclusive", true);
+    meta.direct = in.boolean("direct", meta.direct);
+    meta.shared_single = in.boolean("shared_single", meta.shared_single);
+    meta.exclusive = in.boolean("exclusive", meta.exclusive);
     in.done();
 }
 
 Window read_window(const Reader& in, const Tree& tree) {
-    constexpr std::int64_t most = 1'000'000'000'000;
     Window window;
-    window.first = static_cast<std::uint64_t>(in.integer("first", 0, 0, most));
-    window.count = static_cast<std::uint64_t>(in.integer("count", 0, 0, most));
-    window.across = in.boolean("across", false);
+    window.first = in.count("first", window.first, 0, most_items);
+    window.count = in.count("count", window.count, 0, most_items);
+    window.across = in.boolean("across", window.across);
     if (window.first + window.count > tree.items_per_dir) {
         in.fail("count", "and first reach beyond the " + std::to_string(tree.items_per_dir) +
                              " items of a directory (tree.items_per_dir)");
@@ -116,10 +117,10 @@ Window read_window(const Reader& in, const Tree& tree) {
 
 Cycle read_cycle(const Reader& in) {
     Cycle cycle;
-    cycle.working = static_cast<std::uint64_t>(in.integer("working", 1, 1, 1'000'000'000'000));
-    cycle.spread = static_cast<int>(in.integer("spread", 1, -(1 << 24), 1 << 24));
-    cycle.keep = in.boolean("keep", false);
-    cycle.wait = in.number("wait", 0.0, 0.0, 1e6);
+    cycle.working = in.count("working", cycle.working, 1, most_items);
+    cycle.spread = static_cast<int>(in.integer("spread", cycle.spread, -(1 << 24), 1 << 24));
+    cycle.keep = in.boolean("keep", cycle.keep);
+    cycle.wait = in.number("wait", cycle.wait, 0.0, 1e6);
     in.done();
     return cycle;
 }
@@ -264,23 +265,23 @@ Meta read_meta(const Reader& in) {
     read_file(in.object_or_empty("file"), meta);
     const Reader select = in.object_or_empty("select");
     meta.order = select.choice("order", select_orders, meta.order);
-    meta.exponent = select.number("exponent", 1.0, 0.01, 10.0);
-    meta.seed = static_cast<std::uint64_t>(select.integer("seed", 1, 0, INT64_MAX));
+    meta.exponent = select.number("exponent", meta.exponent, 0.01, 10.0);
+    meta.seed = select.seed(meta.seed);
     select.done();
     const Reader lookup = in.object_or_empty("lookup");
     meta.lookup = lookup.choice("stat", stat_calls, meta.lookup);
     meta.fields = read_fields(lookup, meta.fields);
-    meta.freshness = lookup.choice("freshness", freshness, std::uint32_t{0});
+    meta.freshness = lookup.choice("freshness", freshness, meta.freshness);
     meta.paths = lookup.choice("paths", path_kinds, meta.paths);
-    meta.from_directory = lookup.choice("walk_from", walk_roots, false);
+    meta.from_directory = lookup.choice("walk_from", walk_roots, meta.from_directory);
     if (in.has("find")) {
         meta.find = read_find(in.object("find"));
     }
     meta.look_at_all = lookup.boolean("each_entry", !meta.find);
     lookup.done();
-    meta.sync = in.boolean("sync", false);
-    meta.by_first = in.boolean("by_first", false);
-    meta.go_on = in.choice("missing", absences, false);
+    meta.sync = in.boolean("sync", meta.sync);
+    meta.by_first = in.boolean("by_first", meta.by_first);
+    meta.go_on = in.choice("missing", absences, meta.go_on);
     if (in.has("window")) {
         meta.window = read_window(in.object("window"), meta.tree);
     }
@@ -291,7 +292,7 @@ Meta read_meta(const Reader& in) {
 }
 
 json overlay_meta(const json& base, const json& own) {
-    json merged = base.is_object() ? base : json::object();
+    json merged = base;
     for (const auto& [key, value] : own.items()) {
         json& place = merged[key];
         // A pace is one schedule: half of another would be none.

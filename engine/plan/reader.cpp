@@ -125,8 +125,12 @@ bool Reader::boolean(const char* key, bool fallback) const {
     return value(key).get<bool>();
 }
 
+std::optional<std::int64_t> Reader::integer(const char* key, std::int64_t low, std::int64_t high) const {
+    return has(key) ? std::optional(Reader(value(key), place(key)).self_integer(low, high)) : std::nullopt;
+}
+
 std::int64_t Reader::integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const {
-    return has(key) ? Reader(value(key), place(key)).self_integer(low, high) : fallback;
+    return integer(key, low, high).value_or(fallback);
 }
 
 std::int64_t Reader::self_integer(std::int64_t low, std::int64_t high) const {
@@ -140,9 +144,9 @@ std::int64_t Reader::self_integer(std::int64_t low, std::int64_t high) const {
     return value_->get<std::int64_t>();
 }
 
-double Reader::number(const char* key, double fallback, double low, double high) const {
+std::optional<double> Reader::number(const char* key, double low, double high) const {
     if (!has(key)) {
-        return fallback;
+        return std::nullopt;
     }
     const nlohmann::json& found = value(key);
     if (!found.is_number() || !(found.get<double>() >= low) || !(found.get<double>() <= high)) {
@@ -151,13 +155,17 @@ double Reader::number(const char* key, double fallback, double low, double high)
     return found.get<double>();
 }
 
-std::uint64_t Reader::bytes(const char* key, std::uint64_t fallback) const {
+double Reader::number(const char* key, double fallback, double low, double high) const {
+    return number(key, low, high).value_or(fallback);
+}
+
+std::optional<std::uint64_t> Reader::bytes(const char* key) const {
     if (!has(key)) {
-        return fallback;
+        return std::nullopt;
     }
     const nlohmann::json& found = value(key);
     if (found.is_number_integer()) {
-        return static_cast<std::uint64_t>(integer(key, 0, 0, INT64_MAX));
+        return integer(key, 0, INT64_MAX);
     }
     if (!found.is_string()) {
         fail(key, "is " + shown(found) + ", but must be bytes such as 4096 or \"4KiB\"");
@@ -169,13 +177,17 @@ std::uint64_t Reader::bytes(const char* key, std::uint64_t fallback) const {
     }
 }
 
-std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
+std::uint64_t Reader::bytes(const char* key, std::uint64_t fallback) const {
+    return bytes(key).value_or(fallback);
+}
+
+std::optional<std::int64_t> Reader::duration(const char* key) const {
     if (!has(key)) {
-        return fallback;
+        return std::nullopt;
     }
     const nlohmann::json& found = value(key);
     if (found.is_number()) {
-        return std::llround(number(key, 0, 0, 3.2e9) * 1e9);
+        return std::llround(*number(key, 0, 3.2e9) * 1e9);
     }
     if (!found.is_string()) {
         fail(key, "is " + shown(found) + ", but must be a duration such as \"10s\"");
@@ -185,6 +197,10 @@ std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
     } catch (const std::invalid_argument& error) {
         fail(key, std::string("is wrong: ") + error.what());
     }
+}
+
+std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
+    return duration(key).value_or(fallback);
 }
 
 double Reader::rate(const char* key) const {
@@ -199,6 +215,14 @@ double Reader::rate(const char* key) const {
         fail(key, "is " + shown(found) + ", but a rate must be from 1 B/s to 1e18 B/s");
     }
     return given;
+}
+
+std::uint64_t Reader::count(const char* key, std::uint64_t fallback, std::int64_t low, std::int64_t high) const {
+    return std::optional<std::uint64_t>(integer(key, low, high)).value_or(fallback);
+}
+
+std::uint64_t Reader::seed(std::uint64_t fallback) const {
+    return count("seed", fallback, 0, INT64_MAX);
 }
 
 Reader Reader::object(const char* key) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -32,11 +33,18 @@ class Reader {
     std::string text(const char* key, const std::string& fallback) const;
     std::string identifier(const char* key) const;  ///< letters, digits, '_', '.', '-'
     bool boolean(const char* key, bool fallback) const;
+    /// These four twice: none when it is not there, or the fallback.
+    std::optional<std::int64_t> integer(const char* key, std::int64_t low, std::int64_t high) const;
     std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
+    std::optional<double> number(const char* key, double low, double high) const;
     double number(const char* key, double fallback, double low, double high) const;
+    std::optional<std::uint64_t> bytes(const char* key) const;
     std::uint64_t bytes(const char* key, std::uint64_t fallback) const;
-    std::int64_t duration(const char* key, std::int64_t fallback) const;   ///< ns
-    double rate(const char* key) const;                                    ///< bytes per second
+    std::optional<std::int64_t> duration(const char* key) const;  ///< ns
+    std::int64_t duration(const char* key, std::int64_t fallback) const;
+    double rate(const char* key) const;  ///< bytes per second
+    std::uint64_t count(const char* key, std::uint64_t fallback, std::int64_t low, std::int64_t high) const;
+    std::uint64_t seed(std::uint64_t fallback) const;                      ///< the member "seed"
     std::int64_t self_integer(std::int64_t low, std::int64_t high) const;  ///< this value itself
 
     Reader object(const char* key) const;

@@ -318,3 +318,112 @@ TEST_CASE("after a sleep 64 calls decide, and each sleep is twice as long, up to
         REQUIRE_FALSE(buffer::count_call(*one.file, false));
     }
 }
+
+TEST_CASE("on storage as fast as memory a stream leaves its pages behind once it is longer than one of them") {
+    Unseen one;
+    one.file->held.page_size = 65'536;
+    const auto passes = [&](int calls, int bytes, bool again = false) {
+        Stream stream;
+        Move last;
+        for (int i = 0; i < calls; ++i) {
+            last = buffer::judge(*one.file, stream, i * bytes, (i + 1) * bytes);
+        }
+        if (again) {
+            last = buffer::judge(*one.file, stream, 500'000, 500'100);
+        }
+        CHECK(last.run == (again ? 0U : static_cast<unsigned>(calls * bytes)));
+        return last.passes;
+    };
+    CHECK_FALSE(passes(17, 4096));  // nothing is known of it
+    one.file->payoff.best_rate = 1501;
+    CHECK_FALSE(passes(16, 4096));
+    CHECK(passes(17, 4096));
+    CHECK_FALSE(passes(17, 4096, true));
+    CHECK_FALSE(passes(20, 8192));  // which go straight
+    one.rule.eager = true;
+    CHECK_FALSE(passes(17, 4096));
+}
+
+TEST_CASE(
+    "a call that reaches nowhere yet reaches 128 KiB at most while storage is unknown, and a page when it is not") {
+    Unseen one;
+    one.file->payoff.probes = 9;
+    const auto reach = [&](int bytes) {
+        Stream stream;
+        return buffer::judge(*one.file, stream, 0, bytes).reach;
+    };
+    one.file->payoff.measured = 2;
+    CHECK(reach(100'000) == 131'072);
+    CHECK(reach(20'000) == 80'000);
+    CHECK_FALSE(buffer::is_slow(*one.file));
+    one.file->payoff.measured = 3;
+    CHECK(reach(100'000) == 400'000);
+    CHECK(buffer::is_slow(*one.file));
+    one.file->payoff.measured = 2;
+    one.file->held.page_size = 65'535;
+    CHECK(reach(100'000) == 400'000);  // so small a page is not worth asking
+    CHECK(buffer::is_slow(*one.file));
+    one.file->held.page_size = 65'536;
+    CHECK(reach(100'000) == 131'072);
+    one.file->ends.direct_out = 3;
+    CHECK(buffer::is_slow(*one.file));
+    one.file->ends.direct_out = -1;
+    one.rule.eager = true;
+    CHECK(buffer::is_slow(*one.file));
+    one.file->payoff.best_rate = 1501;
+    CHECK(buffer::is_slow(*one.file));
+    one.rule.eager = false;
+    CHECK_FALSE(buffer::is_slow(*one.file));
+}
+
+TEST_CASE("windows in which most calls are answered earn guesses, up to sixteen") {
+    Unseen one;
+    const auto window = [&](int hits) {
+        for (int i = 0; i < 256; ++i) {
+            buffer::count_call(*one.file, i < hits);
+        }
+        CHECK(one.file->payoff.window_calls == 0);
+        CHECK(one.file->payoff.window_hits == 0);
+        return one.file->payoff.guesses;
+    };
+    one.file->payoff.guesses = 3;
+    CHECK(window(128) == 3);
+    CHECK(window(129) == 7);
+    CHECK(window(256) == 11);
+    CHECK(window(256) == 15);
+    CHECK(window(256) == 16);
+    CHECK(one.file->statistics.dormant == 0);
+    CHECK(window(15) == 1);
+    CHECK(one.file->statistics.dormant == 1);
+}
+
+TEST_CASE("a lock was in vain with fewer than 16 calls answered since the last one, or four times the bytes read") {
+    Unseen one;
+    buffer::Statistics& counted = one.file->statistics;
+    const auto lock = [&](std::uint64_t read_hits, std::uint64_t write_hits, std::uint64_t asked, std::uint64_t below) {
+        counted.read.hits += read_hits;
+        counted.write.hits += write_hits;
+        counted.read.asked_bytes += asked;
+        counted.read.below_bytes += below;
+        const bool sleeps = buffer::count_lock(*one.file);
+        return sleeps ? 100U : one.file->locking.vain;
+    };
+    CHECK(lock(15, 0, 0, 0) == 1);
+    CHECK(lock(16, 0, 0, 0) == 0);
+    CHECK(lock(0, 15, 0, 0) == 1);
+    CHECK(lock(0, 16, 0, 0) == 0);
+    CHECK(lock(8, 8, 100, 400) == 0);
+    CHECK(lock(8, 8, 100, 401) == 1);
+    CHECK(lock(7, 8, 100, 0) == 2);
+    CHECK(lock(0, 0, 0, 0) == 3);
+    CHECK(lock(0, 0, 0, 0) == 100);
+    CHECK(one.file->locking.vain == 3);  // one more like these is enough
+    CHECK(one.file->statistics.dormant == 1);
+    CHECK(one.file->payoff.dormant_calls == 1024);
+    CHECK(lock(0, 0, 0, 0) == 100);
+    CHECK(one.file->payoff.dormant_calls == 2048);
+    CHECK(lock(20, 0, 0, 0) == 0);
+    CHECK(one.file->locking.hits == counted.read.hits + counted.write.hits);
+    CHECK(one.file->locking.asked == 300);
+    CHECK(one.file->locking.below == 801);
+}

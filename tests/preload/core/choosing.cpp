@@ -121,3 +121,127 @@ TEST_CASE("scattered calls stay with the kernel, and a stream that follows them 
     CHECK(file.statistics.read.hits > 2000);
     CHECK(close_buffered(fd) == 0);
 }
+
+namespace {
+
+/// 200 reads of 1,000 bytes, each behind the one before.
+Watch stream_of_reads() {
+    Watch watch;
+    watch.read = {.calls = 200, .consecutive = 199, .bytes = 200'000};
+    return watch;
+}
+
+}  // namespace
+
+TEST_CASE("what was seen is counted call by call, the first of which follows nothing") {
+    Watch watch;
+    watch.add(true, 0, 100);
+    CHECK(watch.write.consecutive == 0);
+    watch.add(true, 100, 50);
+    watch.add(false, 150, 10);
+    watch.add(false, 0, 10);
+    watch.add(true, 10, 10);
+    CHECK(watch.write.calls == 3);
+    CHECK(watch.write.bytes == 160);
+    CHECK(watch.write.consecutive == 2);
+    CHECK(watch.read.calls == 2);
+    CHECK(watch.read.bytes == 20);
+    CHECK(watch.read.consecutive == 1);
+    CHECK(watch.switches == 2);
+    CHECK(watch.calls() == 5);
+    CHECK(watch.last_begin == 10);
+    CHECK(watch.last_end == 20);
+}
+
+TEST_CASE("each rule of the choice turns at its number") {
+    const auto choice = [](auto change, std::uint64_t block = 4096) {
+        Watch watch = stream_of_reads();
+        change(watch);
+        return buffer::choose(watch, block);
+    };
+    check(choice([](Watch&) {}), MiB, 4, 2);
+    CHECK_FALSE(choice([](Watch& one) { one.read.calls = 199; }).pays);
+    CHECK_FALSE(choice([](Watch& one) { one.read.bytes = 200ULL << 20U; }).pays);
+    CHECK(choice([](Watch& one) { one.read.bytes = (200ULL << 20U) - 1; }).pays);
+    CHECK_FALSE(choice([](Watch& one) { one.read.consecutive = 100; }).pays);
+    check(choice([](Watch& one) { one.read.consecutive = 101; }), MiB, 16, 2);
+    check(choice([](Watch& one) { one.read.consecutive = 150; }), MiB, 16, 2);
+    check(choice([](Watch& one) { one.read.consecutive = 151; }), MiB, 4, 2);
+    check(choice([](Watch& one) { one.switches = 24; }), MiB, 4, 2);
+    check(choice([](Watch& one) { one.switches = 25; }), MiB, 16, 2);
+    // A page holds 64 records, up to 16 MiB, and one best transfer of the file system.
+    check(choice([](Watch& one) { one.read.bytes = 200 * 16'384; }), MiB, 4, 2);
+    check(choice([](Watch& one) { one.read.bytes = 200 * 16'384 + 1; }), 2 * MiB, 4, 2);
+    check(choice([](Watch& one) { one.read.bytes = 200 * 300'000; }), 16 * MiB, 4, 2);
+    check(choice([](Watch&) {}, MiB), MiB, 4, 2);
+    check(choice([](Watch&) {}, MiB + 1), 2 * MiB, 4, 2);
+    check(choice([](Watch&) {}, 1ULL << 40U), 16 * MiB, 4, 2);
+    // The side with more calls counts; reading ahead where reads follow each other.
+    check(choice([](Watch& one) { one.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000}; }), MiB, 4,
+          2);
+    check(choice([](Watch& one) { one.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }), 8 * MiB,
+          4, 2);
+    const auto written = [](std::uint32_t reads, std::uint32_t follow) {
+        Watch watch;
+        watch.write = {.calls = 300, .consecutive = 299, .bytes = 300'000};
+        watch.read = {.calls = reads, .consecutive = follow, .bytes = reads};
+        return buffer::choose(watch, 4096).ahead;
+    };
+    CHECK(written(0, 0) == 0);
+    CHECK(written(10, 5) == 0);
+    CHECK(written(10, 6) == 2);
+}
+
+TEST_CASE("a short distance counts when a quarter of all calls have it, and half of the calls have such") {
+    const auto choice = [](std::int64_t stride, int times) {
+        Watch watch;
+        watch.read = {.calls = 200, .bytes = 200'000};
+        for (int i = 0; i < times; ++i) {
+            watch.strides.add(stride);
+        }
+        return buffer::choose(watch, 4096);
+    };
+    CHECK(choice(5000, 101).pays);
+    CHECK_FALSE(choice(5000, 100).pays);
+    CHECK(choice(65'536, 101).pays);
+    CHECK_FALSE(choice(65'537, 101).pays);
+    CHECK(choice(-65'536, 101).pays);
+    CHECK_FALSE(choice(-65'537, 101).pays);
+    CHECK_FALSE(choice(0, 150).pays);
+    CHECK(choice(5000, 101).ahead == 2);
+    CHECK(std::string(choice(5000, 101).why) == "its small calls keep a short distance");
+    CHECK(std::string(buffer::choose(stream_of_reads(), 1).why) == "its small calls follow each other");
+    const auto two = [](int first, int second) {
+        Watch watch;
+        watch.read = {.calls = 200, .bytes = 200'000};
+        for (int i = 0; i < first + second; ++i) {
+            watch.strides.add(i < first ? 5000 : 7000);
+        }
+        return buffer::choose(watch, 4096).pays;
+    };
+    CHECK(two(51, 51));
+    CHECK_FALSE(two(51, 50));  // of which only one comes often
+}
+
+TEST_CASE("a file that is watched has room for what may be chosen, and what is said of it is about its name") {
+    const Folder folder;
+    use("*:auto");
+    const int fd = open_buffered(folder.path + "/new", O_RDWR | O_CREAT);
+    CHECK(file_of(fd).watching);
+    CHECK(file_of(fd).held.page_size == 1 << 20);
+    CHECK(file_of(fd).held.limit == 16);
+    CHECK(file_of(fd).held.bucket_mask >= 15);
+    std::string record(1000, 'x');
+    for (int i = 0; i < 200; ++i) {
+        REQUIRE(write_at(fd, record.data(), 1000, i * 1000) == 1000);
+    }
+    CHECK_FALSE(file_of(fd).watching);
+    CHECK(file_of(fd).watch.calls() == 0);
+    CHECK(file_of(fd).payoff.dormant_calls == 0);
+    CHECK(file_of(fd).turns.running == 0);
+    CHECK_FALSE(file_of(fd).turns.gate);
+    const int other = open_buffered(folder.path + "/neu", O_RDWR | O_CREAT);
+    CHECK(file_of(other).watching);  // another name
+    CHECK(close_buffered(other) == 0);
+    CHECK(close_buffered(fd) == 0);
+}

@@ -132,3 +132,85 @@ TEST_CASE("nothing is read ahead of a file that is watched, in a pause, from mem
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.pages() == "2:0-4096");
 }
+
+namespace {
+
+/// A crew that takes what it is handed, and of which nobody works.
+struct Takes {
+    Takes() {
+        dismiss_crew();
+        buffer::crew.started = buffer::crew.made = 1;
+    }
+    ~Takes() { buffer::workers_after_fork(); }
+};
+
+}  // namespace
+
+TEST_CASE("a file is handed to the workers when something was planned for it, and not for nothing") {
+    const Move far{.local = false, .reach = 0};
+    for (const bool strides : {false, true}) {
+        CAPTURE(strides);
+        Queued one("*:size=4k:count=9:prefetch=2,%process:age=600");
+        const Takes takes;
+        const auto plan = [&](off64_t begin) {
+            if (strides) {
+                buffer::plan_ahead(*one.file, {.step = 4096, .strides = 3}, far, begin, begin + 100);
+            } else {
+                buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, begin, begin + 100);
+            }
+        };
+        plan(64 * 4096);  // there is nothing behind it
+        CHECK(one.pages() == "");
+        CHECK(buffer::crew.count == 0);
+        plan(0);
+        CHECK(one.pages() == (strides ? "1:0-100 2:0-100" : "1:0-4096 2:0-4096"));
+        CHECK(buffer::crew.count == 1);
+        CHECK(buffer::next_file() == one.file);
+        one.file->on_list_of = 0;
+        for (buffer::Page* page = one.file->held.oldest; page != nullptr; page = page->newer) {
+            page->busy = buffer::Busy::No;
+        }
+        one.file->held.queued = 0;
+        plan(50);  // all that it wants is there
+        CHECK(buffer::crew.count == 0);
+        CHECK(one.file->statistics.ahead_started == 2);
+    }
+}
+
+TEST_CASE("what was planned from a page is not planned from it again, and pages that are there are left out") {
+    Queued one("*:size=4k:count=9:prefetch=3");
+    const buffer::Stream stream{.forward = 2};
+    buffer::plan_ahead(*one.file, stream, whole_pages, 4096, 5000);
+    CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
+    CHECK(stream.planned == 1);
+    buffer::drop_page(*one.file, *buffer::find_page(*one.file, 3));
+    CHECK(one.file->held.queued == 2);
+    CHECK(one.file->statistics.ahead_unused == 1);
+    buffer::plan_ahead(*one.file, stream, whole_pages, 5000, 6000);
+    CHECK(one.pages() == "2:0-4096 4:0-4096");
+    buffer::plan_ahead(*one.file, stream, whole_pages, 6000, 8193);
+    CHECK(stream.planned == 2);
+    CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
+}
+
+TEST_CASE(
+    "what is only planned gives way to what is needed, a clean page before it, the one not used for longest first") {
+    Queued one("*:size=4k:count=3:prefetch=2");
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
+    bool again = true;
+    const buffer::Page* clean = buffer::new_page(*one.file, 40, again);
+    REQUIRE(clean != nullptr);
+    CHECK_FALSE(again);
+    CHECK(one.file->held.count == 3);
+    CHECK(buffer::new_page(*one.file, 41, again) == clean);
+    CHECK(buffer::find_page(*one.file, 40) == nullptr);
+    CHECK(one.file->held.queued == 2);
+    const_cast<buffer::Page*>(clean)->busy = buffer::Busy::Loading;
+    const buffer::Page* planned = buffer::find_page(*one.file, 1);
+    CHECK(buffer::new_page(*one.file, 42, again) == planned);
+    CHECK(one.file->held.queued == 1);
+    CHECK(one.pages() == "2:0-4096");
+    CHECK_FALSE(planned->ahead);
+    CHECK(one.file->statistics.ahead_unused == 1);
+    const_cast<buffer::Page*>(clean)->busy = buffer::Busy::No;
+}

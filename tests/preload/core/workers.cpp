@@ -4,11 +4,15 @@
 #include "held.hpp"
 
 #include "buffer/state.hpp"
+#include "system/clock.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
+#include <cerrno>
+#include <memory>
 #include <string>
+#include <vector>
 
 using namespace under_test;
 using buffer::crew;
@@ -106,4 +110,78 @@ TEST_CASE("a file to which somebody else appended is let go by the walk, also wh
     CHECK(mode_of(one.fd) == Mode::Through);
     CHECK(why(one.fd).find("append") != std::string::npos);
     CHECK(contents(one.path) == one.text);
+}
+
+TEST_CASE("files are taken in the order in which they were handed over, 256 at most, each once") {
+    use(quiet);
+    const Nobody nobody;
+    std::vector<std::unique_ptr<File>> files;
+    for (int i = 0; i < 257; ++i) {
+        files.push_back(std::make_unique<File>());
+    }
+    crew.first = 200;  // the list goes round
+    for (const auto& file : files) {
+        buffer::hand_to_workers(*file);
+        buffer::hand_to_workers(*file);
+    }
+    CHECK(crew.count == 256);
+    CHECK(files[255]->on_list_of == crew.number);
+    CHECK(files[256]->on_list_of == 0);  // the walk over all files will find it
+    for (int i = 0; i < 256; ++i) {
+        REQUIRE(Nobody::taken() == files[static_cast<std::size_t>(i)].get());
+    }
+    CHECK(Nobody::taken() == nullptr);
+    CHECK(crew.first == 200);
+}
+
+TEST_CASE("the walk is due when a nap has passed, and calm ones are counted until something happens") {
+    use(quiet);
+    const Nobody nobody;
+    crew.nap_ns = 3'600'000'000'000;
+    crew.walked_ns = 0;
+    CHECK(buffer::walk_is_due() == (system::now_ns() >= 3'600'000'000'000));
+    crew.nap_ns = 0;
+    const std::uint64_t before = system::now_ns();
+    CHECK(buffer::walk_is_due());
+    CHECK(crew.walked_ns >= before);
+    crew.nap_ns = 3'600'000'000'000;
+    CHECK_FALSE(buffer::walk_is_due());
+    crew.calm = 0;
+    buffer::note_walk(false);
+    buffer::note_walk(false);
+    CHECK(crew.calm == 2);
+    buffer::note_walk(true);
+    CHECK(crew.calm == 0);
+    buffer::note_walk(false);
+    errno = 77;
+    buffer::call_workers();
+    CHECK(crew.calm == 0);
+    CHECK(errno == 77);
+}
+
+TEST_CASE("threads are as many as was said, and nap a quarter of the age of data, a second at most") {
+    const auto nap = [](const char* params, std::uint32_t& made) {
+        dismiss_crew();
+        const Folder folder;
+        const settings::Settings& settings = use(params);
+        const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
+        char byte = 'x';
+        REQUIRE(write_at(fd, &byte, 1, 0) == 1);
+        std::int64_t nap_ns = 0;
+        {
+            const system::Hold hold(crew.lock);
+            made = settings.limits.engine == settings::Engine::Ring && buffer::state.ring_refused == 0 ? crew.made + 2
+                                                                                                       : crew.made;
+            nap_ns = crew.nap_ns;
+        }
+        CHECK(close_buffered(fd) == 0);
+        dismiss_crew();
+        return nap_ns;
+    };
+    std::uint32_t made = 0;
+    CHECK(nap("*:size=4k:count=4,%process:age=600:threads=3", made) == 1'000'000'000);
+    CHECK(made == 3);
+    CHECK(nap("*:size=4k:count=4,%process:age=2:threads=3", made) == 500'000'000);
+    CHECK(made == 3);
+    dismiss_crew();
 }

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls are done here and which are left to the kernel, at the borders; what is counted of each; when a sleeping
+// file wakes.
+#include "buffer/calls.hpp"
+
+#include "held.hpp"
+
+#include "buffer/ahead.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace under_test;
+using buffer::Answer;
+using buffer::File;
+using buffer::Mode;
+using buffer::state;
+using buffer::Vector;
+
+namespace {
+
+constexpr std::int64_t farthest = 1LL << 43;
+
+/// Whether the call was done here; when not, the kernel is taken to have moved nothing, and the file is awake again.
+bool done_here(const Answer& answer, int fd) {
+    if (!answer.done) {
+        CHECK(file_of(fd).passing.load() == 1);
+        CHECK(answer.passing == &file_of(fd));
+        buffer::pass(answer, [] { return ssize_t{0}; });
+        CHECK(file_of(fd).dormant_left.load() == 1);
+        file_of(fd).lock.lock();
+        buffer::wake_up(file_of(fd));
+        file_of(fd).lock.unlock();
+    }
+    CHECK(file_of(fd).passing.load() == 0);
+    CHECK(mode_of(fd) == Mode::Active);
+    return answer.done;
+}
+
+bool reads_here(int fd, char* data, std::size_t bytes, std::int64_t at) {
+    const Vector part{data, bytes};
+    return done_here(buffer::read(fd, &part, 1, at), fd);
+}
+
+bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t at) {
+    const Vector part{data, bytes};
+    return done_here(buffer::write(fd, &part, 1, at), fd);
+}
+
+}  // namespace
+
+TEST_CASE("what the kernel would refuse, or do in its own way, is the kernel's, and the file is back after it") {
+    Held one(quiet);
+    char data[100] = {};
+    CHECK(reads_here(one.fd, data, 100, 500));
+    CHECK_FALSE(reads_here(one.fd, data, 0, 500));
+    CHECK(contents(one.path) == one.text);  // which sees what the program sees
+    CHECK_FALSE(reads_here(one.fd, nullptr, 1, 0));
+    CHECK_FALSE(reads_here(one.fd, reinterpret_cast<char*>(65535), 1, 0));
+    CHECK_FALSE(reads_here(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0}), 1, 0));
+    // At the end of the file nothing is moved: only the numbers count.
+    CHECK(reads_here(one.fd, reinterpret_cast<char*>(65536), 1, 500));
+    CHECK(reads_here(one.fd, reinterpret_cast<char*>(~std::uintptr_t{0} >> 1U), 1, 500));
+    CHECK(reads_here(one.fd, data, (1U << 31U) - 4096, 500));
+    CHECK_FALSE(reads_here(one.fd, data, (1U << 31U) - 4095, 500));
+    CHECK(reads_here(one.fd, data, 10, farthest - 10));
+    CHECK_FALSE(reads_here(one.fd, data, 10, farthest - 9));
+    CHECK(file_of(one.fd).statistics.given_up == 6);
+    const Vector two[] = {{data, 10}, {reinterpret_cast<char*>(8), 10}};
+    CHECK_FALSE(done_here(buffer::read(one.fd, two, 2, 500), one.fd));
+    const Vector empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
+    CHECK(done_here(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
+    CHECK(file_of(one.fd).statistics.read.asked == 6);
+    CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
+    CHECK_FALSE(buffer::read(999, two, 2, 0).done);
+}
+
+TEST_CASE("a descriptor that does not read, or does not write, has its wrong calls refused by the kernel") {
+    Held one(quiet);
+    char data[10] = {};
+    const int reader = open_buffered(one.path, O_RDONLY);
+    const int writer = open_buffered(one.path, O_WRONLY);
+    CHECK(reads_here(reader, data, 10, 0));
+    CHECK_FALSE(writes_here(reader, data, 10, 0));
+    CHECK(writes_here(writer, data, 10, 0));
+    CHECK_FALSE(reads_here(writer, data, 10, 0));
+    CHECK(close_buffered(writer) == 0);
+    CHECK(close_buffered(reader) == 0);
+}
+
+TEST_CASE("a write that reaches beyond the limit of the process is the kernel's to refuse") {
+    Held one(quiet);
+    state.size_limit = 1000;
+    CHECK(writes_here(one.fd, one.text.data(), 100, 900));
+    CHECK_FALSE(writes_here(one.fd, one.text.data(), 100, 901));
+    state.size_limit = ~0ULL;
+    CHECK(writes_here(one.fd, one.text.data(), 100, 901));
+    CHECK(in_child([] {
+        const rlimit some{12'345, RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &some);
+        buffer::read_limits();
+        return state.size_limit.load() == 12'345;
+    }));
+}
+
+TEST_CASE("places to seek are answered here up to 8 TiB, holes and data are the kernel's to know") {
+    Held one(quiet);
+    const auto sought = [&](std::int64_t offset, int whence) {
+        const Answer answer = buffer::seek(one.fd, offset, whence);
+        const bool here = done_here(answer, one.fd);
+        return here ? answer.value : -1'000'000;
+    };
+    CHECK(sought(farthest, SEEK_SET) == farthest);
+    CHECK(sought(farthest + 1, SEEK_SET) == -1'000'000);
+    CHECK(sought(7, SEEK_SET) == 7);
+    CHECK(sought(0, SEEK_DATA) == -1'000'000);
+    CHECK(sought(-1, SEEK_SET) == -EINVAL);
+    CHECK(sought(0, SEEK_SET) == 0);
+    CHECK(sought(-1, SEEK_CUR) == -EINVAL);
+    CHECK(sought(INT64_MAX, SEEK_END) == -EINVAL);
+    CHECK(sought(1, SEEK_END) == 501);
+    CHECK(sought(2, SEEK_CUR) == 503);
+    CHECK(file_of(one.fd).statistics.seeks == 8);
+    CHECK(file_of(one.fd).statistics.given_up == 2);
+}
+
+TEST_CASE("calls at the offset of the descriptor move it by what they moved, others leave it") {
+    Held one(quiet);
+    char data[400];
+    const Vector part{data, 400};
+    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 400);
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 400);
+    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 100);
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 500);
+    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 0);
+    CHECK(buffer::read(one.fd, &part, 1, 10).value == 400);
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 500);
+    CHECK(buffer::write(one.fd, &part, 1, buffer::here).value == 400);
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 900);
+    CHECK_FALSE(buffer::table[one.fd].load()->offset_busy);
+    CHECK(file_of(one.fd).turns.running == 0);
+    CHECK_FALSE(file_of(one.fd).turns.writer_turn);
+}
+
+TEST_CASE("each call is counted by its size, by whether it follows the one before, and by where it begins") {
+    use(quiet);
+    const Folder folder;
+    const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
+    std::string data(20'000, 'x');
+    const buffer::Statistics& counted = file_of(fd).statistics;
+    const auto write = [&](std::size_t bytes, off64_t at) { REQUIRE(write_at(fd, data.data(), bytes, at) >= 0); };
+    write(100, 0);  // the first follows nothing
+    CHECK(counted.write.consecutive == 0);
+    CHECK(counted.write.unaligned == 0);
+    write(3996, 100);
+    CHECK(counted.write.consecutive == 1);
+    CHECK(counted.write.unaligned == 1);
+    write(4096, 4096);
+    CHECK(counted.write.consecutive == 2);
+    CHECK(counted.write.unaligned == 1);
+    write(1, 12'288);
+    CHECK(counted.write.consecutive == 2);
+    write(11'000, 12'289);
+    CHECK(counted.write.asked == 5);
+    CHECK(counted.write.asked_bytes == 100 + 3996 + 4096 + 1 + 11'000);
+    const std::uint64_t sizes[] = {2, 0, 2, 1, 0, 0, 0, 0, 0, 0};
+    for (int i = 0; i < 10; ++i) {
+        CAPTURE(i);
+        CHECK(counted.write.sizes[i] == sizes[i]);
+    }
+    REQUIRE(read_at(fd, data.data(), 1024, 5) == 1024);
+    CHECK(counted.read.asked == 1);
+    CHECK(counted.read.sizes[1] == 1);
+    CHECK(counted.read.unaligned == 1);
+    CHECK(close_buffered(fd) == 0);
+}
+
+TEST_CASE("a call counts as one that needed nothing below when it was answered here, or is as large as a buffer") {
+    Held one("*:size=4k:count=4:eager:prefetch=0,%process:age=600:threads=0");
+    File& file = file_of(one.fd);
+    std::string data(8192, 'x');
+    REQUIRE(write_at(one.fd, data.data(), 8192, 0) == 8192);
+    REQUIRE(write_at(one.fd, data.data(), 8192, 8192) == 8192);
+    buffer::hand_to_kernel(one.fd);
+    file.lock.lock();
+    buffer::fall_asleep(file);
+    buffer::wake_up(file);  // nothing is held
+    file.lock.unlock();
+    file.payoff.window_hits = file.payoff.window_calls = 0;
+    file.payoff.probes = 9;
+    const auto hits = [&](std::size_t bytes, off64_t at) {
+        REQUIRE(read_at(one.fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
+        return file.payoff.window_hits;
+    };
+    const std::uint64_t before = file.statistics.read.hits;
+    CHECK(hits(10, 0) == 0);
+    CHECK(hits(10, 100) == 1);
+    CHECK(file.statistics.read.hits == before + 1);
+    CHECK(hits(4096, 4096) == 2);  // from storage, and no worse for it
+    CHECK(hits(4095, 8192) == 2);
+    CHECK(file.statistics.read.hits == before + 1);
+    CHECK(file.payoff.window_calls == 4);
+    CHECK(hits(1, 4096) == 2);  // a whole page went straight, and is not here
+}
+
+TEST_CASE("free space is looked at after 16 MiB that were accepted") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.write_through = true;
+    file.accepted_since_check = (16U << 20U) - 100;
+    REQUIRE(write_at(one.fd, one.text.data(), 99, 0) == 99);
+    CHECK(file.write_through);
+    CHECK(file.accepted_since_check == (16U << 20U) - 1);
+    REQUIRE(write_at(one.fd, one.text.data(), 1, 99) == 1);
+    CHECK_FALSE(file.write_through);
+    CHECK(file.accepted_since_check == 0);
+}
+
+TEST_CASE("a file that sleeps for some calls lets so many go past, and the next one is done here") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.lock.lock();
+    buffer::sleep_for(file, 3);
+    file.lock.unlock();
+    CHECK(file.dormant);
+    CHECK(file.dormant_left.load() == 3);
+    char data[10];
+    const Vector part{data, 10};
+    for (int left = 2; left > 0; --left) {
+        const Answer answer = buffer::read(one.fd, &part, 1, 0);
+        CHECK_FALSE(answer.done);
+        CHECK(answer.passing == &file);
+        CHECK(answer.counted == 0);
+        CHECK(file.passing.load() == 1);
+        CHECK(file.dormant_left.load() == left);
+        CHECK(buffer::pass(answer, [] { return ssize_t{10}; }) == 10);
+        CHECK(file.passing.load() == 0);
+    }
+    CHECK(buffer::read(one.fd, &part, 1, 0).done);
+    CHECK(mode_of(one.fd) == Mode::Active);
+    CHECK_FALSE(file.dormant);
+    CHECK(file.passing.load() == 0);
+    CHECK(file.passed.calls[0].load() == 2);
+    CHECK(file.passed.bytes[0].load() == 20);
+    CHECK(file.passed.calls[1].load() == 0);
+}
+
+TEST_CASE("a call that would wake a file which somebody must see as it is goes past, and so do the next 63") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    const buffer::Around around(one.fd);
+    file.dormant = true;
+    file.dormant_left = 1;
+    char data[10];
+    const Vector part{data, 10};
+    const Answer answer = buffer::write(one.fd, &part, 1, 0);
+    CHECK_FALSE(answer.done);
+    CHECK(answer.counted == 1);
+    CHECK(file.passing.load() == 1);
+    CHECK(file.dormant);
+    CHECK(file.dormant_left.load() == 63);
+    CHECK(buffer::pass(answer, [] { return ssize_t{-1}; }) == -1);  // what failed moved nothing
+    CHECK(file.passed.calls[1].load() == 1);
+    CHECK(file.passed.bytes[1].load() == 0);
+    file.dormant = false;
+}
+
+TEST_CASE("once the process has ended its calls, nothing is buffered any more") {
+    Held one(quiet);
+    CHECK(in_child([&] {
+        buffer::finish();
+        char data[10];
+        const Vector part{data, 10};
+        const Answer answer = buffer::read(one.fd, &part, 1, 0);
+        return mode_of(one.fd) == Mode::Through && contents(one.path) == one.text && !answer.done &&
+               answer.passing == nullptr;
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
+    CHECK(in_child([&] {
+        state.ended = true;  // by another thread, which did not wait for this file
+        char data[10];
+        const Vector part{data, 10};
+        const Answer answer = buffer::read(one.fd, &part, 1, 0);
+        return mode_of(one.fd) == Mode::Through && contents(one.path) == one.text && !answer.done &&
+               answer.passing == nullptr;
+    }));
+}
+
+TEST_CASE("calls that went past are told with the others, by the file that they went to, whoever counted them") {
+    Held first(quiet);
+    const Held second(quiet);
+    const auto asleep = [](File& file) {
+        file.lock.lock();
+        buffer::sleep_for(file, 1000);
+        file.lock.unlock();
+    };
+    File& one = file_of(first.fd);
+    File& two = file_of(second.fd);
+    asleep(one);
+    asleep(two);
+    char data[10];
+    const Vector part{data, 10};
+    buffer::pass(buffer::read(first.fd, &part, 1, 0), [] { return ssize_t{10}; });  // takes a place
+    REQUIRE(buffer::own_place != nullptr);
+    buffer::own_place->calls = 0;
+    const auto past = [](int fd, bool writes, ssize_t got) {
+        buffer::Place* place = buffer::go_past(fd);
+        REQUIRE(place != nullptr);
+        CHECK(place->file.load() == &file_of(fd));
+        buffer::arrived(*place, writes, got);
+        CHECK(place->file.load() == nullptr);
+    };
+    past(first.fd, false, 100);
+    past(first.fd, false, -1);
+    past(first.fd, true, 7);
+    past(second.fd, true, 1000);
+    past(first.fd, true, 3);
+    CHECK(buffer::go_past(999) == nullptr);
+    const std::uint64_t asked = one.statistics.read.asked;
+    buffer::collect_passed(one);
+    CHECK(one.statistics.read.past == 3);
+    CHECK(one.statistics.read.asked == asked + 3);
+    CHECK(one.statistics.read.below == 3);
+    CHECK(one.statistics.read.asked_bytes == 110);
+    CHECK(one.statistics.read.below_bytes == 110);
+    CHECK(one.statistics.write.past == 2);
+    CHECK(one.statistics.write.below_bytes >= 10);
+    buffer::collect_passed(two);
+    CHECK(two.statistics.write.past == 1);
+    CHECK(two.statistics.read.past == 0);
+    buffer::collect_passed(one);
+    CHECK(one.statistics.read.past == 3);  // once
+}
+
+TEST_CASE("a thread with a place counts the calls of a sleep by the score, and ends no sleep itself") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.lock.lock();
+    buffer::sleep_for(file, 1000);
+    file.lock.unlock();
+    char data[10];
+    const Vector part{data, 10};
+    buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return ssize_t{10}; });
+    REQUIRE(buffer::own_place != nullptr);
+    buffer::own_place->calls = 0;
+    file.dormant_left = 40;
+    for (int i = 1; i <= 32; ++i) {
+        buffer::Place* place = buffer::go_past(one.fd);
+        if (place == nullptr) {
+            break;
+        }
+        buffer::arrived(*place);
+        CHECK(file.dormant_left.load() == (i < 16 ? 40 : i < 32 ? 24 : 8));
+    }
+    CHECK(file.dormant_left.load() == 8);
+    CHECK(buffer::go_past(one.fd) == nullptr);  // the last ones are counted one by one
+    CHECK(buffer::own_place->file.load() == nullptr);
+    file.dormant_left = 17;
+    buffer::Place* place = buffer::go_past(one.fd);
+    CHECK(place != nullptr);
+    CHECK(buffer::on_the_way(file) == 1);
+    buffer::arrived(*place);
+    CHECK(buffer::on_the_way(file) == 0);
+    file.dormant_left = 16;
+    CHECK(buffer::go_past(one.fd) == nullptr);
+    file.passing = 1;
+    CHECK(buffer::on_the_way(file) == 1);
+    file.passing = 0;
+}
+
+TEST_CASE("a file that sleeps because it does not pay stays asleep after a call that must see it") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.lock.lock();
+    buffer::sleep_for(file, 100);
+    file.lock.unlock();
+    { const buffer::Around around(one.fd); }
+    CHECK(mode_of(one.fd) == Mode::Asleep);
+    CHECK(file.turns.around == 0);
+    CHECK(file.dormant_left.load() == 100);
+    CHECK(file.statistics.given_up == 0);
+}
+
+TEST_CASE("a file that is closed while a call must see it is none of that call's any more") {
+    use(quiet);
+    const Folder folder;
+    const int fd = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
+    File* const object = &file_of(fd);
+    int next = -1;
+    {
+        const buffer::Around around(fd);
+        CHECK(object->turns.around == 1);
+        CHECK(close_buffered(fd) == 0);
+        next = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
+        REQUIRE(&file_of(next) == object);  // the next life of the same object
+        CHECK(object->turns.around == 0);
+    }
+    CHECK(object->turns.around == 0);
+    CHECK(mode_of(next) == Mode::Active);
+    CHECK(close_buffered(next) == 0);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage that refuses, interrupts or moves less than it was asked for, and somebody who comes between: what the
+// program is told of it, and what is kept.
+#include "held.hpp"
+
+#include "buffer/flushing.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "system/clock.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+using namespace under_test;
+using buffer::File;
+using buffer::Page;
+using buffer::state;
+
+namespace {
+
+std::function<ssize_t(void*, std::size_t, off64_t)> read_hook;         // NOLINT(*-err58-cpp): empty
+std::function<ssize_t(const void*, std::size_t, off64_t)> write_hook;  // NOLINT(*-err58-cpp)
+
+/// A file of 64 KiB of '-' on storage that answers as the test says; nobody but the program works.
+struct Storage {
+    Folder folder;
+    std::string path = folder.path + "/data";
+    std::string data = std::string(1 << 16, 'x');
+    int fd = -1;
+    File* file = nullptr;
+    explicit Storage(const char* params = "*:size=4k:count=8:prefetch=0,%process:threads=0:age=600") {
+        dismiss_crew();
+        use(params);
+        const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        const std::string content(1 << 16, '-');
+        REQUIRE(::write(made, content.data(), content.size()) == 1 << 16);
+        close(made);
+        fd = open_buffered(path, O_RDWR);
+        file = &file_of(fd);
+        file->payoff.probes = 9;  // not to see how fast storage is
+    }
+    ~Storage() {
+        read_hook = nullptr;
+        write_hook = nullptr;
+        state.below = {.pread = read_below, .pwrite = write_below};
+        CHECK(close_buffered(fd) == 0);
+    }
+    static void reads_by(std::function<ssize_t(void*, std::size_t, off64_t)> hook) {
+        read_hook = std::move(hook);
+        state.below.pread = [](int, void* to, std::size_t bytes, off64_t at) { return read_hook(to, bytes, at); };
+    }
+    static void writes_by(std::function<ssize_t(const void*, std::size_t, off64_t)> hook) {
+        write_hook = std::move(hook);
+        state.below.pwrite = [](int, const void* from, std::size_t bytes, off64_t at) {
+            return write_hook(from, bytes, at);
+        };
+    }
+    ssize_t read(std::size_t bytes, off64_t at) { return read_at(fd, data.data(), bytes, at); }
+    ssize_t write(std::size_t bytes, off64_t at) { return write_at(fd, data.data(), bytes, at); }
+};
+
+ssize_t refused(int error) {
+    errno = error;
+    return -1;
+}
+
+}  // namespace
+
+TEST_CASE("a read that goes straight is asked again when it is interrupted, and gives what came before an error") {
+    Storage one;
+    int calls = 0;
+    one.reads_by([&](void* to, std::size_t bytes, off64_t at) {
+        ++calls;
+        return calls == 1 ? refused(EINTR) : calls == 2 ? pread64(one.fd, to, 30, at) : pread64(one.fd, to, bytes, at);
+    });
+    CHECK(one.read(100, 40'000) == 100);
+    CHECK(calls == 3);
+    CHECK(one.data.substr(0, 100) == std::string(100, '-'));
+    CHECK(one.file->statistics.read.below == 1);
+    CHECK(one.file->statistics.read.below_bytes == 100);
+    CHECK(one.file->statistics.read.hits == 0);
+    one.reads_by([](void*, std::size_t, off64_t) { return refused(EIO); });
+    CHECK(one.read(100, 20'000) == -EIO);
+    CHECK(one.file->statistics.read.below == 2);
+    calls = 0;
+    one.reads_by(
+        [&](void* to, std::size_t, off64_t at) { return calls++ == 0 ? pread64(one.fd, to, 60, at) : refused(EIO); });
+    CHECK(one.read(100, 30'000) == 60);
+    CHECK(one.file->statistics.read.below_bytes == 160);
+    CHECK(one.file->turns.in_flight == 0);
+    // What storage does not have although the file is so long: zeros.
+    one.reads_by([](void*, std::size_t, off64_t) { return 0; });
+    one.data.assign(one.data.size(), 'x');
+    CHECK(one.read(100, 10'000) == 100);
+    CHECK(one.data.substr(0, 101) == std::string(100, '\0') + "x");
+}
+
+TEST_CASE("an error in the middle of a read gives what was read before it, at its beginning the error") {
+    Storage one("*:size=4k:count=8:prefetch=0:eager,%process:threads=0:age=600");
+    one.reads_by([&](void* to, std::size_t bytes, off64_t at) {
+        return at < 8192 ? pread64(one.fd, to, bytes, at) : refused(EIO);
+    });
+    CHECK(one.read(100, 8192) == -EIO);
+    CHECK(one.read(5000, 4096) == 4096);
+    CHECK(one.read(4200, 8100) == 92);
+    char head[50], tail[50], rest[50];
+    const buffer::Vector parts[] = {{head, 50}, {tail, 50}, {rest, 50}};
+    CHECK(buffer::read(one.fd, parts, 3, 8192 - 60).value == 60);
+    CHECK(buffer::read(one.fd, parts, 3, 8192).value == -EIO);
+}
+
+TEST_CASE("a write that goes straight is asked again when it is interrupted, and one that moves less says how much") {
+    Storage one;
+    int calls = 0;
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+        return calls++ == 0 ? refused(EINTR) : pwrite64(one.fd, from, bytes, at);
+    });
+    CHECK(one.write(100, 40'000) == 100);
+    CHECK(calls == 2);
+    CHECK(one.file->statistics.write.below == 1);
+    CHECK(one.file->statistics.write.below_bytes == 100);
+    one.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes / 2, at); });
+    CHECK(one.write(100, 20'000) == 50);
+    CHECK(one.file->statistics.write.below_bytes == 150);
+    one.writes_by([](const void*, std::size_t, off64_t) { return 0; });
+    CHECK(one.write(100, 10'000) == 0);
+    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    CHECK(one.write(100, 50'000) == -ENOSPC);
+    CHECK(one.file->size == 1 << 16);
+    CHECK(one.file->turns.in_flight == 0);
+    CHECK_FALSE(one.file->turns.writer_turn);
+    CHECK(one.file->errors.count == 0);  // the call itself has told it
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    CHECK(one.write(100, 100'000) == 100);  // behind the end
+    CHECK(one.file->size == 100'100);
+}
+
+TEST_CASE("an error in the middle of a write gives what was written before it") {
+    Storage one;
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+        return at < 20'000 ? pwrite64(one.fd, from, bytes, at) : refused(ENOSPC);
+    });
+    std::string first(50, 'a'), second(50, 'b');
+    buffer::Vector parts[] = {{first.data(), 50}, {second.data(), 50}};
+    CHECK(buffer::write(one.fd, parts, 2, 19'960).value == 50);
+    CHECK(contents(one.path).substr(19'960, 50) == first);
+    CHECK(buffer::write(one.fd, parts, 2, 30'000).value == -ENOSPC);
+    int calls = 0;
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+        ++calls;
+        return pwrite64(one.fd, from, std::min<std::size_t>(bytes, 20), at);
+    });
+    CHECK(buffer::write(one.fd, parts, 2, 40'000).value == 20);  // and does not go on with the next part
+    CHECK(calls == 1);
+}
+
+TEST_CASE("what was written before and is refused keeps what goes straight from overtaking it") {
+    Storage one;
+    REQUIRE(one.write(100, 1 << 16) == 100);  // at the end: stays here
+    REQUIRE(buffer::holds_dirty(one.fd));
+    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    CHECK(one.write(100, 40'000) == -ENOSPC);
+    CHECK(one.file->errors.count == 1);  // reported by this call
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    CHECK(one.write(100, 40'000) == 100);
+    CHECK(contents(one.path).size() == (1 << 16) + 100);
+    REQUIRE(one.write(100, (1 << 16) + 100) == 100);
+    one.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
+    one.file->lock.lock();
+    CHECK(buffer::flush_file(*one.file) == -EDQUOT);
+    one.file->lock.unlock();
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    one.file->lock.lock();
+    CHECK(buffer::flush_file(*one.file) == 0);
+    one.file->lock.unlock();
+    int error = 0;
+    CHECK(buffer::take_error(*one.file, *buffer::table[one.fd].load(), error));
+    CHECK(error == EDQUOT);
+    CHECK_FALSE(buffer::take_error(*one.file, *buffer::table[one.fd].load(), error));
+}
+
+TEST_CASE("pages that somebody read while a write went past them are forgotten, but for what is newer than it") {
+    Storage one;
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+        // Another thread meanwhile: pages 4 to 7 of what was there before; 20 bytes of page 5 are written after us.
+        one.file->lock.lock();
+        for (std::int64_t index = 4; index < 8; ++index) {
+            bool again = false;
+            Page* page = buffer::new_page(*one.file, index, again);
+            REQUIRE(page != nullptr);
+            CHECK(buffer::load(*one.file, *page, 0, 4096, false) == 0);
+        }
+        Page* dirty = buffer::find_page(*one.file, 5);
+        dirty->dirty.add(100, 120);
+        buffer::note_dirty(*one.file, *dirty);
+        one.file->lock.unlock();
+        return pwrite64(one.fd, from, bytes, at);
+    });
+    one.file->payoff.best_rate = 1U << 30U;  // large calls go straight
+    REQUIRE(one.write(3 * 4096 - 10, 4 * 4096) == 3 * 4096 - 10);
+    CHECK(buffer::find_page(*one.file, 4) == nullptr);
+    CHECK(buffer::find_page(*one.file, 6) == nullptr);
+    CHECK(buffer::find_page(*one.file, 7) != nullptr);
+    const Page* newer = buffer::find_page(*one.file, 5);
+    REQUIRE(newer != nullptr);
+    CHECK(newer->valid.count() == 1);
+    CHECK(newer->valid.covers(100, 120));
+    CHECK(newer->valid.bytes() == 20);
+}
+
+TEST_CASE("a page that is dirty all over again after a refusal is full with the next byte") {
+    Storage one("*:size=4k:count=4:eager,%process:threads=0:age=600");
+    REQUIRE(one.write(4000, 0) == 4000);
+    REQUIRE(one.write(96, 4000) == 96);
+    Page* page = buffer::find_page(*one.file, 0);
+    REQUIRE(page != nullptr);
+    CHECK(page->full);
+    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    const std::uint64_t before = system::now_ns();
+    bool ignored = false;
+    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
+    CHECK_FALSE(page->full);
+    CHECK(one.file->errors.retry_after_ns >= before + 1'000'000'000);
+    CHECK(one.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    REQUIRE(one.write(10, 100) == 10);
+    CHECK(page->full);
+    CHECK(buffer::flush(one.fd, ignored) == 0);
+    REQUIRE(one.write(10, 100) == 10);
+    CHECK_FALSE(page->full);
+}
+
+TEST_CASE("space is low below twice what may be buffered, within 16 MiB and 1 GiB, and unknown where nothing is told") {
+    File file;
+    struct statfs about {};
+    about.f_bsize = 4096;
+    about.f_blocks = 1U << 20U;
+    const auto low = [&](std::uint32_t page_size, std::uint32_t pages, std::uint64_t free) {
+        file.held.page_size = page_size;
+        file.held.limit = pages;
+        about.f_bavail = free / 4096;
+        return buffer::space_is_low(file, about);
+    };
+    CHECK(low(4096, 4, (16U << 20U) - 4096));
+    CHECK_FALSE(low(4096, 4, 16U << 20U));
+    CHECK(low(1U << 20U, 20, (40U << 20U) - 4096));
+    CHECK_FALSE(low(1U << 20U, 20, 40U << 20U));
+    CHECK(low(1U << 30U, 64, (1U << 30U) - 4096));
+    CHECK_FALSE(low(1U << 30U, 64, 1U << 30U));
+    about.f_blocks = 0;
+    CHECK_FALSE(low(4096, 4, 0));
+    CHECK_FALSE(buffer::space_is_low(file));  // nobody writes it
+}

@@ -145,7 +145,11 @@ void unmake_file(File& file) noexcept {
     file.rule = nullptr;
     ++file.generation;
     file.lock.unlock();
-    state.file_slab.give(&file);
+    // A call that a handler of the program left by longjmp counts as on its way for ever: the next file in this object
+    // could not be woken.
+    if (file.passing.load(std::memory_order_seq_cst) == 0) {
+        state.file_slab.give(&file);
+    }
 }
 
 namespace {
@@ -160,23 +164,21 @@ void reopen_lazy(File& file, const struct stat& got) noexcept {
     file.size = got.st_size;
 }
 
-/// Whether a change from now on would show in the file's times. Some file systems count whole seconds (MooseFS, old
-/// NFS): of a file of this second, or by a clock that is not quite ours of the one before, nobody can tell.
-bool change_would_show(const struct stat& got) noexcept {
+}  // namespace
+
+bool change_would_show(const struct stat& got, std::uint64_t now_ns) noexcept {
     if (got.st_mtim.tv_nsec != 0 || got.st_ctim.tv_nsec != 0) {
         return true;
     }
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec - got.st_mtim.tv_sec > 2 && now.tv_sec - got.st_ctim.tv_sec > 2;
+    const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000);
+    return now_s - got.st_mtim.tv_sec > 2 && now_s - got.st_ctim.tv_sec > 2;
 }
-
-}  // namespace
 
 bool keep_for_reopening(File& file, int fd) noexcept {
     struct stat got {};
     if (!file.rule->lazy_close || file.shared || file.mode.load(std::memory_order_relaxed) != Mode::Active ||
-        !status(fd, got) || got.st_nlink == 0 || file.dirty.first != nullptr || !change_would_show(got)) {
+        !status(fd, got) || got.st_nlink == 0 || file.dirty.first != nullptr ||
+        !change_would_show(got, system::clock_ns(CLOCK_REALTIME))) {
         return false;
     }
     file.lazy.closed = true;

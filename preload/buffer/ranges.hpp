@@ -20,9 +20,8 @@ class RangeSet {
     /// Adds [begin, end) and joins what touches. False, and nothing is changed, when the set is full.
     bool add(std::uint32_t begin, std::uint32_t end) noexcept {
         if (count_ > 0 && ranges_[count_ - 1].begin <= begin && begin <= ranges_[count_ - 1].end) {
-            if (end > ranges_[count_ - 1].end) {  // the ordinary case: a stream of small records
-                ranges_[count_ - 1].end = end;
-            }
+            Range& last = ranges_[count_ - 1];  // the ordinary case: a stream of small records
+            last.end = end > last.end ? end : last.end;
             return true;
         }
         std::uint32_t first = 0;

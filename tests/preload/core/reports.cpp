@@ -403,3 +403,63 @@ TEST_CASE("a pattern that matched nothing is named where files were opened that 
         }
     }
 }
+
+TEST_CASE("each way in which a ring can be refused has its name") {
+    Told told;
+    for (const auto& [error, name] : {std::pair{EACCES, "EACCES: it is not allowed here"},
+                                      {ENOSYS, "ENOSYS: this kernel has none"},
+                                      {EOPNOTSUPP, "EOPNOTSUPP: this kernel's is too old"},
+                                      {ENOMEM, "ENOMEM: there is no memory for it, or no more locked memory"},
+                                      {EMFILE, "EMFILE: there are no descriptors left"}}) {
+        state.ring_refused = error;
+        state.ring_told = false;
+        CHECK(told.text().find(std::string("  io_uring (") + name + "): threads were used instead\n") !=
+              std::string::npos);
+    }
+}
+
+TEST_CASE("a line of JSON names who worked") {
+    const auto engine = [](settings::Engine asked, int refused) {
+        Told told;
+        state.settings->limits.engine = asked;
+        state.ring_refused = refused;
+        told.rule.verbose = false;
+        CHECK(told.text() == "");
+        const std::string lines = told.heard.lines();
+        const std::size_t at = lines.find("\"engine\":\"") + 10;
+        CHECK(lines.find("\"page_bytes\":1048576,\"pages\":4,") != std::string::npos);
+        CHECK((lines.find("engine_refused") != std::string::npos) == (refused != 0));
+        return lines.substr(at, lines.find('"', at) - at);
+    };
+    CHECK(engine(settings::Engine::Threads, 0) == "threads");
+    CHECK(engine(settings::Engine::Ring, 0) == "uring");
+    CHECK(engine(settings::Engine::Ring, EPERM) == "threads");
+    CHECK(engine(settings::Engine::Sync, 0) == "sync");
+}
+
+TEST_CASE("one file of few calls is told in the singular, and what is open at the end is told, once") {
+    Heard heard;
+    settings::Rule rule = rule_of_all();
+    rule.brief = true;
+    Statistics few;
+    few.read.asked = 15;
+    few.read.asked_bytes = 1'000'000;
+    buffer::report_lines({"/data/x", rule, 1, system::now_ns(), 0, few, 0, nullptr, nullptr, nullptr});
+    const Folder folder;
+    const int fd = open((folder.path + "/open").c_str(), O_RDWR | O_CREAT, 0644);
+    state.settings->rules[0].verbose = true;
+    buffer::adopt(fd, O_RDWR, "open");
+    std::string text(20'000, 'x');
+    for (int i = 0; i < 20; ++i) {
+        REQUIRE(write_at(fd, text.data(), 1000, i * 1000) == 1000);
+    }
+    buffer::report_at_end();
+    const std::string said = heard.text();
+    CHECK(said.find("/open  (*: 4 buffers of 1048576 bytes)\n  write  program 20 calls, 0.020 MB") !=
+          std::string::npos);
+    CHECK(said.find("sonde: 1 other file of fewer than 16 calls: together 15 calls, 1.000 MB (the option verbose") !=
+          std::string::npos);
+    CHECK(file_of(fd).statistics.write.asked == 0);
+    CHECK(close_buffered(fd) == 0);
+    CHECK(heard.text() == said);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a file is left over for its next life, its next opening and its next descriptor; and which numbers are ours.
+#include "held.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+#include "system/high_descriptor.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace under_test;
+using buffer::File;
+using buffer::Mode;
+using buffer::state;
+
+TEST_CASE("an object that had a file before has nothing of it for the next one") {
+    use(quiet);
+    const Folder folder;
+    const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
+    File* const file = &file_of(first);
+    const std::uint32_t generation = file->generation;
+    const std::uint32_t known = state.files_known.load();
+    file->lock.lock();
+    file->turns.around = 3;
+    file->errors = {.last = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
+    file->payoff.guesses = 9;
+    file->payoff.best_rate = 77;
+    file->appended = {.all = true, .grew = true, .landed = 9};
+    file->lazy.mtime_ns = 4;
+    file->locking.parts = true;
+    file->held.divided = file->held.small = true;
+    file->inherited = file->sign = file->write_through = file->shared = true;
+    file->handle = file;
+    file->dormant = true;
+    file->watch.switches = 6;
+    file->choice.why = "so";
+    file->accepted_since_check = 8;
+    file->statistics.seeks = 2;
+    file->lock.unlock();
+    CHECK(close_buffered(first) == 5);
+    CHECK(file->mode.load() == Mode::Gone);
+    CHECK(file->inode == 0);
+    CHECK(file->device == 0);
+    CHECK(file->rule == nullptr);
+    CHECK(file->generation == generation + 1);
+    CHECK(state.files_known.load() == known - 1);
+    const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
+    REQUIRE(&file_of(second) == file);
+    CHECK(file->turns.around == 0);
+    CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
+    CHECK((file->payoff.guesses == 4 && file->payoff.best_rate == 0));
+    CHECK_FALSE((file->appended.all || file->appended.grew || file->appended.landed != 0));
+    CHECK((file->lazy.mtime_ns == 0 && !file->lazy.closed));
+    CHECK_FALSE((file->locking.parts || file->held.divided || file->held.small || file->inherited || file->sign ||
+                 file->write_through || file->shared || file->dormant || file->watching));
+    CHECK(file->handle == nullptr);
+    CHECK(file->watch.switches == 0);
+    CHECK(file->choice.why == nullptr);
+    CHECK(file->why_through == nullptr);
+    CHECK(file->accepted_since_check == 0);
+    CHECK(file->statistics.seeks == 0);
+    CHECK(file->mode.load() == Mode::Active);
+    CHECK(close_buffered(second) == 0);
+}
+
+TEST_CASE("a call that never came back keeps its file's object from the next file, which could not be woken in it") {
+    use(quiet);
+    const Folder folder;
+    const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
+    const File* const left = &file_of(first);
+    CHECK_FALSE(buffer::read(first, nullptr, 0, 0).done);  // on its way to the kernel, and left by a handler
+    CHECK(close_buffered(first) == 0);
+    CHECK(left->mode.load() == Mode::Gone);
+    const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
+    CHECK(&file_of(second) != left);
+    { const buffer::Around around(second); }
+    CHECK(mode_of(second) == Mode::Active);
+    CHECK(close_buffered(second) == 0);
+}
+
+TEST_CASE("a change shows in the times of a file, unless they are whole seconds and as late as now") {
+    struct stat got {};
+    constexpr std::uint64_t now = 1000ULL * 1'000'000'000 + 999'999'999;
+    const auto shows = [&](std::int64_t modified_s, long modified_ns, std::int64_t changed_s, long changed_ns) {
+        got.st_mtim = {modified_s, modified_ns};
+        got.st_ctim = {changed_s, changed_ns};
+        return buffer::change_would_show(got, now);
+    };
+    CHECK(shows(1000, 1, 1000, 0));
+    CHECK(shows(1000, 0, 1000, 1));
+    CHECK_FALSE(shows(1000, 0, 1000, 0));
+    CHECK_FALSE(shows(998, 0, 998, 0));
+    CHECK(shows(997, 0, 997, 0));
+    CHECK_FALSE(shows(997, 0, 998, 0));
+    CHECK_FALSE(shows(998, 0, 997, 0));
+}
+
+TEST_CASE("all descriptors of ours that go past the kernel's cache move when the program wants their numbers") {
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    const int probe = open(path.c_str(), O_CREAT | O_RDWR | O_DIRECT, 0644);
+    if (probe < 0) {
+        return;  // this file system has none
+    }
+    close(probe);
+    use("*:size=4k:count=4:direct,%process:age=600");
+    const int fd = open_buffered(path, O_RDWR);
+    buffer::Ends& ends = file_of(fd).ends;
+    const int in = ends.direct, out = ends.direct_out;
+    REQUIRE((in >= 0 && out >= 0));
+    buffer::move_private(in);
+    CHECK(ends.direct != in);
+    CHECK(ends.direct_out == out);
+    CHECK(buffer::is_private(ends.direct));
+    CHECK_FALSE(buffer::is_private(in));
+    CHECK((fcntl(ends.direct, F_GETFL) & O_DIRECT) != 0);
+    const int moved = ends.direct;
+    buffer::move_private(out);
+    CHECK(ends.direct == moved);
+    CHECK(ends.direct_out != out);
+    CHECK(buffer::is_private(ends.direct_out));
+    close(in);
+    close(out);
+    // Whoever has locked parts of a file gets no more of them: closing one would end the locks.
+    CHECK(close_buffered(fd) == 0);
+    const int reader = open_buffered(path, O_RDONLY);
+    CHECK(file_of(reader).ends.direct >= 0);
+    buffer::note_lock(reader);
+    buffer::note_lock(999);
+    const int writer = open_buffered(path, O_WRONLY);
+    CHECK(file_of(writer).ends.direct_out == -1);
+    CHECK(in_child([&] {  // nor does the program get that one's number, but what is left after all
+        buffer::give_numbers_back();
+        return file_of(reader).ends.direct >= 0 && state.retired;
+    }));
+    CHECK(close_buffered(writer) == 0);
+    CHECK(close_buffered(reader) == 0);
+    const int plain = open_buffered(path, O_RDWR);
+    CHECK(in_child([&] {
+        return buffer::give_numbers_back() && file_of(plain).ends.direct == -1 &&
+               file_of(plain).ends.direct_out == -1 && !state.retired && mode_of(plain) == Mode::Active;
+    }));
+    CHECK(close_buffered(plain) == 0);
+}
+
+TEST_CASE("a descriptor begins where the kernel has it when it was not just opened, at the front when it was") {
+    use(quiet);
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    for (const bool by_mpi : {false, true}) {
+        const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
+        REQUIRE(lseek(fd, 100, SEEK_SET) == 100);
+        int handle = 0;
+        const buffer::OpenedByMpi mpi{1, &handle};
+        buffer::adopt(fd, O_RDWR, path.c_str(), nullptr, by_mpi ? &mpi : nullptr);
+        CHECK(buffer::seek(fd, 0, SEEK_CUR).value == (by_mpi ? 100 : 0));
+        CHECK(close_buffered(fd) == 0);
+    }
+    use("*:size=4k:count=4:append=own,%process:age=600");
+    REQUIRE(truncate(path.c_str(), 77) == 0);
+    const int fd = open(path.c_str(), O_WRONLY | O_APPEND);
+    REQUIRE(lseek(fd, 0, SEEK_END) == 77);  // as fopen() does
+    buffer::adopt(fd, O_WRONLY | O_APPEND, path.c_str());
+    CHECK(buffer::seek(fd, 0, SEEK_CUR).value == 77);
+    CHECK(close_buffered(fd) == 0);
+}
+
+TEST_CASE("who opens a file after an error is not told of it") {
+    Held one(quiet);
+    buffer::keep_error(file_of(one.fd), ENOSPC);
+    const int later = open_buffered(one.path, O_RDWR);
+    bool ignored = false;
+    CHECK(buffer::flush(later, ignored) == 0);
+    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
+    buffer::keep_error(file_of(one.fd), EIO);
+    buffer::keep_error(file_of(one.fd), EDQUOT);
+    CHECK(buffer::flush(later, ignored) == EDQUOT);
+    CHECK(buffer::flush(one.fd, ignored) == EDQUOT);
+    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(close_buffered(later) == 0);
+}
+
+TEST_CASE("flags that are set later end the buffering when they would have prevented it") {
+    const auto after = [](int access, int flags) {
+        Held one(quiet);
+        const int fd = open_buffered(one.path, access);
+        buffer::flags_change(fd, flags);
+        const bool active = mode_of(fd) == Mode::Active;
+        CHECK(why(fd) == (active ? "" : "O_APPEND, O_DIRECT or O_SYNC is set or taken away"));
+        CHECK(close_buffered(fd) == 0);
+        return active;
+    };
+    CHECK(after(O_RDWR, O_NONBLOCK));
+    CHECK(after(O_RDONLY, O_APPEND));
+    CHECK_FALSE(after(O_WRONLY, O_APPEND));
+    CHECK_FALSE(after(O_RDWR, O_APPEND));
+    CHECK_FALSE(after(O_RDONLY, O_DIRECT));
+    CHECK_FALSE(after(O_RDWR, O_SYNC));
+    CHECK_FALSE(after(O_RDWR, O_DSYNC));
+    buffer::flags_change(999, O_APPEND);
+}
+
+TEST_CASE("numbers beyond the table are none of ours, and those that were are not searched beyond the highest") {
+    CHECK_FALSE(buffer::in_table(-1));
+    CHECK_FALSE(buffer::in_table(1 << 20));
+    CHECK_FALSE(buffer::in_table((1 << 20) - 1));
+    Held one(quiet);
+    CHECK(buffer::in_table(one.fd));
+    CHECK(buffer::highest_descriptor() >= one.fd);
+    const int high = fcntl(one.fd, F_DUPFD, buffer::highest_descriptor() + 10);
+    buffer::duplicated(one.fd, high);
+    CHECK(buffer::highest_descriptor() == high);
+    CHECK(buffer::watched(high));
+    const int first = one.fd;
+    CHECK(close_buffered(first) == 0);
+    CHECK(buffer::table[high].load()->fd == high);  // the last that there can be
+    CHECK(close_buffered(high) == 0);
+    one.fd = open_buffered(one.path, O_RDWR);
+    buffer::duplicated(one.fd, -1);
+    CHECK(why(one.fd) == "duplicated to a standard stream");
+}
+
+TEST_CASE("a copy at the first number behind the standard streams is a copy like others") {
+    const int taken = open("/dev/null", O_RDONLY);  // so that the file is not at 3 itself
+    Held one(quiet);
+    CHECK(in_child([&] {
+        if (one.fd <= 3 || dup2(one.fd, 3) != 3) {
+            return false;
+        }
+        buffer::table[3] = nullptr;
+        buffer::duplicated(one.fd, 3);
+        return mode_of(one.fd) == Mode::Active && buffer::table[3].load() == buffer::table[one.fd].load();
+    }));
+    CHECK(in_child([&] {
+        buffer::duplicated(one.fd, 2);
+        return mode_of(one.fd) == Mode::Through && buffer::table[2].load() == buffer::table[one.fd].load();
+    }));
+    CHECK(in_child([&] {
+        const int fd = dup2(one.fd, 2);
+        buffer::adopt(fd, O_RDWR, one.path.c_str());
+        return why(one.fd) == "a standard stream";
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
+    close(taken);
+}
+
+TEST_CASE("after a fork the child has nothing of its parent's calls, and both go on") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    CHECK(in_child([&] {
+        file.statistics.seeks = 3;
+        file.passed.calls[1] = 4;
+        state.few.files = 2;
+        file.turns.running = 0;
+        buffer::fork_prepare();
+        buffer::fork_done(true);
+        const bool clean = file.statistics.seeks == 0 && file.passed.calls[1] == 0 && state.few.files == 0 &&
+                           system::thread_state.depth == 0 && state.files_lock.try_lock(0);
+        return clean && why(one.fd) == "a child process shares it" && contents(one.path) == one.text;
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
+    buffer::fork_prepare();
+    CHECK_FALSE(state.files_lock.try_lock(0));
+    CHECK(system::Critical::inside());
+    buffer::fork_done(false);
+    CHECK(state.files_lock.try_lock(0));
+    state.files_lock.unlock();
+    CHECK_FALSE(system::Critical::inside());
+    CHECK(why(one.fd) == "a child process shares it");
+    CHECK(contents(one.path) == one.text);
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who must wait for whom: calls of another thread that come while a file is closed, let go or worked on.
+#include "held.hpp"
+
+#include "buffer/files.hpp"
+#include "buffer/flushing.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "buffer/states.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+using namespace under_test;
+using buffer::Description;
+using buffer::File;
+using buffer::Mode;
+using buffer::Vector;
+
+namespace {
+
+/// A thread beside the test, of which the test can know that it waits for a futex: for a lock or an event.
+class Beside {
+ public:
+    explicit Beside(std::function<void()> call)
+        : thread_([this, call = std::move(call)] {
+              tid_ = static_cast<int>(syscall(SYS_gettid));
+              call();
+              ended_ = true;
+          }) {}
+    ~Beside() { thread_.join(); }
+    Beside(const Beside&) = delete;
+    Beside& operator=(const Beside&) = delete;
+    bool ended() const { return ended_; }
+    /// True as soon as it waits; false when it ends without, or goes on for a minute.
+    bool waits() const {
+        const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        const std::string futex = std::to_string(SYS_futex) + " ";
+        while (!ended_ && std::chrono::steady_clock::now() < late) {
+            std::ifstream what("/proc/self/task/" + std::to_string(tid_) + "/syscall");
+            std::string line;
+            if (tid_ != 0 && std::getline(what, line) && line.rfind(futex, 0) == 0) {
+                return true;
+            }
+            std::this_thread::yield();
+        }
+        return false;
+    }
+
+ private:
+    std::atomic<int> tid_{0};
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
+
+/// Kernels without it say nothing of what a thread is doing.
+bool can_be_seen() {
+    return std::ifstream("/proc/self/syscall").good();
+}
+
+}  // namespace
+
+TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwhile, and holds nothing") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    Description* const description = buffer::table[one.fd].load();
+    char data[10];
+    const Vector part{data, 10};
+    for (int what = 0; what < 3; ++what) {
+        CAPTURE(what);
+        std::atomic<bool> left{false};
+        file.lock.lock();
+        {
+            const Beside other([&] {
+                if (what == 0) {
+                    left = !buffer::read(one.fd, &part, 1, 0).done;
+                } else if (what == 1) {
+                    Description* found = nullptr;
+                    left = buffer::locked_file(one.fd, found) == nullptr && found == nullptr;
+                } else {
+                    left = !buffer::holds_dirty(one.fd);
+                }
+            });
+            CHECK(other.waits());
+            CHECK_FALSE(other.ended());
+            buffer::table[one.fd] = nullptr;
+            file.lock.unlock();
+        }
+        CHECK(left);
+        buffer::table[one.fd] = description;
+        REQUIRE(file.lock.try_lock(1'000'000'000));
+        CHECK(file.turns.running == 0);
+        file.lock.unlock();
+    }
+}
+
+TEST_CASE("a call waits while the gate is closed, while another moves the offset, and a write for a write") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    Description& description = *buffer::table[one.fd].load();
+    char data[10] = {};
+    const Vector part{data, 10};
+    const auto read_here = [&] { CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 10); };
+    const auto read_there = [&] { CHECK(buffer::read(one.fd, &part, 1, 0).value == 10); };
+    const auto write_there = [&] { CHECK(buffer::write(one.fd, &part, 1, 0).value == 10); };
+    const auto waits = [&](const std::function<void()>& call, bool& why) {
+        file.lock.lock();
+        why = true;
+        file.lock.unlock();
+        bool waited = false;
+        {
+            const Beside other(call);
+            waited = other.waits();
+            CHECK(waited == !other.ended());
+            file.lock.lock();
+            why = false;
+            file.changed.tell();
+            file.lock.unlock();
+        }
+        CHECK(file.turns.running == 0);
+        return waited;
+    };
+    CHECK(waits(read_there, file.turns.gate));
+    CHECK(waits(write_there, file.turns.gate));
+    CHECK(waits(read_here, description.offset_busy));
+    CHECK_FALSE(waits(read_there, description.offset_busy));
+    CHECK(waits(write_there, file.turns.writer_turn));
+    CHECK_FALSE(waits(read_there, file.turns.writer_turn));
+    CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 10);
+    CHECK(file.statistics.wait_ns > 0);
+}
+
+TEST_CASE("a file falls asleep when no call is under way on it, and lets none in before it does") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    for (int* const under_way : {&file.turns.running, &file.turns.in_flight}) {
+        file.lock.lock();
+        *under_way = 1;
+        file.lock.unlock();
+        {
+            const Beside other([&] {
+                file.lock.lock();
+                buffer::fall_asleep(file);
+                file.lock.unlock();
+            });
+            CHECK(other.waits());
+            file.lock.lock();
+            CHECK(file.turns.gate);
+            CHECK(file.mode.load() == Mode::Active);
+            *under_way = 0;
+            file.changed.tell();
+            file.lock.unlock();
+        }
+        CHECK(file.mode.load() == Mode::Asleep);
+        CHECK_FALSE(file.turns.gate);
+        file.lock.lock();
+        buffer::wake_up(file);
+        CHECK(file.mode.load() == Mode::Active);
+        file.lock.unlock();
+    }
+    file.lock.lock();
+    buffer::close_gate(file);
+    file.lock.unlock();
+    {
+        const Beside second([&] {
+            file.lock.lock();
+            buffer::close_gate(file);  // one after the other
+            buffer::open_gate(file);
+            file.lock.unlock();
+        });
+        CHECK(second.waits());
+        file.lock.lock();
+        buffer::open_gate(file);
+        file.lock.unlock();
+    }
+    CHECK_FALSE(file.turns.gate);
+}
+
+TEST_CASE("a page that is being read is waited for, and so is one that is being written by who would change it") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    char data[10] = {};
+    const Vector part{data, 10};
+    const auto waits = [&](buffer::Busy busy, bool writes, off64_t at) {
+        buffer::Page* page = buffer::find_page(file, 0);
+        REQUIRE(page != nullptr);
+        file.lock.lock();
+        page->busy = busy;
+        file.lock.unlock();
+        bool waited = false;
+        {
+            const Beside other([&] {
+                const buffer::Answer answer =
+                    writes ? buffer::write(one.fd, &part, 1, at) : buffer::read(one.fd, &part, 1, at);
+                CHECK(answer.value == 10);
+            });
+            waited = other.waits();
+            file.lock.lock();
+            page->busy = buffer::Busy::No;
+            file.changed.tell();
+            file.lock.unlock();
+        }
+        return waited;
+    };
+    CHECK(waits(buffer::Busy::Loading, false, 0));
+    CHECK(waits(buffer::Busy::Loading, true, 0));
+    CHECK(waits(buffer::Busy::Writing, true, 0));
+    CHECK_FALSE(waits(buffer::Busy::Writing, false, 0));  // which is not changed by it
+    CHECK_FALSE(waits(buffer::Busy::No, true, 20));
+    CHECK(file.statistics.read.hits == 1);  // who waited was not answered at once
+}
+
+TEST_CASE("whoever flushes waits for a write that is under way, and for a page whose gaps are being filled") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    const auto flushes = [&] {
+        file.lock.lock();
+        CHECK(buffer::flush_file(file) == 0);
+        file.lock.unlock();
+    };
+    file.lock.lock();
+    file.turns.writing = true;
+    file.lock.unlock();
+    {
+        const Beside other(flushes);
+        CHECK(other.waits());
+        CHECK(contents(one.path) == "");
+        CHECK(buffer::holds_dirty(one.fd));
+        file.lock.lock();
+        file.turns.writing = false;
+        file.dirty.first->busy = buffer::Busy::Loading;
+        file.changed.tell();
+        file.lock.unlock();
+        CHECK(other.waits());
+        file.lock.lock();
+        file.dirty.first->busy = buffer::Busy::No;
+        file.changed.tell();
+        file.lock.unlock();
+    }
+    CHECK(contents(one.path) == one.text);
+}

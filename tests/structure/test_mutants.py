@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from mutation import cpp_changes, python_changes, results  # noqa: E402
 from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change  # noqa: E402
+from mutation.lab_trial import Baseline  # noqa: E402
 from mutation.modules import MODULES  # noqa: E402
 
 PYTHON = '''"""A docstring with 1 < 2."""
@@ -143,6 +144,21 @@ def test_a_change_that_means_the_same_is_one_that_can_be_made_and_has_a_reason(k
     known = {one.key for one in make(file, (ROOT / file).read_text(encoding="utf-8"))}
     assert (file, before, after) in known, "the line is another one now: take the entry out, or mend it"
     assert len(results.equivalents()[key]) > 20
+
+
+def test_tests_that_run_the_line_come_first_and_for_a_constant_those_that_import_from_its_file() -> None:
+    file = "lab/sonde/stats/multiple.py"
+    near, far = "tests/lab/stats/test_multiple.py", "tests/lab/stats/test_dips.py"
+    seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5}
+    source = "LEVEL = 5\n\ndef f():\n    return LEVEL\n\ndef g():\n    return 3\n"
+    reached = {file: {1: [""], 4: [f"{far}::dear"]}}
+    known = Baseline(seconds, reached, good=True, stamp="")
+    constant, inside, nobody = (
+        next(one for one in python_changes.changes(file, source) if one.line == line) for line in (1, 4, 7)
+    )
+    assert known.tests_of(inside, source) == [f"{far}::dear", f"{far}::cheap"]
+    assert known.tests_of(constant, source) == [f"{near}::cheap", f"{near}::dear", f"{far}::dear", f"{far}::cheap"]
+    assert known.tests_of(nobody, source) == []
 
 
 def test_a_second_run_in_the_same_tree_is_refused_and_names_the_first(tmp_path: Path) -> None:

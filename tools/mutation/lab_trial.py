@@ -15,6 +15,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,19 +48,29 @@ class Baseline:
 
     def tests_of(self, change: Change, source: str) -> list[str]:
         """The tests that can notice a change: first those that run its lines, then those that share a file with them.
-        What is made once for many tests is counted for the first of them, so the others of its file come along."""
+        What is made once for many tests is counted for the first of them, so the others of its file come along. What
+        runs when the lab is imported can be noticed by any test: first those come whose file imports from there."""
         lines = self.reached.get(change.file, {})
         last = change.line + change.before.count("\n") + source[change.begin : change.end].count("\n")
         first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
         if "" in first or (not first and not _in_a_function(source, change)):
             first = {test for tests in lines.values() for test in tests if test}
-            return sorted(self.seconds, key=lambda test: (test not in first, self.cost(test)))
+            near = _importing(change.file, {test.split("::")[0] for test in self.seconds})
+            order = {test: (test.split("::")[0] not in near, test not in first) for test in self.seconds}
+            return sorted(self.seconds, key=lambda test: (*order[test], self.cost(test)))
         files = {test.split("::")[0] for test in first}
         rest = {test for test in self.seconds if test.split("::")[0] in files} - first
         return [*sorted(first, key=self.cost), *sorted(rest, key=self.cost)]
 
     def cost(self, test: str) -> float:
         return self.seconds.get(test, 0.0)
+
+
+def _importing(source: str, files: Iterable[str]) -> set[str]:
+    """Those of the files of tests that import something from a source of the lab."""
+    module = re.escape(".".join(Path(source).relative_to("lab").with_suffix("").parts))
+    imported = re.compile(rf"^(?:from|import) {module}\b", re.MULTILINE)
+    return {file for file in files if imported.search((ROOT / file).read_text(encoding="utf-8"))}
 
 
 def _in_a_function(source: str, change: Change) -> bool:

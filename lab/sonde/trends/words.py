@@ -13,16 +13,10 @@ from sonde.trends.scope import Explanation, Scope
 from sonde.trends.series import Series, moment
 from sonde.trends.survey import SHORTEST, Standing, Survey
 
-# Labels in the order in which people say them, and what their values are called together.
-_PLURAL = {
-    "experiment": "experiments",
-    "phase": "phases",
-    "operation": "operations",
-    "cache": "cache states",
-    "system": "systems",
-    "node_class": "kinds of node",
-    "file_system": "file systems",
-}
+# Labels in the order in which people say them.
+_SAID = ("experiment", "phase", "operation", "cache", "system", "node_class", "file_system")
+# What several of one label are called, where it is said how many of them a description spans.
+_PLURAL = {"system": "systems", "node_class": "kinds of node", "file_system": "file systems"}
 _WHERE_TO_LOOK = {
     "clients": "points to what all file systems share for this kind of access: client software, its settings, the test",
     "storage": "points to that storage: its servers, disks, network or filling",
@@ -120,15 +114,13 @@ def _size_words(part: Part) -> str:
 
 
 def _scope_words(scope: Scope) -> str:
-    named = [value for name in _PLURAL if (value := scope.where.get(name))]
-    others = [
-        f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.where.items() if name not in _PLURAL
-    ]
+    named = [value for name in _SAID if (value := scope.where.get(name))]
+    others = [f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.where.items() if name not in _SAID]
     words = " ".join(dict.fromkeys([*named, *others])) or "everything that is measured"
     spans = [
         f"on all {of} {_PLURAL[name]}" if count == of else f"on {count} of {of} {_PLURAL[name]}"
         for name, (count, of) in scope.spans.items()
-        if name in ("system", "file_system", "node_class")
+        if name in _PLURAL
     ]
     return " ".join([words, *spans])
 

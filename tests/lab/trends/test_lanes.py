@@ -113,6 +113,8 @@ def first(values: list[float], settings: Settings | None = None) -> tuple[object
         ([0.05, -0.05] * 5 + [-0.30] * 3, True),  # four times 1.4826 * 0.05 are 0.2965
         ([0.05, -0.05] * 5 + [-0.29] * 3, False),
         (LEVEL + [0.5] * 3, False),
+        ([-5.0] * 4 + [0.0] * 6 + [-1.2, -1.1, -1.0], True),  # four spells of the level were lower still
+        ([-5.0] * 5 + [0.0] * 6 + [-1.2, -1.1, -1.0], False),  # of eleven the sixth is the middle one, but not of all
     ],
 )
 def test_the_gate_tells_three_runs_below_four_deviations_and_fifteen_percent(

@@ -116,3 +116,14 @@ def test_a_number_has_the_values_of_all_runs_and_the_key_of_the_latest(add_run: 
     assert [round((time - read.times[0]) / 86400, 6) for time in read.times] == [0, 1, 2]
     assert write.values == (5.0, 5.0, 5.0)
     assert numbers_of([replace(runs[0], document={})]) == []
+
+
+def test_who_reads_many_runs_is_told_how_far_it_is(
+    add_run: AddRun, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.trends.sides._STEP", 2)
+    for day in range(5):
+        add_run(day, READ)
+    told: list[tuple[int, int]] = []
+    find_side(Archive(archive), "plan:probe", lambda *at: told.append(at))
+    assert told == [(2, 5), (4, 5)]

@@ -25,7 +25,7 @@ from sonde.trends.lanes import Settings
 from sonde.trends.limits import hold, read_limit
 from sonde.trends.remembered import _MOST_KEPT, Memory, of_histories
 from sonde.trends.series import Series
-from sonde.trends.survey import _calibrated, _learn, _Learned, _levels, survey
+from sonde.trends.survey import _calibrated, _learn, _Learned, _levels, _noticed, survey
 from sonde.trends.watch import watch
 
 DAY = 86400.0
@@ -315,3 +315,10 @@ def test_a_change_at_the_first_run_leaves_one_stretch() -> None:
         Change(0, "gate", 5 * DAY, 6 * DAY, 7 * DAY, 2, size, size),
     ]
     assert [(part.first, part.end) for part in _levels(one, own)] == [(0, 6), (6, 10)]
+
+
+def test_the_third_quarter_of_the_work_is_watching_run_by_run() -> None:
+    told: list[tuple[int, int]] = []
+    histories = [series(1, runs=30), series(2, runs=120), series(3, runs=0), series(4, runs=30)]
+    assert _noticed(histories, Settings(), Known(), lambda *at: told.append(at)) == []
+    assert told == [(10, 16), (12, 16)]  # 90 and 180 of 180 runs

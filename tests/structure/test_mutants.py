@@ -149,7 +149,8 @@ def test_a_change_that_means_the_same_is_one_that_can_be_made_and_has_a_reason(k
 def test_tests_that_run_the_line_come_first_and_for_a_constant_those_that_import_from_its_file() -> None:
     file = "lab/sonde/stats/multiple.py"
     near, far = "tests/lab/stats/test_multiple.py", "tests/lab/stats/test_dips.py"
-    seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5}
+    other = "tests/lab/trends/test_bench.py::starts_a_program"
+    seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5, other: 0.1}
     source = "LEVEL = 5\n\ndef f():\n    return LEVEL\n\ndef g():\n    return 3\n"
     reached = {file: {1: [""], 4: [f"{far}::dear"]}}
     known = Baseline(seconds, reached, good=True, stamp="")

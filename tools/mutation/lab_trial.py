@@ -49,15 +49,20 @@ class Baseline:
     def tests_of(self, change: Change, source: str) -> list[str]:
         """The tests that can notice a change: first those that run its lines, then those that share a file with them.
         What is made once for many tests is counted for the first of them, so the others of its file come along. What
-        runs when the lab is imported can be noticed by any test: first those come whose file imports from there."""
+        runs when the lab is imported any of them may notice: first come those whose file imports from there."""
         lines = self.reached.get(change.file, {})
         last = change.line + change.before.count("\n") + source[change.begin : change.end].count("\n")
         first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
         if "" in first or (not first and not _in_a_function(source, change)):
             first = {test for tests in lines.values() for test in tests if test}
+            # a file whose tests run no line of the module looks at other programs, which do not see the change
+            files = {
+                test.split("::")[0] for lines in self.reached.values() for tests in lines.values() for test in tests
+            }
             near = _importing(change.file, {test.split("::")[0] for test in self.seconds})
-            order = {test: (test.split("::")[0] not in near, test not in first) for test in self.seconds}
-            return sorted(self.seconds, key=lambda test: (*order[test], self.cost(test)))
+            able = [test for test in self.seconds if test.split("::")[0] in files | near]
+            order = {test: (test.split("::")[0] not in near, test not in first) for test in able}
+            return sorted(able, key=lambda test: (*order[test], self.cost(test)))
         files = {test.split("::")[0] for test in first}
         rest = {test for test in self.seconds if test.split("::")[0] in files} - first
         return [*sorted(first, key=self.cost), *sorted(rest, key=self.cost)]

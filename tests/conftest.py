@@ -32,10 +32,8 @@ FIRST = (
     "together/test_slurm.py",  # mostly waits
     "lab/cli/test_with_engine.py",  # a whole check
     "together/test_commands.py",
-    "preload/test_other_machines.py",
     "together/test_io500.py",
     "lab/store/test_bench.py",
-    "lab/trends/test_bench.py",
     "lab/experiments/check/test_check.py",
     "lab/stats/test_shapes.py",
     "lab/store/test_kills.py",

@@ -65,6 +65,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / NAME
 
 
+@pytest.mark.nightly  # a minute of compiling and emulating
 def test_a_program_on_aarch64_cannot_tell(library: Path) -> None:
     tests = [str(Path(__file__).with_name(name)) for name in ("test_same_as_without.py", "test_cxx_streams.py")]
     environment = {

@@ -31,7 +31,7 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
         table.writerows(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_site_of_its_own_keeps_the_promises(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     start = datetime(2020, 1, 1, tzinfo=UTC)

@@ -41,7 +41,7 @@ $(DONE)/system-tests: tools/system-packages | $(DONE)/system
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
-$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev: | $(VENV)/.done-build
+$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev $(VENV)/.done-tidy: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
@@ -95,8 +95,7 @@ format: $(VENV)/.done-dev  ## lays out C++ and Python
 lint: $(VENV)/.done-dev  ## ruff and cppcheck
 	@tools/check lint
 
-tidy: $(DONE)/dev  ## clang-tidy over engine, preload and simulate; minutes
-	@tools/system-packages tidy
+tidy: $(VENV)/.done-tidy $(DONE)/dev  ## clang-tidy over engine, preload and simulate; minutes
 	@tools/check tidy
 
 types: $(VENV)/.done-dev $(VENV)/.done-test  ## mypy --strict
@@ -139,7 +138,7 @@ test-storage: build $(VENV)/.done-test  ## on real GlusterFS, MooseFS and CephFS
 	$(BIN)/python -m pytest -q -m storage tests/storage $(PYTEST)
 
 nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, kills by the hundred, sanitizers, clang-tidy, fuzzing, mutants
-	@tools/system-packages tidy fuzz simgrid
+	@tools/system-packages arm fuzz simgrid
 	@$(MAKE) --no-print-directory $(DONE)/dev
 	ctest --preset dev
 	PYTHONPATH=lab $(BIN)/python -m pytest -q -m nightly tests

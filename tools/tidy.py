@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over all C++ sources that were not found clean as they are now.
 
-Usage: python3 tools/tidy.py [FOLDER]…   (engine preload simulate; a folder inside of them, or one file, is enough)
+Usage: .venv/bin/python tools/tidy.py [FOLDER]…   (engine preload simulate; a folder inside of them or a file will do)
 A file is known by its own text, that of all headers of ours that it includes, its compile command and .clang-tidy: who
-changes one of them has it looked at again. The whole takes an hour of processor time, most of it the analyzer's, so
-what was found clean is kept in build/tidy, and an interrupted run goes on. Needs build/dev to be configured.
+changes one of them has it looked at again. What was found clean is kept in build/tidy, so an interrupted run goes on.
+The program is PyPI's, of the release in pyproject.toml: what is found depends on it. Needs build/dev to be configured.
 Exit code 0 when nothing was found, 1 when something was.
 """
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ROOT / "build" / "dev"
 CLEAN = ROOT / "build" / "tidy"
 FOLDERS = ("engine", "preload", "simulate")
+PROGRAM = Path(sys.executable).with_name("clang-tidy")
 
 
 def commands() -> dict[str, list[str]]:
@@ -59,7 +60,7 @@ def findings(file: str, words: list[str], version: str) -> str | None:
     if kept.exists():
         return None
     looked = subprocess.run(
-        ["clang-tidy", "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", file],
+        [PROGRAM, "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", file],
         cwd=ROOT,
         check=False,
         capture_output=True,
@@ -75,7 +76,9 @@ def main() -> int:
     """Looks at the files of the folders that are named; the exit code."""
     if not (TREE / "compile_commands.json").is_file():
         sys.exit("tidy: there is no build/dev; run `cmake --preset dev` first")
-    version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True, text=True).stdout
+    if not PROGRAM.is_file():
+        sys.exit("tidy: there is no clang-tidy beside this Python; run `make tidy`, which installs it")
+    version = subprocess.run([PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
     CLEAN.mkdir(parents=True, exist_ok=True)
     wanted = [Path(word).as_posix() for word in sys.argv[1:]] or list(FOLDERS)
     every = {

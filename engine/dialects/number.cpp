@@ -38,7 +38,7 @@ std::int64_t read_number(const std::string& text, const std::string& name) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data() + first, text.data() + text.size(), number);
     std::string unit(end, text.data() + text.size());
-    const bool decimals = unit.starts_with(".");
+    const bool decimals = unit.starts_with('.');
     if (decimals) {
         unit.erase(0, std::min(unit.find_first_not_of("0123456789", 1), unit.size()));
     }

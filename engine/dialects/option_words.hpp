@@ -158,7 +158,7 @@ class WordReader {
             const Option<S>& option =
                 find(shown, std::string(1, letter), [letter](const Option<S>& one) { return one.letter == letter; });
             std::string value = word.substr(i + 1);
-            const bool equals = value.starts_with("=");
+            const bool equals = value.starts_with('=');
             if (!option.takes_value) {
                 raise(option, shown, equals ? value.substr(1) : "1");
                 if (equals) {

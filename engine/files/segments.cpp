@@ -25,7 +25,7 @@ std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::u
         return checked(phase, *access.segments, all);
     }
     const auto on_node = static_cast<std::uint64_t>(tasks.tasks_on(0));
-    std::uint64_t volume = patterns::volume_of_task(*access.volume, all, on_node, node_memory);
+    std::uint64_t volume = patterns::volume_of_task(access.volume.value_or(plan::Amount{}), all, on_node, node_memory);
     if (phase.data.files.mapping == plan::Mapping::many) {
         const auto count = static_cast<std::uint64_t>(phase.files.empty() ? phase.data.files.count
                                                                           : static_cast<int>(phase.files.size()));

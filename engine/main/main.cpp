@@ -35,7 +35,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     } else if (command.empty()) {
         what = "a command is missing: " + commands();
     } else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
-        const bool option = unknown.front().starts_with("-") && unknown.front() != "-";
+        const bool option = unknown.front().starts_with('-') && unknown.front() != "-";
         what = command + (option ? " has no option " : " takes no further argument ") + unknown.front();
     } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
         what = command + ": " + what;

@@ -200,7 +200,7 @@ int command_touched(const std::string& plan_file) {
             if (!phase.meta && !plan::on_files(phase.op)) {
                 line["file"] = access.file;
             }
-            line["path"] = records::json_text(std::string(access.path));
+            line["path"] = records::json_text(access.path);
             if (!phase.meta && !plan::on_files(phase.op)) {
                 line["offset"] = access.offset;
                 line["length"] = access.length;

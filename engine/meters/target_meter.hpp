@@ -108,7 +108,8 @@ class TargetMeter {
             longest = ns > longest ? ns : longest;
             sum_ns += ns;
             begin = end;
-        } while (++done < ends.size() && offsets[done] - low <= room && ends[done] <= row_end);
+            ++done;
+        } while (done < ends.size() && offsets[done] - low <= room && ends[done] <= row_end);
         counts.longest[target] = longest;
         TargetCell& cell = counts.cells[row_ * stride + target];
         cell.bytes += done * bytes;

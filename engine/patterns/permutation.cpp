@@ -27,7 +27,7 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
         return;
     }
     const auto bits = static_cast<unsigned>(std::bit_width(n_ - 1));
-    mask_ = ~0ULL >> (64 - bits);  // which are nine or more. NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult)
+    mask_ = ~0ULL >> std::countl_zero(n_ - 1);
     shift_ = (bits + 1) / 2;
     for (Round& round : rounds_) {
         round.factor = mix64(++state) | 1U;

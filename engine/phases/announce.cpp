@@ -7,7 +7,7 @@
 #include "plan/words.hpp"
 
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -27,7 +27,9 @@ Planned planned_by_all(ranks::Team& team, const Planned& here) {
     };
     const auto read = [](const std::string& text) {
         Planned sum;
-        std::sscanf(text.c_str(), "%lu %lu", &sum.bytes, &sum.operations);
+        char* rest = nullptr;
+        sum.bytes = std::strtoull(text.c_str(), &rest, 10);
+        sum.operations = std::strtoull(rest, nullptr, 10);
         return sum;
     };
     return read(team.reduce(words(here), [&](const std::string& a, const std::string& b) {

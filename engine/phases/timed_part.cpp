@@ -206,7 +206,7 @@ void TimedPart::find_asker() {
             ask_stripes_ =
                 files::stripes_asker(context_.storage.directory, context_.storage.file_system, context_.placed());
         } catch (const std::exception&) {
-            // Then this process tells nothing, and meets the others all the same.
+            ask_stripes_ = {};  // this process tells nothing, and meets the others all the same
         }
         attributes_ = context_.team.maximum(ask_stripes_ ? 1 : 0) != 0;
     }

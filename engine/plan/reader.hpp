@@ -61,7 +61,8 @@ class Reader {
         std::array<std::string_view, N> names;
         std::transform(choices, choices + N, names.begin(), [](const Choice<T>& choice) { return choice.name; });
         const std::string found = one_of(key, names);
-        return std::find_if(choices, choices + N, [&found](const Choice<T>& choice) { return found == choice.name; })
+        // Others are refused: what is none of those before it is the last one.
+        return std::find_if(choices, choices + N - 1, [&](const Choice<T>& choice) { return found == choice.name; })
             ->value;
     }
     template <class T, std::size_t N>

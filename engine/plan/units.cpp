@@ -46,8 +46,9 @@ Parts split(std::string_view text, const char* what) {
         ++end;
     }
     parts.digits = text.substr(0, end);
-    const char* last = parts.digits.data() + parts.digits.size();
-    const auto parsed = std::from_chars(parts.digits.data(), last, parts.number);
+    const char* const first = text.data();
+    const char* const last = first + end;
+    const auto parsed = std::from_chars(first, last, parts.number);
     if (parts.digits.empty() || parsed.ec != std::errc{} || parsed.ptr != last) {
         throw std::invalid_argument("'" + std::string(text) + "' is not " + what);
     }

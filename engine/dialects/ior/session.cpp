@@ -31,7 +31,7 @@ void warn(const std::string& sentence) {
 /// A number that the environment says instead of what was found, as IOR's own tests do; said as IOR says it.
 int faked(const char* variable, const char* what, int found) {
     const char* value = std::getenv(variable);
-    const int number = value == nullptr ? 0 : std::atoi(value);
+    const int number = value == nullptr ? 0 : static_cast<int>(std::strtol(value, nullptr, 10));
     if (number < 1) {
         return found;
     }

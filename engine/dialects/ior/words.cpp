@@ -112,7 +112,7 @@ class Parser {
             const std::string shown = std::string("-") + word[i];
             const std::string rest = word.substr(i + 1);
             const std::optional<std::string> given = rest.empty()            ? std::nullopt
-                                                     : rest.starts_with("=") ? std::optional(rest.substr(1))
+                                                     : rest.starts_with('=') ? std::optional(rest.substr(1))
                                                                              : std::optional(rest);
             if (word[i] == 'O') {
                 apply_directives(settings, value_for(shown, given), "-O");
@@ -130,7 +130,7 @@ class Parser {
                 apply(*option, shown, given);
                 return;
             }
-            const bool with_number = rest.starts_with("=");
+            const bool with_number = rest.starts_with('=');
             apply(*option, shown, with_number ? given : std::nullopt);
             if (with_number) {
                 return;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -145,9 +146,9 @@ class WorkbenchSession final : public Session {
             const auto sets = static_cast<std::uint64_t>(s_.sets) * static_cast<std::uint64_t>(setting_.tasks);
             std::array<char, 256> text{};
             std::snprintf(text.data(), text.size(),
-                          "MD-Workbench total objects: %llu workingset size: %.3f MiB (version: 4.1.0+sonde) time: ",
-                          static_cast<unsigned long long>(of_set * sets),
-                          static_cast<double>(sets * s_.precreate * s_.size) / 0x1p20);
+                          "MD-Workbench total objects: %" PRIu64
+                          " workingset size: %.3f MiB (version: 4.1.0+sonde) time: ",
+                          of_set * sets, static_cast<double>(sets * s_.precreate * s_.size) / 0x1p20);
             std::cout << text.data() << stamp() << "\n";
             if (s_.objects > s_.precreate) {
                 std::cout << "WARNING: num > precreate, this may cause the situation that no objects are available to "

@@ -202,8 +202,10 @@ def _by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
 
 
 def _by_files(phase: PhaseRecord) -> dict[str, _Telling]:
-    found = [one for one in target_rates(phase, operations_first(phase)) if one.rates]
-    middle = statistics.median(statistics.median(one.rates) for one in found) if found else 1.0
+    found = target_rates(phase, operations_first(phase))
+    if not found:
+        return {}
+    middle = statistics.median(statistics.median(one.rates) for one in found)
     shares = [TargetRates(one.name, tuple(rate / middle for rate in one.rates)) for one in found]
     levels = _levels(shares)
     return {one.name: _Telling(levels.get(one.name), None, None) for one in shares}

@@ -19,11 +19,8 @@ from sonde.model.run import Run
 from sonde.model.units import parse_bytes
 from sonde.model.visible import one_line
 
+# What is not said as the operation is called.
 _OPS = {
-    "write": "write",
-    "rewrite": "rewrite",
-    "read": "read",
-    "reread": "reread",
     "read_only": "read",
     "mixed": "mixed read and write",
     "duplex": "simultaneous read and write",

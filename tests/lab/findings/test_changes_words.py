@@ -186,18 +186,27 @@ def test_what_belongs_to_no_target_is_told_of_the_run_in_which_that_is_most() ->
     ]
 
 
+def files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
+    """So many tasks with a file on each target, at the rate of that target."""
+    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    tasks = [(name, rate) for name, rate in rates.items() for _ in range(each)]
+    rows = tuple((at, ((name, 1),)) for at, (name, _) in enumerate(tasks))
+    phase.layout = LayoutLine(columns=("task", "targets"), rows=rows)
+    told = tuple((at, rate) for at, (_, rate) in enumerate(tasks))
+    phase.tasks.append(TableLine(columns=("task", "bytes_per_s"), rows=told))
+    return phase
+
+
+def test_a_target_that_took_no_part_on_a_slow_day_has_not_changed() -> None:
+    """Nor has one whose run was told by operations instead of files."""
+    fast, slow = dict.fromkeys("abcdef", 1e8), dict.fromkeys("abcde", 5e7)
+    side = [(NOBODY, phase_of(*even())), (NOBODY, files(slow)), (NOBODY, files(fast))]
+    (found,) = phase_changes(side, [(NOBODY, files(fast))]).levels
+    assert {one.name: one.own for one in found.parts} == pytest.approx(dict.fromkeys("abcdef", 1.0))
+
+
 def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     """A run twice as fast on every target is no change; a target with five files is judged, one with four is not."""
-
-    def files(rates: dict[str, float], each: int) -> PhaseRecord:
-        phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
-        tasks = [(name, rate) for name, rate in rates.items() for _ in range(each)]
-        rows = tuple((at, ((name, 1),)) for at, (name, _) in enumerate(tasks))
-        phase.layout = LayoutLine(columns=("task", "targets"), rows=rows)
-        told = tuple((at, rate) for at, (_, rate) in enumerate(tasks))
-        phase.tasks.append(TableLine(columns=("task", "bytes_per_s"), rows=told))
-        return phase
-
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
     (found,) = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels

@@ -97,8 +97,10 @@ def meta_of(document: Table, phase: Table) -> dict[str, Any]:
     for name, own in phase.get("meta", {}).items():
         below = merged.get(name)
         # A pace is one schedule: half of another would be none.
-        tables = isinstance(below, Mapping) and isinstance(own, Mapping) and name != "paced"
-        merged[name] = laid_over(below or {}, own, schema["properties"][name]) if tables else own
+        if isinstance(below, Mapping) and isinstance(own, Mapping) and name != "paced":
+            merged[name] = laid_over(below, own, schema["properties"][name])
+        else:
+            merged[name] = own
     merged |= {name: phase[name] for name in _OF_META if name in phase}
     full: dict[str, Any] = filled(merged, schema)
     full["tree"] = _tree(full["tree"])

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from sonde.model.resolve import data_of, directories, holders, laid_over, meta_of, on_tree, resolved
+from sonde.model.resolve import (
+    data_of,
+    directories,
+    filled,
+    holders,
+    in_base_units,
+    laid_over,
+    meta_of,
+    on_tree,
+    resolved,
+    table_form,
+)
 
 TREE: dict[str, Any] = {"branching": 3, "depth": 2, "leaf_only": False, "copies": 1}
 
@@ -126,3 +137,102 @@ def test_writes_begin_with_empty_files_and_reads_with_those_that_are_there() -> 
     }
     full = resolved(names)
     assert (full["phases"][0]["on"], "data" in full) == ("meta", False)
+
+
+def test_a_phase_of_names_has_a_backend_and_a_check_of_its_own() -> None:
+    plan = {"meta": {"backend": "mmap", "tree": TREE}}
+    phase = {"id": "c", "op": "create", "backend": "null", "verify": "on_read", "access": {"transfer": 1}}
+    found = meta_of(plan, phase)
+    assert (found["backend"], found["verify"], "access" in found) == ("null", "on_read", False)
+    assert (meta_of(plan, {"id": "c", "op": "create"})["backend"], meta_of({}, phase)["tree"]["depth"]) == ("mmap", 0)
+    own = meta_of(plan, {"id": "c", "op": "create", "meta": {"tree": {"depth": 5}, "sync": True, "verify": "both"}})
+    assert (own["tree"]["depth"], own["tree"]["branching"], own["sync"], own["verify"]) == (5, 3, True, "both")
+
+
+def test_items_of_a_directory_and_of_a_task_take_each_others_place() -> None:
+    def tree(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+        phase = {"id": "c", "op": "create", "meta": {"tree": above}}
+        return dict(meta_of({"meta": {"tree": below}}, phase)["tree"])
+
+    assert tree({"items_per_task": 5}, {"items_per_dir": 7})["items_per_dir"] == 7
+    assert tree({"items_per_dir": 7}, {"items_per_task": 5})["items_per_dir"] == 5
+
+
+def test_a_resolved_phase_is_complete_in_itself() -> None:
+    """Of data with its own members, and of names without those of data."""
+    plan: dict[str, Any] = {
+        "id": "p", "target": {"path": "/x"}, "meta": {"tree": {"items_per_task": 4}},
+        "data": {"backend": "mmap", "files": {"suffix": ".d"}},
+        "phases": [
+            {"id": "w", "op": "write", "io": {"direct": True}, "suffix": ".w"},
+            {"id": "s", "op": "stat", "on": "meta", "meta": {"sync": True}},
+            {"id": "t", "op": "stat", "before": [{"kind": "sync"}], "open": "exclusive"},
+            {"id": "m", "op": "mktree"},
+        ],
+    }  # fmt: skip
+    full = resolved(plan)
+    write, names, data, tree = full["phases"]
+    assert (write["backend"], write["io"]["direct"], write["suffix"], write["verify"]) == ("mmap", True, ".w", "none")
+    assert (write["access"]["block"], "on" in write, "meta" in write, "files" in write) == ("1MiB", False, False, False)
+    assert (names["on"], names["meta"]["sync"], names["meta"]["tree"]["items_per_dir"]) == ("meta", True, 4)
+    assert {"backend", "access", "io", "verify", "suffix"}.isdisjoint(names)
+    assert (data["on"], data["suffix"], data["open"], data["barrier"]) == ("data", ".d", "exclusive", "phase")
+    assert data["before"] == [{"kind": "sync", "need": "best_effort", "max_resident": 0.01}]
+    assert ("on" in tree, "meta" in tree) == (False, True)
+    assert full["target"] == {"path": "/x", "keep": False, "use_existing": False, "min_free": "64MiB",
+                              "keep_manifest": True}  # fmt: skip
+    assert full["tasks"] == {"processes": 1, "threads": 1, "pin": False}
+    assert full["observe"] == {"slice": "1ms", "max_slices": 512, "progress": "250ms"}
+    assert (full["data"]["backend"], full["data"]["files"]["mapping"]) == ("mmap", "per_task")
+    assert full["meta"] == {"tree": {"items_per_task": 4}}, "as it was written: it stands whole in each phase"
+    assert plan["phases"][0] == {"id": "w", "op": "write", "io": {"direct": True}, "suffix": ".w"}
+
+
+def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
+    members: dict[str, Any] = {
+        "a": {"default": [1]},
+        "b": {"properties": {"c": {"default": 2}}},
+        "d": {"items": {"properties": {"e": {"default": 3}}}},
+        "f": {"properties": {"g": {}}},
+        "h": {"properties": {"i": {"default": 4}}, "minProperties": 1},
+        "meta": {"properties": {"j": {"default": 5}}},
+    }
+    schema = {"properties": members}
+    assert filled({}, schema) == {"a": [1], "b": {"c": 2}}
+    told = {"a": 7, "b": {"c": 8}, "d": [{}, {"e": 9}, 1], "f": {}, "h": {}, "meta": {}, "z": 0}
+    assert filled(told, schema) == told | {"d": [{"e": 3}, {"e": 9}, 1], "h": {"i": 4}, "meta": {"j": 5}}
+    assert filled(3, schema) == 3
+    first = filled({}, schema)
+    first["a"].append(2)
+    assert filled({}, schema)["a"] == [1], "a default is nobody's own"
+    amount = {"$ref": "#/$defs/amount"}
+    assert filled({"of": "node_memory"}, amount) == {"of": "node_memory", "x": 1, "per": "task"}
+    assert filled("1GiB", amount) == "1GiB"
+    assert table_form("#/$defs/bytes") == {}
+    assert table_form("#/$defs/amount")["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "base"),
+    [
+        ("4KiB", {"$ref": "#/$defs/bytes"}, 4096),
+        ("2min", {"$ref": "#/$defs/duration"}, 120.0),
+        ("1MB/s", {"$ref": "#/$defs/rate"}, 1e6),
+        ("4KiB", {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB"}, {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB", "per": "task", "x": 1}, {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB", "per": "node", "x": 1}, {"$ref": "#/$defs/amount"},
+         {"of": "bytes", "bytes": 4096, "per": "node"}),
+        ({"of": "bytes"}, {"$ref": "#/$defs/amount"}, {"of": "bytes"}),
+        ({"of": "node_memory"}, {"$ref": "#/$defs/amount"}, {"of": "node_memory", "x": 1, "per": "task"}),
+        ({"of": "node_memory", "x": 2, "per": "total", "bytes": 3}, {"$ref": "#/$defs/amount"},
+         {"of": "node_memory", "x": 2, "per": "total"}),
+        ({"a": "1s", "b": {}, "c": [], "d": None, "e": 0, "f": "x"},
+         {"properties": {"a": {"$ref": "#/$defs/duration"}}}, {"a": 1.0, "e": 0, "f": "x"}),
+        (["1s", "2s"], {"items": {"$ref": "#/$defs/duration"}}, [1.0, 2.0]),
+        (["1s"], {}, ["1s"]),
+        (7, {}, 7),
+    ],
+)  # fmt: skip
+def test_numbers_are_in_base_units_and_what_is_empty_is_left_out(value: Any, schema: dict[str, Any], base: Any) -> None:
+    assert in_base_units(value, schema) == base

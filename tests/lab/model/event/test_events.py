@@ -229,3 +229,145 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "y.toml").write_text("= 3", encoding="utf-8")
     with pytest.raises(EventError, match="not valid TOML"):
         read_events(tmp_path / "y.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("2013-12", "2013-12-31T23:59:59.999999"),
+        ("2013-02", "2013-02-28T23:59:59.999999"),
+        ("2013-12-06T10:30:05.1", "2013-12-06T10:30:05.199999"),
+        ("2013-12-06T10:30:05.12345", "2013-12-06T10:30:05.123459"),
+        ("2013-12-06T10:30:05.123456", "2013-12-06T10:30:05.123456"),
+        ("2013-12-06T10:30:05.1234567", "2013-12-06T10:30:05.123456"),
+        ("2013-12-06T10:30:00", "2013-12-06T10:30:00.999999"),
+        ("2013 / 2014-01", "2014-01-31T23:59:59.999999"),
+    ],
+)
+def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: str) -> None:
+    assert when(text).last == at(last)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("soon", '"soon" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.'),
+        ("2014/soon", '"2014/soon" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.'),
+        ("2014/2015/2016", '"2014/2015/2016" has more than two times; an interval is written FIRST/LAST.'),
+        ("2014-03-18/2014-03-17", '"2014-03-18/2014-03-17" ends before it begins; write the earlier time first.'),
+        ("2014-13-01", '"2014-13-01" is no time: month must be in 1..12.'),
+        (
+            "2014-03-17T10:00+25:00",
+            '"+25:00" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.',
+        ),
+        (
+            "2014-03-17T10:00+01:60",
+            '"+01:60" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.',
+        ),
+    ],
+)
+def test_what_is_no_time_says_why(text: str, sentence: str) -> None:
+    with pytest.raises(WhenError) as caught:
+        when(text)
+    assert str(caught.value) == sentence
+
+
+def test_an_end_may_be_the_beginning_and_a_zone_nearly_a_day() -> None:
+    assert when("2014-03-17/2014-03-17") == when("2014-03-17")
+    assert [zone_named(text) for text in ("", "UTC", "Z")] == [UTC] * 3
+    assert zone_named("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
+    assert when("2014", precision=0.5) == Interval(at("2013-12-31T23:59:59.500"), at("2014-01-01T00:00:00.500"))
+
+
+def test_intervals_that_share_a_moment_overlap() -> None:
+    first, second = Interval(at("2014-01-01"), at("2014-01-02")), Interval(at("2014-01-02"), at("2014-01-03"))
+    third = Interval(at("2014-01-03"), at("2014-01-04"))
+    assert first.overlaps(second)
+    assert second.overlaps(first)
+    assert not first.overlaps(third)
+    assert not third.overlaps(first)
+    assert first.distance(at("2014-01-02")) == timedelta(0)
+    assert second.distance(at("2014-01-01")) == timedelta(days=1)
+
+
+def test_an_event_of_which_only_the_least_is_said() -> None:
+    bare = Event("e", "failure", "t", when("2014"))
+    assert (bare.parts, bare.dependents, bare.details, bare.system, bare.changes) == ((), True, "", "", None)
+    assert (bare.who, bare.source, bare.tags, bare.named_parts()) == ("", "", (), ())
+    with pytest.raises(EventError) as caught:
+        event("x", "2014", "d9").named_parts(SYSTEM)
+    assert str(caught.value).startswith('event x: parts: names "d9", which nothing in the system has')
+    with pytest.raises(EventError, match=r"^event x: parts: .*smaller number first"):
+        event("x", "2014", "d[4-1]").named_parts()
+    assert event("x", "2014", "d[1-2]", "fs").named_parts(SYSTEM) == ("d1", "d2", "fs")
+
+
+def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    during = when("2014-03")
+    both = [event("b", "2014-03-17"), event("a", "2014-03-17"), event("c", "2014-03-16")]
+    assert [one.id for one in matching(both, during)] == ["c", "a", "b"]
+    edge = Interval(at("2014-03-18"), at("2014-03-19"))
+    assert matching(both[:1], edge) == []
+    assert matching(both[:1], edge, within=timedelta(microseconds=1)) == both[:1]
+    assert matching(both[:1], Interval(at("2014-03-15"), at("2014-03-17"))) == both[:1]
+    exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
+    assert [one.id for one in matching(exact, when("2014-03-18"))] == ["whole", "part"]
+    events = [{**ONE, "id": name} for name in ("z", "y")]
+    assert [one.id for one in read_events(file(tmp_path, events=events))] == ["y", "z"]
+
+
+def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "e.JSONL"
+    line = {"schema": "sonde-event/1", **ONE, "parts": "d1", "tags": ["a"], "precision": "1 h", "details": "D",
+            "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
+    path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
+    (found,) = read_events(path)
+    assert found == Event(
+        "e", "failure", "a disk", Interval(at("2014-03-16T23:00"), at("2014-03-17T01:00")), ("d1",), False, "D", "S",
+        {"x": (1, "2")}, "W", "Q", ("a",),
+    )  # fmt: skip
+    path.write_text(json.dumps({**line, "when": "2014-02-30"}), encoding="utf-8")
+    with pytest.raises(EventError) as caught:
+        read_events(path)
+    assert str(caught.value) == f'{path}, line 1: when: "2014-02-30" is no time: day is out of range for month.'
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ({"schema": None}, ': schema is missing; a file of events begins with schema = "sonde-event/1".'),
+        ({"zone": "Mars"}, ': zone: "Mars" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.'),
+        ({"events": [ONE, ONE]}, ': two events have the id "e"; ids are used once.'),
+        (
+            {"events": [ONE | {"changes": 3}]},
+            ': events.e.changes is 3; it must be a table, like { lustre = ["2.3.0", "2.4.0"] }.',
+        ),
+        (
+            {"events": [ONE | {"changes": {"x": [1]}}]},
+            ': events.e.changes has [1] for x; write what was before and what is now, like ["2.3.0", "2.4.0"].',
+        ),
+        (
+            {"events": [ONE | {"changes": {"x": [1, []]}}]},
+            ': events.e.changes has [1, []] for x; write what was before and what is now, like ["2.3.0", "2.4.0"].',
+        ),
+        (
+            {"events": [ONE | {"when": "2014-02-30"}]},
+            ': events.e.when: "2014-02-30" is no time: day is out of range for month.',
+        ),
+        (
+            {"events": [ONE | {"parts": "d[4-1]"}]},
+            ': events.e.parts: "d[4-1]" runs from 4 down to 1; write the smaller number first.',
+        ),
+        (
+            {"events": [ONE | {"parts": "q"}]},
+            ': event e: parts: names "q", which nothing in the system has as its id or group.',
+        ),
+    ],
+)
+def test_a_slip_in_events_word_for_word(members: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    path = file(tmp_path, **members)
+    if members.get("schema", "") is None:
+        path.write_text('{"events": []}', encoding="utf-8")
+    with pytest.raises(EventError) as caught:
+        read_events(path, SYSTEM)
+    assert str(caught.value) == f"{path}{sentence}"

@@ -75,9 +75,9 @@ def _changed(system: System, path: str, value: Any) -> System:
 
 def _with(table: Any, steps: list[str], value: Any, path: str) -> Any:
     """`table` with one member read from `value`; None takes it away."""
-    known = members(type(table))
+    known = {name: member for name, member in members(type(table)).items() if name != "id"}
     name, *more = steps
-    if name not in known or name == "id":
+    if name not in known:
         raise SystemFileError(f'{path}: there is no member "{name}" to change.{suggestion(name, known)}')
     at = Reading(SystemFileError, path)
     member, here = known[name], getattr(table, name)

@@ -29,10 +29,10 @@ def _references(index: Index, source: Source) -> None:
     """Every name means a part, and names can be dealt out to the parts of the table."""
     names = index.ids_of(source.table)
     for member, declared in members(type(source.table)).items():
-        if declared.kind == "ids" and index.references(source.table, member):
-            index.share(Item(source.kind, names[0], source.table, 0, len(names)), member)
-            if not declared.many and len(names) == 1 and len(index.references(source.table, member)) > 1:
+        if declared.kind == "ids" and (named := index.references(source.table, member)):
+            if not declared.many and len(names) == 1 and len(named) > 1:
                 raise source.wrong(member, "names several parts; name one.")
+            index.share(Item(source.kind, names[0], source.table, 0, len(names)), member)
 
 
 def _tables(index: Index, kind: str) -> Sequence[Source]:

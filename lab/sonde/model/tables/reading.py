@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 
     def unit(self, reason: UserError) -> UserError:
         """An error of a value, led by file and place."""
-        return self.error(f"{self.origin}: {self.where}: {reason}")
+        return self.error(f"{self.origin}: {self.where}{': ' if self.where else ''}{reason}")
 
 
 def read_table(cls: type[T], found: object, at: Reading) -> T:

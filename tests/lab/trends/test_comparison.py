@@ -149,3 +149,19 @@ def test_an_interval_in_words_is_as_long_as_what_is_known() -> None:
     assert interval_words(1.5, 1.4, 1.62) == "+50 % [+40, +62]"
     assert value_text(2000.0, "op/s") == "2,000 op/s"
     assert median((4.0, 1.0, 9.0, 2.0)) == 3.0
+
+
+def test_plans_that_differ_are_told_by_their_members_and_by_their_hash_where_these_are_not_known(
+    add_run: AddRun,
+) -> None:
+    def with_plan(day: int, depth: int | None) -> Side:
+        document = {"data": {"io": {"depth": depth}}} if depth else None
+        return Side(str(day), tuple(read_summary(add_run(day + at, {READ: 1e9}, document=document)) for at in range(2)))
+
+    one, two, unknown = with_plan(0, 1), with_plan(10, 2), with_plan(20, None)
+    (number,) = compare(one, two).numbers
+    assert number.differs_in == (("data.io.depth", "1", "2"),)
+    (number,) = compare(one, unknown).numbers
+    assert [(name, old != new) for name, old, new in number.differs_in] == [("plan hash", True)]
+    (number,) = compare(one, with_plan(30, 1)).numbers
+    assert number.differs_in == ()

@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from sonde.charts.amount_bars import Amount
 from sonde.charts.change_bars import ChangeRow
 from sonde.charts.heat import HeatMap
 from sonde.charts.study import Section, Study
@@ -333,3 +334,38 @@ def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
     assert "fs2" not in drawn
     assert "before" in drawn
     assert "after" in drawn
+
+
+def test_bars_of_scatter_and_of_units_have_their_sides_values_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def draw(*given: object) -> str:
+        asked.append(given)
+        return "drawn"
+
+    monkeypatch.setattr(comparison_page, "amount_bars", draw)
+    scattered = replace(
+        number(0.5), scatter_before=Variation(0.05, 0.03, 0.09, 5), scatter_after=Variation(0.2, None, None, 2)
+    )
+    study(scattered, number(1.0, "fs2"), units={"fs1": 4.0})
+    sides = [("before", "before"), ("after", "after")]
+    rates = [
+        Amount(5e8, None, None, "before", "500 MB/s"),
+        Amount(2.5e8, None, None, "after", "250 MB/s"),
+    ]
+    scatter = [
+        Amount(0.05, 0.03, 0.09, "before", "5.0 % [3.0, 9.0]"),
+        Amount(0.2, None, None, "after", "20.0 %"),
+    ]
+    assert asked == [
+        ([("probe · p1 · read, fs1", scatter)], "Coefficient of variation", sides),
+        ([("probe · p1 · read, fs1", rates), ("probe · p1 · read, fs2", [replace(one) for one in
+          (rates[0], Amount(5e8, None, None, "after", "500 MB/s"))])], "", sides),
+    ]  # fmt: skip
+
+
+def test_a_lead_says_what_stands_on_both_sides() -> None:
+    compared = Comparison(side("run", 1, 2), side("run", 2), (number(0.5),), ())
+    assert comparison_study(compared, (), {}).lead == (
+        "1 of 1 numbers changed by more than chance. 1 run on both sides: a run does not differ from itself."
+    )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -310,3 +311,16 @@ def test_a_description_of_nothing_is_everything() -> None:
 def test_a_series_without_a_known_label_is_called_by_what_it_has() -> None:
     assert name_of(history(made_with="x"), ()) == "x"
     assert name_of(history(experiment="io", phase="io", operation="read"), ("phase",)) == "io · read"
+
+
+def test_every_column_of_the_page_is_what_it_says() -> None:
+    fell, quiet = standing(READ, change(0, 0.4)), standing(WRITE, visible=None)
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in texts(survey(fell, quiet))[-1].split("<tr>")]
+    assert [row for row in rows if row] == [
+        ["io · read · fs1", "60", "1.00 GB/s", "1.00 GB/s", "5.0 %", "20 %", "2026-02-20", "−60 %"],
+        ["io · write · fs2", "60", "2.00 GB/s", "1.00 GB/s", "5.0 %", "-", "", ""],
+    ]
+    joint_table = texts(survey(fell, quiet, joint=(joint(0.4, of=why()),)))[0]
+    assert 'class="n"' not in joint_table, "all of it is words"
+    (row,) = [re.findall(r"<td[^>]*>([^<]*)</td>", one) for one in joint_table.split("<tr>")[2:]]
+    assert row == ["2026-02-20 00:00", "3 runs", "io · read · fs1 fell by 60 %.", "io · read · fs1 −60 %"]

@@ -131,3 +131,33 @@ def test_what_is_said_of_targets_is_said_level_by_level_and_then_what_is_unknown
     document = one.as_json()
     assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2
     assert document["words"] == [plain(words) for words in one.words]
+
+
+def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:
+    """Forty letters of a target and thirty of a level on the screen, sixty and forty on the page."""
+
+    def shown(name: str, of: str) -> tuple[str, str]:
+        one = compared_targets(level(part(name, 0.5), name=of))
+        (section,) = target_sections([one])
+        return "\n".join(printed(one)), str(section.parts[0])
+
+    for length, cut_on_screen, cut_on_page in (
+        (40, False, False),
+        (41, True, False),
+        (60, True, False),
+        (61, True, True),
+    ):
+        screen, page = shown("x" * length, "OSS")
+        table = next(line for line in screen.split("\n") if line.strip().startswith("x"))
+        assert ("x" * length in table) != cut_on_screen
+        assert (">" + "x" * length + "<" in page) != cut_on_page
+    for length, cut_on_screen, cut_on_page in (
+        (30, False, False),
+        (31, True, False),
+        (40, True, False),
+        (41, True, True),
+    ):
+        screen, page = shown("OST1", "y" * length)
+        head = next(line for line in screen.split("\n") if "mean before" in line)
+        assert ("y" * length in head) != cut_on_screen
+        assert (">" + "y" * length + "<" in page) != cut_on_page

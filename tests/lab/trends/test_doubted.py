@@ -138,10 +138,10 @@ def test_a_doubt_says_how_often_and_why() -> None:
 
 
 def test_each_kind_of_doubt_on_a_side_is_one_sentence_with_its_worst_phase() -> None:
-    few, most = Doubted("after", "read", "x", "few", 1, 5), Doubted("after", "write", "x", "most", 3, 6)
+    few, most = Doubted("after", "read", "x", "few", 4, 9), Doubted("after", "write", "x", "most", 3, 6)
     assert doubt_sentences([few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]) == [
         "after, read, write: most (in 3 of 6 runs).",
-        "before, read: few (in 1 of 5 runs).",
+        "before, read: few (in 4 of 9 runs).",
         "after, read: other.",
     ]
     assert doubt_sentences([]) == []

@@ -285,6 +285,10 @@ def test_doubts_are_said_of_the_slower_series_where_there_are_and_else_of_all() 
         " Doubtful, 1 of 1 slower series: others used it (in 2 of its last 10 runs)."
         " Doubtful, 1 of 2 series: y (in 1 of its last 4 runs)."
     )
+    often = replace(quiet[2], doubts=(doubt("x", "others used it always", 3, 4),))
+    assert doubt_words(survey(two, often)).startswith(
+        " Doubtful, 2 of 2 series: others used it always (in up to 3 of their last 4 runs)."
+    )
     assert doubt_words(survey(fell, *quiet)) == ""
     assert verdict(survey(one)).endswith(
         "ten runs. Doubtful, 1 of 1 series: others used it (in 2 of its last 10 runs)."

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from rich.console import Console
 
 from sonde.findings.target_changes import LevelChanges, PartChange, PhaseChanges
@@ -161,3 +162,11 @@ def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:
         head = next(line for line in screen.split("\n") if "mean before" in line)
         assert ("y" * length in head) != cut_on_screen
         assert (">" + "y" * length + "<" in page) != cut_on_page
+
+
+@pytest.mark.parametrize(("length", "whole"), [(75, True), (76, False)])
+def test_a_name_of_eighty_letters_is_whole_above_its_targets(length: int, whole: bool) -> None:
+    one = compared_targets(level(part("OST1", 0.5)))
+    name = "p" * length + " · p1"  # the experiment and its phase
+    lines = printed(replace(one, number=replace(NUMBER, plan="p" * length)))
+    assert lines[1] == (f"Targets of {name} (read)" if whole else f"Targets of {name[:80]}… (read)")

@@ -251,3 +251,17 @@ def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
     assert found == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
     four = Series({}, one.times[1:], one.values[1:])
     assert _around(four, [], 5 * DAY) is None, "four runs tell no noise"
+
+
+@pytest.mark.parametrize("day", [20, 40])
+def test_a_series_that_changed_at_another_time_stood_at_this_one(day: int) -> None:
+    """Two fell on day 30. The third fell ten days before or after it, and from there on it is another level."""
+    days = np.arange(60.0)
+    noise = 1e9 * np.exp(np.random.default_rng(9).normal(0, 0.01, 60))
+    site = [Series({"file_system": "a"}, DAY * days, noise * np.where(days < 30, 1.0, 0.5)) for _ in range(2)]
+    site.append(Series({"file_system": "b"}, DAY * days, noise * np.where(days < day, 1.0, 0.4)))
+    found = [moved(0, 0.5, 30), moved(1, 0.5, 30), moved(2, 0.4, day)]
+    why = next(joint for joint in joint_changes(site, found) if len(joint.changes) == 2).parts[0].explanation
+    assert (why.stood, why.untold) == (1, 0)
+    blind = joint_changes(site, found[:2])[0].parts[0].explanation
+    assert (blind.stood, blind.untold) == (0, 1), "without its own change it would seem to have moved"

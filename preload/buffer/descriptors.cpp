@@ -3,6 +3,7 @@
 #include "buffer/descriptors.hpp"
 
 #include "buffer/ahead.hpp"
+#include "buffer/brief_lives.hpp"
 #include "buffer/direct.hpp"
 #include "buffer/dividing.hpp"
 #include "buffer/files.hpp"
@@ -129,7 +130,7 @@ void join(File& file, Description& made, int fd, int flags, bool just_opened) no
     choose_descriptors(file);
     fit_pages(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        if (file.rule->direct && !file.locking.parts) {  // opening takes a close, and that would take the locks
+        if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
             add_direct(file, fd, made.reads, made.writes && !made.appends);
         }
         file.write_through = made.writes && !file.space_seen ? space_is_low(file) : file.write_through;
@@ -158,7 +159,10 @@ void see(Seen& seen, settings::Settings& settings, int fd, const char* path) noe
         seen.asked = true;
         seen.regular = raw::call(SYS_fstat, fd, raw::number(&seen.status)) == 0 && S_ISREG(seen.status.st_mode);
         seen.absolute[0] = 0;
-        seen.rule = seen.regular ? rule_of(settings, fd, path, seen.absolute) : nullptr;
+        settings::Rule* const brief =
+            seen.regular && seen.by_the_program && path[0] != 0 ? left_alone_by_name(path) : nullptr;
+        seen.brief = brief != nullptr;
+        seen.rule = seen.brief ? brief : seen.regular ? rule_of(settings, fd, path, seen.absolute) : nullptr;
     }
 }
 
@@ -190,9 +194,14 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
     }
     system::Hold hold(state.files_lock);
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    File* file = known_or_new_file(fd, seen.status, rule, seen.absolute[0] == '/' ? seen.absolute : path, !writes);
+    File* file =
+        known_or_new_file(fd, seen.status, rule, seen.absolute[0] == '/' ? seen.absolute : path, !writes, seen.brief);
     if (file == nullptr) {
         return;
+    }
+    const bool is_new = file->ends.descriptions == nullptr;
+    if (is_new && seen.by_the_program && path[0] != 0) {
+        note_name(*file, path);
     }
     reason = reason == nullptr && mpi != nullptr ? unfit(*mpi, flags, *file->rule) : reason;
     // Ranks may also open one file each for itself (MPI_COMM_SELF).
@@ -212,8 +221,12 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
     }
     // Ranks that share a file do not mind each other, only those who are not among them.
     const bool only_one = !file->shared && (writes || file->ends.writer >= 0);
-    if (file->mode.load(std::memory_order_relaxed) == Mode::Active && !claim(*file, only_one)) {
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active &&
+        !claim(*file, only_one, !(is_new && seen.brief))) {
         through_for_good(*file, "another process on this node uses it too");
+    }
+    if (is_new && seen.brief) {  // known, and claimed, as any other: only not buffered
+        through_for_good(*file, why_brief);
     }
     if (made != nullptr) {
         file->inherited = path[0] == 0;
@@ -335,9 +348,13 @@ void let_go_of(dev_t device, ino_t inode, const char* reason) noexcept {
 
 void note_lock(int fd) noexcept {
     const system::Critical critical;
-    Description* description = nullptr;
-    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
-        file->locking.parts = true;
+    Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    const File* seen = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    if (seen == nullptr || seen->locked_in_parts.load(std::memory_order_relaxed)) {
+        return;  // databases lock at each step: the first time is enough
+    }
+    if (File* file = locked_file(fd, description)) {
+        file->locked_in_parts = true;
         file->lock.unlock();
     }
 }

@@ -14,6 +14,8 @@ struct OpenedByMpi;
 struct Seen {
     bool asked = false;
     bool regular = false;
+    bool by_the_program = false;     ///< itself, not by a library that does more with the file
+    bool brief = false;              ///< by its name: left alone, and the name that the kernel gives it was not asked
     settings::Rule* rule = nullptr;  ///< for its name; nullptr where none counts
     struct stat status;
     char absolute[1024];  ///< the name that the kernel gives it, or ""

@@ -75,7 +75,7 @@ bool give_numbers_back() noexcept {
     if (before > 0) {
         system::Hold hold(state.files_lock);
         for_each_file([](File& file) {
-            if (!file.locking.parts) {  // with any close() of a file the program's locks on it go away
+            if (!file.locked_in_parts) {  // with any close() of a file the program's locks on it go away
                 close_gate(file);
                 remove_direct(file);
                 open_gate(file);

@@ -144,7 +144,6 @@ struct Payoff {
 
 /// What the program does between two locks that it takes: what was read is forgotten with each.
 struct Locking {
-    bool parts = false;       ///< POSIX locks: closing any descriptor of the file would end them
     std::uint32_t vain = 0;   ///< locks in a row before which too little was gained
     std::uint64_t hits = 0;   ///< calls so far that needed no call below, when the last lock was taken
     std::uint64_t asked = 0;  ///< bytes read by the program so far, then
@@ -181,6 +180,8 @@ struct File {
     std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
     std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
     std::atomic<bool> dormant{false};           ///< asleep because it did not pay
+    /// By POSIX locks: closing any descriptor of the file would end them.
+    std::atomic<bool> locked_in_parts{false};
     /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
     /// list of the old one is on none, also one that waits for reuse.
     std::uint32_t on_list_of = 0;
@@ -213,6 +214,7 @@ struct File {
     Statistics statistics;
     Passed passed;  ///< not in the statistics yet
     std::uint64_t opened_ns = 0;
+    std::uint64_t name = 0;             ///< by which its life is noted (brief_lives.hpp); 0: it is not
     const char* why_through = nullptr;  ///< for the report
     char path[1024] = {};
 };

@@ -2,6 +2,7 @@
 // The files that are known: made by the first open, unmade after the last close.
 #include "buffer/files.hpp"
 
+#include "buffer/brief_lives.hpp"
 #include "buffer/direct.hpp"
 #include "buffer/dividing.hpp"
 #include "buffer/flushing.hpp"
@@ -119,6 +120,7 @@ void unmake_file(File& file) noexcept {
         file.why_through = why_grown;
     }
     report_file(file);
+    note_life(file);
     disclaim(file);
     drop_all(file);
     free_buckets(file);
@@ -133,11 +135,13 @@ void unmake_file(File& file) noexcept {
     file.appended = {};
     file.lazy = {};
     file.locking = {};
+    file.locked_in_parts = false;
     file.held.divided = file.held.small = false;
     file.inherited = file.sign = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
     file.dormant = false;
     file.watch = {};
+    file.name = 0;
     file.choice = {};
     file.accepted_since_check = 0;
     file.statistics = {};
@@ -187,11 +191,12 @@ bool keep_for_reopening(File& file, int fd) noexcept {
     report_file(file);
     file.statistics = {};
     file.locking = {};
+    file.locked_in_parts = false;
     return true;
 }
 
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
-                        bool only_read) noexcept {
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path, bool only_read,
+                        bool brief) noexcept {
     File* file = known(got.st_dev, got.st_ino);
     if (file != nullptr) {
         if (file->lazy.closed) {
@@ -200,8 +205,9 @@ File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, co
         return file;
     }
     struct statfs about {};
-    file = rule != nullptr && file_system_allows(fd, about) ? make_file(got, *rule, path, only_read) : nullptr;
-    if (file != nullptr) {
+    file =
+        rule != nullptr && (brief || file_system_allows(fd, about)) ? make_file(got, *rule, path, only_read) : nullptr;
+    if (file != nullptr && !brief) {
         file->write_through = space_is_low(*file, about);
         file->space_seen = true;
     }

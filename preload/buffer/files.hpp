@@ -13,9 +13,9 @@ File* locked_file(int fd, Description*& description) noexcept;
 bool is_active(int fd) noexcept;
 File* find_file(dev_t device, ino_t inode) noexcept;  ///< locked, or nullptr
 /// These four with the table of files locked. The file of an open descriptor, locked; made when a rule covers it.
-/// `only_read`: by this descriptor nothing can be written.
-File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
-                        bool only_read) noexcept;
+/// `only_read`: by this descriptor nothing can be written. `brief`: it will not be buffered (brief_lives.hpp).
+File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path, bool only_read,
+                        bool brief) noexcept;
 /// Whether a change at `now_ns` (since 1970) or later would show in the times of a file. Some file systems count whole
 /// seconds (MooseFS, old NFS): of a file of this second, or by a clock that is not quite ours of one of the two before,
 /// nobody can tell.

@@ -83,10 +83,10 @@ bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
 
 }  // namespace
 
-bool claim(File& file, bool writes) noexcept {
+bool claim(File& file, bool writes, bool buffers) noexcept {
     struct flock64 answer {};
     const off64_t place = place_of(file);
-    if (locks() < 0 || (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer))) {
+    if (locks() < 0 || (!(buffers && visited(file)) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer))) {
         return true;
     }
     file.sign = ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);

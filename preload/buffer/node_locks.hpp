@@ -7,7 +7,8 @@
 namespace sonde::buffer {
 
 /// True when this process may buffer the file: no other one on this node writes it, or, if we write, uses it at all.
-bool claim(File& file, bool writes) noexcept;
+/// Without `buffers` the file is only made known to others, who then do not buffer it.
+bool claim(File& file, bool writes, bool buffers = true) noexcept;
 void disclaim(const File& file) noexcept;
 /// Another process has come since, and one of us writes.
 bool visited(const File& file) noexcept;

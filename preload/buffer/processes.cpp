@@ -2,6 +2,7 @@
 // What happens to all files when processes begin and end.
 #include "buffer/processes.hpp"
 
+#include "buffer/brief_lives.hpp"
 #include "buffer/files.hpp"
 #include "buffer/flushing.hpp"
 #include "buffer/node_locks.hpp"
@@ -92,6 +93,7 @@ void fork_done(bool child) noexcept {
         }
         state.few.files = state.few.calls = state.few.bytes = 0;
         choosing_after_fork();
+        brief_lives_after_fork();
         places_after_fork();
         node_locks_after_fork();
         workers_after_fork();

@@ -220,6 +220,15 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     }
 }
 
+/// The first writes on a file go straight while storage answers at once. Most files have no more, and gain nothing;
+/// data that stays here needs a thread that sees to it that it does not stay for ever, and with a second thread every
+/// call of the program becomes dearer.
+bool is_on_trial(const File& file) noexcept {
+    constexpr std::uint64_t at_once_ns = 20'000;
+    return file.statistics.write.asked <= state.settings->limits.straight_first &&
+           file.payoff.small_call_ns < at_once_ns && !file.rule->direct;
+}
+
 bool write_pays(File& file, const Move& move, std::int64_t at) noexcept {
     const std::int64_t index = at / file.held.page_size;
     return move.local || (!move.straight && at == file.size) ||
@@ -240,8 +249,8 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
-            const std::size_t run =
-                straight_run(file, place, bytes - done, !file.write_through && write_pays(file, move, place));
+            const bool pays = !file.write_through && !is_on_trial(file) && write_pays(file, move, place);
+            const std::size_t run = straight_run(file, place, bytes - done, pays);
             if (run == 0) {
                 page = new_page(file, index, again);
             }

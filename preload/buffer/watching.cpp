@@ -4,6 +4,7 @@
 
 #include "buffer/ahead.hpp"
 #include "buffer/states.hpp"
+#include "system/hash.hpp"
 
 #include <iterator>
 
@@ -21,14 +22,6 @@ struct Remembered {
 };
 constinit Remembered remembered[256];
 constinit system::Lock remembering;
-
-std::uint64_t hash_of(const char* path) noexcept {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (; *path != 0; ++path) {
-        hash = (hash ^ static_cast<unsigned char>(*path)) * 0x100000001B3ULL;
-    }
-    return hash;
-}
 
 Remembered& place_of(std::uint64_t name) noexcept {
     return remembered[(name >> 32U) % std::size(remembered)];
@@ -50,7 +43,7 @@ void begin_watch(File& file) noexcept {
     file.watching = true;
     file.held.page_size = smallest_page;
     file.held.limit = many_pages;
-    const std::uint64_t name = hash_of(file.path);
+    const std::uint64_t name = system::hash_of(file.path);
     system::Hold hold(remembering);
     const Remembered& place = place_of(name);
     if (place.name == name && place.choice.pays) {
@@ -68,7 +61,7 @@ void end_watch(File& file) noexcept {
     }
     open_gate(file);
     if (choice.pays) {
-        const std::uint64_t name = hash_of(file.path);
+        const std::uint64_t name = system::hash_of(file.path);
         system::Hold hold(remembering);
         place_of(name) = {name, choice};
         file.payoff.dormant_calls = 0;

@@ -125,6 +125,8 @@ void start_buffer() noexcept {
         }
     }
     chosen.promised_only = true;
+    constexpr std::uint32_t straight_first = 16;
+    chosen.limits.straight_first = straight_first;
     buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
     stretch::start_gathering({.read_at = pread_below, .write = write_below, .write_at = pwrite_below}, chosen,

@@ -49,6 +49,7 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     const int kept = errno;
     if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
         buffer::Seen seen;
+        seen.by_the_program = true;
         stretch::take_on(fd, flags, path, seen);
         if (buffer::takes_files.load(std::memory_order_relaxed) || buffer::in_table(fd) || buffer::any()) [[unlikely]] {
             buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);

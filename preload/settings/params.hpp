@@ -47,8 +47,9 @@ struct Limits {
     std::uint32_t node_share = 25;  ///< percent of the available memory that all processes of a node may use together
     std::uint32_t threads = 2;
     Engine engine = Engine::Threads;
-    bool gather_always = false;   ///< between system calls, whether it seems to pay or not
-    std::uint32_t age_ms = 3000;  ///< no data waits longer than about this before it is handed to the kernel
+    bool gather_always = false;        ///< between system calls, whether it seems to pay or not
+    std::uint32_t straight_first = 0;  ///< writes of each file that go straight while storage answers at once
+    std::uint32_t age_ms = 3000;       ///< no data waits longer than about this before it is handed to the kernel
 
     std::uint32_t workers() const noexcept { return engine == Engine::Sync ? 0 : threads; }
 };

@@ -15,14 +15,20 @@ namespace {
 using namespace sonde;
 using trace::Kind;
 
+/// A buffered one. Beside: see the top of transfer.cpp.
+template <class Real>
+__attribute__((noinline)) int sync_buffered(int fd, Real real) {
+    pthread_testcancel();
+    bool quiet = false;
+    const int error = buffer::flush(fd, quiet);
+    const int done = quiet ? 0 : real();
+    return intercept::result_of_flush(done, error);
+}
+
 template <class Real>
 int sync_one(int fd, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
-        pthread_testcancel();
-        bool quiet = false;
-        const int error = buffer::flush(fd, quiet);
-        const int done = quiet ? 0 : real();
-        return intercept::result_of_flush(done, error);
+        return sync_buffered(fd, real);
     }
     if (stretch::Stream* stream = stretch::stream_of(fd)) [[unlikely]] {
         pthread_testcancel();
@@ -30,7 +36,9 @@ int sync_one(int fd, Real real) {
         ++stretch::counted(*stream).syncs;
         const int error = stream->error;
         stream->error = 0;
-        return intercept::result_of_flush(stream->rule->ignore_flush ? 0 : real(), error);
+        if (error != 0 || stream->rule->ignore_flush) [[unlikely]] {
+            return intercept::result_of_flush(stream->rule->ignore_flush ? 0 : real(), error);
+        }
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();

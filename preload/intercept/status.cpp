@@ -28,14 +28,21 @@ int status_of(int fd, Real real) {
     return real();
 }
 
+/// What is held of the file behind a path goes to the kernel. Beside: see the top of transfer.cpp.
+__attribute__((noinline)) void hand_over_behind(int at, Path path, bool follow, bool only_dirty) noexcept {
+    dev_t device = 0;
+    ino_t inode = 0;
+    if (intercept::behind_path(at, path, follow, device, inode) &&
+        (!only_dirty || buffer::inode_holds_dirty(device, inode))) {
+        buffer::flush_inode(device, inode);
+    }
+}
+
 /// Status of a path.
 template <class Real>
 int status_at(int at, Path path, bool follow, Real real) {
-    dev_t device = 0;
-    ino_t inode = 0;
-    if (buffer::holds_any_dirty() && intercept::behind_path(at, path, follow, device, inode) &&
-        buffer::inode_holds_dirty(device, inode)) [[unlikely]] {
-        buffer::flush_inode(device, inode);
+    if (buffer::holds_any_dirty()) [[unlikely]] {
+        hand_over_behind(at, path, follow, true);
     }
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -73,10 +80,8 @@ int resize_at(Path path, Real real) {
 /// over the old one so that there is always a whole one.
 template <class Real>
 int change_name(int at, Path from, Real real) {
-    dev_t device = 0;
-    ino_t inode = 0;
-    if (from != nullptr && buffer::any() && intercept::behind_path(at, from, false, device, inode)) [[unlikely]] {
-        buffer::flush_inode(device, inode);
+    if (from != nullptr && buffer::any()) [[unlikely]] {
+        hand_over_behind(at, from, false, false);
     }
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -98,13 +103,11 @@ int mark(int fd, Real real) {
 
 template <class Real>
 int mark_at(int at, Path path, bool follow, Real real) {
-    dev_t device = 0;
-    ino_t inode = 0;
     if (path == nullptr) {
         return mark(at, real);
     }
-    if (buffer::any() && intercept::behind_path(at, path, follow, device, inode)) [[unlikely]] {
-        buffer::flush_inode(device, inode);
+    if (buffer::any()) [[unlikely]] {
+        hand_over_behind(at, path, follow, false);
     }
     return real();
 }

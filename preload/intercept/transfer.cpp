@@ -2,7 +2,7 @@
 // read, write, lseek and their kin.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
-#include "stretch/gather.hpp"
+#include "stretch/held.hpp"
 #include "system/oldest_libc.hpp"
 
 #include <climits>
@@ -13,38 +13,39 @@ namespace {
 
 using namespace sonde;  // NOLINT: this file is nothing but glue
 
-/// A call on a file whose small calls are gathered between system calls.
-template <class Real>
-ssize_t gather(stretch::Stream& stream, int fd, trace::Kind kind, const stretch::Piece* pieces, std::size_t count,
-               off64_t at, Real real) {
+// A call that goes on to the kernel as it is must be the last thing that its function does, and the function must not
+// return: after a system call the processor does not know any more where calls return to, and guesses wrong at each
+// return on the way. So all else stands in functions of its own, and the real call is a jump.
+
+/// What becomes of a call on a file whose small calls are gathered between system calls.
+__attribute__((noinline)) stretch::Entry enter(stretch::Stream& stream, int fd, trace::Kind kind, const void* data,
+                                               std::size_t bytes, off64_t at) {
     pthread_testcancel();
-    const bool reads = kind == trace::Kind::Read;
-    const stretch::Entry entry =
-        reads ? stretch::read(stream, fd, pieces, count, at) : stretch::write(stream, fd, pieces, count, at);
-    if (entry.way == stretch::Way::Done) {
-        return intercept::result(entry.value);
-    }
-    if (entry.way == stretch::Way::Plain && !stretch::wants_time(stream)) {
-        return real();
-    }
+    const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
+    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(stream, fd, &piece, 1, at)
+                                                           : stretch::write(stream, fd, &piece, 1, at);
+    return entry.way == stretch::Way::Plain && stretch::wants_time(stream)
+               ? stretch::Entry{stretch::Way::Timed, entry.value}
+               : entry;
+}
+
+/// A call that stretch::read() or write() let through and wants to know more of.
+template <class Real>
+__attribute__((noinline)) ssize_t make_seen(stretch::Stream& stream, int fd, bool writes, std::size_t bytes, off64_t at,
+                                            stretch::Way way, Real real) {
     const std::uint64_t began = system::now_ns();
     const ssize_t got = real();
     const std::uint64_t spent = system::now_ns() - began;
-    if (entry.way == stretch::Way::Plain) {
-        stretch::note_time(stream, !reads, spent);
-        return got;
+    if (way == stretch::Way::Timed) {
+        stretch::note_time(stream, writes, spent);
+    } else {
+        stretch::first_written(stream, fd, bytes, at, got, spent);
     }
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        bytes += pieces[i].bytes;
-    }
-    stretch::first_written(stream, fd, bytes, at, got, spent);
     return got;
 }
 
 /// Its stream, when its calls may be gathered now. `fits`: stretch::is_one_of_few().
-stretch::Stream* stream_of(int fd, bool fits) noexcept {
-    const stretch::Slot slot = stretch::slot_of(fd);
+stretch::Stream* stream_of(int fd, stretch::Slot slot, bool fits) noexcept {
     stretch::Stream* stream = reinterpret_cast<stretch::Stream*>(slot);
     if (stretch::is_early(slot)) {
         stream = system::Critical::inside() || intercept::in_borrowed_memory() || stretch::is_one_of_few(fd, slot, fits)
@@ -57,34 +58,52 @@ stretch::Stream* stream_of(int fd, bool fits) noexcept {
                : stream;
 }
 
-/// One call that moves data. `real` does it for real.
+/// One call that moves data, on a file that is buffered or traced.
 template <class Real>
-ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at, Real real) {
-    if (buffer::watched(fd)) [[unlikely]] {
-        if (buffer::Place* place = buffer::go_past(fd)) {
-            const ssize_t got = real();
-            buffer::arrived(*place, kind == trace::Kind::Write, got);
-            return got;
-        }
-        pthread_testcancel();
-        const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
-        const buffer::Answer answer =
-            kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
-        if (answer.done) {
-            return intercept::result(answer.value);
-        }
-        return buffer::pass(answer, real);
-    }
-    const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;
-    if (stretch::Stream* stream = stream_of(fd, fits)) [[unlikely]] {
-        const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
-        return gather(*stream, fd, kind, &piece, 1, at, real);
-    }
-    if (trace::watched(fd)) [[unlikely]] {
+__attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const void* data, std::size_t bytes,
+                                               off64_t at, Real real) {
+    if (trace::watched(fd)) {
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         trace::transferred(fd, kind, bytes, got, at, data, began);
         return got;
+    }
+    if (buffer::Place* place = buffer::go_past(fd)) {
+        const ssize_t got = real();
+        buffer::arrived(*place, kind == trace::Kind::Write, got);
+        return got;
+    }
+    pthread_testcancel();
+    const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
+    const buffer::Answer answer =
+        kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
+    if (answer.done) {
+        return intercept::result(answer.value);
+    }
+    return buffer::pass(answer, real);
+}
+
+/// One call that moves data. `real` does it for real.
+template <class Real>
+__attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
+                                                       off64_t at, Real real) {
+    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
+        return move_watched(fd, kind, data, bytes, at, real);
+    }
+    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
+        const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;
+        if (stretch::Stream* stream = stream_of(fd, slot, fits)) {
+            if (stretch::is_scattered(*stream, bytes, at)) {
+                return real();
+            }
+            const stretch::Entry entry = enter(*stream, fd, kind, data, bytes, at);
+            if (entry.way == stretch::Way::Done) {
+                return intercept::result(entry.value);
+            }
+            if (entry.way != stretch::Way::Plain) [[unlikely]] {
+                return make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at, entry.way, real);
+            }
+        }
     }
     return real();
 }
@@ -97,57 +116,89 @@ std::size_t sum(Vectors parts, int count) noexcept {
     return bytes;
 }
 
+/// Several pieces on a file whose small calls may be gathered.
+template <class Real>
+__attribute__((noinline)) ssize_t gather_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags,
+                                              Real real) {
+    stretch::Stream* stream = stream_of(fd, stretch::slot_of(fd), false);
+    constexpr int most = 16;
+    if (stream == nullptr || flags != 0 || count <= 0 || count > most ||
+        reinterpret_cast<std::uintptr_t>(parts) <= 65536) {
+        return real();
+    }
+    stretch::Piece copies[most];
+    std::size_t bytes = 0;
+    for (int i = 0; i < count; ++i) {
+        if (parts[i].iov_len > stretch::most_of_a_piece) {
+            return real();
+        }
+        copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
+        bytes += copies[i].bytes;
+    }
+    pthread_testcancel();
+    const auto number = static_cast<std::size_t>(count);
+    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(*stream, fd, copies, number, at)
+                                                           : stretch::write(*stream, fd, copies, number, at);
+    if (entry.way == stretch::Way::Done) {
+        return intercept::result(entry.value);
+    }
+    if (entry.way == stretch::Way::Plain && !stretch::wants_time(*stream)) {
+        return real();
+    }
+    return make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at,
+                     entry.way == stretch::Way::Plain ? stretch::Way::Timed : entry.way, real);
+}
+
+/// Several pieces on a file that is buffered or traced.
+template <class Real>
+__attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Vectors parts, int count, off64_t at,
+                                                    int flags, Real real) {
+    if (trace::watched(fd)) {
+        const std::uint64_t began = system::ticks();
+        const ssize_t got = real();
+        if (count > 0) {
+            trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at,
+                               got < 0 ? nullptr : parts[0].iov_base, began);
+        }
+        return got;
+    }
+    if (buffer::Place* place = buffer::go_past(fd)) {
+        const ssize_t got = real();
+        buffer::arrived(*place, kind == trace::Kind::Write, got);
+        return got;
+    }
+    pthread_testcancel();
+    static constexpr int most = 64;
+    buffer::Vector copies[most];
+    std::size_t bytes = 0;
+    bool plain = flags == 0 && count > 0 && count <= most && reinterpret_cast<std::uintptr_t>(parts) > 65536;
+    for (int i = 0; plain && i < count; ++i) {
+        copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
+        plain = !__builtin_add_overflow(bytes, parts[i].iov_len, &bytes) && bytes <= SSIZE_MAX;
+    }
+    if (!plain) {
+        const buffer::Around around(fd);
+        return real();
+    }
+    const auto number = static_cast<std::size_t>(count);
+    const buffer::Answer answer =
+        kind == trace::Kind::Read ? buffer::read(fd, copies, number, at) : buffer::write(fd, copies, number, at);
+    if (answer.done) {
+        return intercept::result(answer.value);
+    }
+    return buffer::pass(answer, real);
+}
+
 /// The same for several pieces. `flags` other than zero ask for things that are the kernel's: it gets the call, and the
 /// file as it is.
 template <class Real>
-ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
-    if (buffer::watched(fd)) [[unlikely]] {
-        if (buffer::Place* place = buffer::go_past(fd)) {
-            const ssize_t got = real();
-            buffer::arrived(*place, kind == trace::Kind::Write, got);
-            return got;
-        }
-        pthread_testcancel();
-        static constexpr int most = 64;
-        buffer::Vector copies[most];
-        std::size_t bytes = 0;
-        bool plain = flags == 0 && count > 0 && count <= most && reinterpret_cast<std::uintptr_t>(parts) > 65536;
-        for (int i = 0; plain && i < count; ++i) {
-            copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
-            plain = !__builtin_add_overflow(bytes, parts[i].iov_len, &bytes) && bytes <= SSIZE_MAX;
-        }
-        if (!plain) {
-            const buffer::Around around(fd);
-            return real();
-        }
-        const auto number = static_cast<std::size_t>(count);
-        const buffer::Answer answer =
-            kind == trace::Kind::Read ? buffer::read(fd, copies, number, at) : buffer::write(fd, copies, number, at);
-        if (answer.done) {
-            return intercept::result(answer.value);
-        }
-        return buffer::pass(answer, real);
+__attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at,
+                                                        int flags, Real real) {
+    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
+        return move_many_watched(fd, kind, parts, count, at, flags, real);
     }
-    if (stretch::Stream* stream = stream_of(fd, false)) [[unlikely]] {
-        constexpr int most = 16;
-        stretch::Piece copies[most];
-        if (flags != 0 || count <= 0 || count > most || reinterpret_cast<std::uintptr_t>(parts) <= 65536) {
-            return real();
-        }
-        for (int i = 0; i < count; ++i) {
-            if (parts[i].iov_len > stretch::most_of_a_piece) {
-                return real();
-            }
-            copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
-        }
-        return gather(*stream, fd, kind, copies, static_cast<std::size_t>(count), at, real);
-    }
-    if (trace::watched(fd) && count > 0) [[unlikely]] {
-        const std::uint64_t began = system::ticks();
-        const ssize_t got = real();
-        trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at, got < 0 ? nullptr : parts[0].iov_base,
-                           began);
-        return got;
+    if (stretch::slot_of(fd) != 0) [[unlikely]] {
+        return gather_many(fd, kind, parts, count, at, flags, real);
     }
     return real();
 }
@@ -170,28 +221,37 @@ ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t
 }
 
 template <class Real>
-off64_t seek(int fd, off64_t offset, int whence, Real real) {
-    if (buffer::watched(fd)) [[unlikely]] {
-        if (buffer::Place* place = buffer::go_past(fd)) {
-            const off64_t got = real();
-            buffer::arrived(*place);
-            return got;
-        }
-        const buffer::Answer answer = buffer::seek(fd, offset, whence);
-        if (answer.done) {
-            return intercept::result(answer.value);
-        }
-        return buffer::pass(answer, real);
-    }
-    if (stretch::Stream* stream = stream_of(fd, true)) [[unlikely]] {
-        const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
-        return entry.way == stretch::Way::Done ? intercept::result(entry.value) : real();
-    }
-    if (trace::watched(fd)) [[unlikely]] {
+__attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whence, Real real) {
+    if (trace::watched(fd)) {
         const std::uint64_t began = system::ticks();
         const off64_t got = real();
         trace::sought(fd, got, began);
         return got;
+    }
+    if (buffer::Place* place = buffer::go_past(fd)) {
+        const off64_t got = real();
+        buffer::arrived(*place);
+        return got;
+    }
+    const buffer::Answer answer = buffer::seek(fd, offset, whence);
+    if (answer.done) {
+        return intercept::result(answer.value);
+    }
+    return buffer::pass(answer, real);
+}
+
+template <class Real>
+__attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int whence, Real real) {
+    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
+        return seek_watched(fd, offset, whence, real);
+    }
+    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
+        if (stretch::Stream* stream = stream_of(fd, slot, true)) {
+            const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
+            if (entry.way == stretch::Way::Done) {
+                return intercept::result(entry.value);
+            }
+        }
     }
     return real();
 }

@@ -32,6 +32,7 @@ enum class Way : unsigned char {
     Done,   ///< `value` is the result
     Plain,  ///< make the real call
     First,  ///< make the real call and tell first_written() what came of it
+    Timed,  ///< as Plain, and wants_time(): tell note_time() how long it took; said by callers of read() and write()
 };
 struct Entry {
     Way way;

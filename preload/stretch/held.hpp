@@ -30,6 +30,18 @@ struct Stretch {
 };
 extern constinit Stretch stretch;
 
+/// A call at a place where none was expected, while there is no stretch: read() and write() would let it through, and
+/// note no more than this does.
+inline bool is_scattered(Stream& stream, std::size_t bytes, std::int64_t at) noexcept {
+    if (at == here || at == stream.next_at || stretch.stream != nullptr || stream.told != nullptr ||
+        stream.error != 0) {
+        return false;
+    }
+    stream.next_at = at + static_cast<std::int64_t>(bytes);
+    stream.in_a_row = 0;
+    return true;
+}
+
 /// Before the first stretch; `memory` is what all buffers may have, in bytes.
 void start_holding(const Roads& roads, std::size_t memory) noexcept;
 /// Gets the memory for a stretch of this stream; false when there is none.

@@ -86,7 +86,7 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     File** bucket = &state.files[bucket_of(file->device, file->inode)];
     file->in_bucket = *bucket;
     *bucket = file;
-    state.files_known.fetch_add(1, std::memory_order_relaxed);
+    files_known.fetch_add(1, std::memory_order_relaxed);
     return file;
 }
 
@@ -115,7 +115,7 @@ void unmake_file(File& file) noexcept {
         at = &(*at)->in_bucket;
     }
     *at = file.in_bucket;
-    state.files_known.fetch_sub(1, std::memory_order_relaxed);
+    files_known.fetch_sub(1, std::memory_order_relaxed);
     if (file.appended.grew && file.why_through == nullptr) {
         file.why_through = why_grown;
     }

@@ -18,7 +18,6 @@ struct State {
     system::Lock files_lock;  ///< the table of files; taken before, never after, the lock of a file
     static constexpr std::uint32_t file_buckets = 1024;
     File* files[file_buckets] = {};
-    std::atomic<std::uint32_t> files_known{0};
     system::Slab<File> file_slab;
     system::Slab<Description> description_slab;
     system::Slab<Page> page_slab;

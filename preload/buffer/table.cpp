@@ -12,6 +12,7 @@
 namespace sonde::buffer {
 
 constinit std::atomic<Description*>* table = nullptr;
+constinit std::atomic<std::uint32_t> files_known{0};
 constinit std::atomic<bool> takes_files{false};
 constinit std::atomic<int> highest{0};
 
@@ -19,10 +20,6 @@ namespace {
 constexpr unsigned private_count = 4096;
 constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
 }  // namespace
-
-bool any() noexcept {
-    return state.files_known.load(std::memory_order_relaxed) != 0;
-}
 
 int highest_descriptor() noexcept {
     return highest.load(std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include "system/critical.hpp"
 
 #include <atomic>
+#include <cstdint>
 
 namespace sonde::buffer {
 
@@ -14,9 +15,14 @@ struct Description;
 inline constexpr int most_descriptors = 1 << 20;
 /// All slots empty until a file is adopted. Read without a lock: an empty slot means "not ours".
 extern std::atomic<Description*>* table;
+extern std::atomic<std::uint32_t> files_known;
 
+/// True while any file is known: else no slot need be looked at, and calls on paths are quick.
+inline bool any() noexcept {
+    return files_known.load(std::memory_order_relaxed) != 0;
+}
 inline bool in_table(int fd) noexcept {
-    return static_cast<unsigned>(fd) < most_descriptors && table != nullptr &&
+    return any() && static_cast<unsigned>(fd) < most_descriptors &&
            table[fd].load(std::memory_order_acquire) != nullptr;
 }
 /// The same for calls of the program, not of somebody below us.
@@ -25,8 +31,6 @@ inline bool watched(int fd) noexcept {
 }
 /// A rule may want a file that is opened. Where none does, and nothing is known, adopt() has nothing to do.
 extern std::atomic<bool> takes_files;
-/// True while any file is known, so that calls on paths can be quick when none is.
-bool any() noexcept;
 /// No descriptor above this was ever ours.
 int highest_descriptor() noexcept;
 

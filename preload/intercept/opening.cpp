@@ -51,7 +51,7 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
         buffer::Seen seen;
         seen.by_the_program = true;
         stretch::take_on(fd, flags, path, seen);
-        if (buffer::takes_files.load(std::memory_order_relaxed) || buffer::in_table(fd) || buffer::any()) [[unlikely]] {
+        if (buffer::takes_files.load(std::memory_order_relaxed) || buffer::any()) [[unlikely]] {
             buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);
         }
     }

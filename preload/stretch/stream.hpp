@@ -81,10 +81,23 @@ inline Stream* stream_of(int fd) noexcept {
     const Slot slot = slot_of(fd);
     return is_early(slot) ? nullptr : reinterpret_cast<Stream*>(slot);
 }
+/// A byte of libc: not 0 while no second thread was ever made. nullptr where this libc has none.
+extern const char* single_threaded;
+/// Counts a call in an early slot, unless it has changed meanwhile.
+inline bool count_early(std::atomic<Slot>& slot, Slot seen) noexcept {
+#if defined(__x86_64__)
+    if (single_threaded != nullptr && *single_threaded != 0) [[likely]] {
+        // Only handlers of the program can come in between, and not into one instruction: nobody need be locked out.
+        bool done = false;
+        asm volatile("cmpxchgq %3, %1" : "+a"(seen), "+m"(slot), "=@ccz"(done) : "r"(seen + one_call) : "memory");
+        return done;
+    }
+#endif
+    return slot.compare_exchange_strong(seen, seen + one_call, std::memory_order_relaxed);
+}
 /// A call on an early one: true when that is all that need be known of it. `fits`: small, and at the offset.
 inline bool is_one_of_few(int fd, Slot slot, bool fits) noexcept {
-    return fits && (slot & calls_mask) < few_calls &&
-           slots[fd].compare_exchange_strong(slot, slot + one_call, std::memory_order_relaxed);
+    return fits && (slot & calls_mask) < few_calls && count_early(slots[fd], slot);
 }
 inline void forget_early(int fd) noexcept {
     slots[fd].store(0, std::memory_order_release);

@@ -195,13 +195,16 @@ bool take_on(int fd, int flags, const char* path, buffer::Seen& seen, const char
         release(fd, *stale);  // closed where we do not look
     }
     const char* const left = reason != nullptr ? reason : unfit(fd, flags);
-    const bool lazy = known.is_lazy && path != nullptr && std::strlen(path) < sizeof(Stream::given);
-    if ((flags & (O_PATH | O_DIRECTORY)) != 0 || (lazy && left != nullptr)) {
+    if ((flags & (O_PATH | O_DIRECTORY)) != 0) {
         return false;
     }
-    if (known.is_early && lazy && !by_mpi) {
+    if (known.is_early && left == nullptr && path != nullptr && !by_mpi) {
         insert(early_mark | Slot{share_count()} << share_shift, fd);
         return true;
+    }
+    const bool lazy = known.is_lazy && path != nullptr && std::strlen(path) < sizeof(Stream::given);
+    if (lazy && left != nullptr) {
+        return false;
     }
     Stream* made = lazy || is_for_us(fd, path, seen, by_mpi) ? new_stream() : nullptr;
     if (made == nullptr) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stretch/trap.hpp"
 
+#include "stretch/stream.hpp"
 #include "system/critical.hpp"
 #include "system/memory.hpp"
 #include "system/oldest_libc.hpp"
@@ -23,6 +24,7 @@ SONDE_OLDEST(dlsym);
 namespace sonde::stretch {
 
 volatile unsigned char trap_closed = 0;
+constinit const char* single_threaded = nullptr;
 
 namespace {
 
@@ -41,7 +43,6 @@ struct Trap {
     void (*settle)(bool) noexcept = nullptr;
     void (*when_ready)() noexcept = nullptr;
     const char* why_not = nullptr;
-    const char* single_threaded = nullptr;  ///< a byte of libc: 1 while no second thread was ever made
     bool ready = false;
     bool is_set = false;
     bool clock_runs = false;
@@ -203,7 +204,7 @@ void make_stack() noexcept {
 }
 
 const char* make_ready() noexcept {
-    if (trap.single_threaded == nullptr) {
+    if (single_threaded == nullptr) {
         return "this C library does not say whether a program has threads (glibc 2.32 does)";
     }
     dl_iterate_phdr(find_own_code, nullptr);
@@ -249,7 +250,7 @@ bool is_blocked() noexcept {
 void prepare_trap(void (*settle)(bool trapped) noexcept, void (*when_ready)() noexcept) noexcept {
     trap.settle = settle;
     trap.when_ready = when_ready;
-    trap.single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
+    single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
 #if defined(__x86_64__)
@@ -337,7 +338,7 @@ void forbid_trap(const char* reason) noexcept {
 #endif
 
 bool trap_is_possible() noexcept {
-    return trap.why_not == nullptr && trap.single_threaded != nullptr && *trap.single_threaded != 0;
+    return trap.why_not == nullptr && single_threaded != nullptr && *single_threaded != 0;
 }
 
 bool time_is_up() noexcept {
@@ -352,7 +353,7 @@ const char* why_no_trap() noexcept {
     if (trap.why_not != nullptr) {
         return trap.why_not;
     }
-    return trap.single_threaded != nullptr && *trap.single_threaded == 0 ? "the program has several threads" : nullptr;
+    return single_threaded != nullptr && *single_threaded == 0 ? "the program has several threads" : nullptr;
 }
 
 void trap_after_fork() noexcept {

@@ -29,13 +29,11 @@ class Slab {
     /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
     T* take() noexcept {
         Hold hold(lock_);
-        if (free_ == nullptr) {
-            grow();
-        }
         T* taken = free_;
-        if (taken != nullptr) {
-            free_ = taken->next_free;
+        if (taken == nullptr) {
+            return make();
         }
+        free_ = taken->next_free;
         return taken;
     }
     void give(T* back) noexcept {
@@ -46,18 +44,25 @@ class Slab {
     void reset_lock() noexcept { lock_.reset(); }
 
  private:
-    void grow() noexcept {
+    /// One at a time: memory that no object needed yet is not touched, which costs more than making it.
+    T* make() noexcept {
         constexpr std::size_t bytes = sizeof(T) * 16 > 65536 ? sizeof(T) * 16 : 65536;
-        auto* place = static_cast<char*>(map_bytes(bytes));
-        for (std::size_t at = 0; place != nullptr && at + sizeof(T) <= bytes; at += sizeof(T)) {
-            // cppcheck-suppress legacyUninitvar  ; it is made on this line
-            T* made = new (place + at) T{};
-            made->next_free = free_;
-            free_ = made;
+        if (room_ < sizeof(T)) {
+            place_ = static_cast<char*>(map_bytes(bytes));
+            room_ = place_ != nullptr ? bytes : 0;
         }
+        if (place_ == nullptr) {
+            return nullptr;
+        }
+        T* made = new (place_) T{};
+        place_ += sizeof(T);
+        room_ -= sizeof(T);
+        return made;
     }
     Lock lock_;
     T* free_ = nullptr;
+    char* place_ = nullptr;  ///< of the next object that was never made before
+    std::size_t room_ = 0;   ///< bytes there
 };
 
 }  // namespace sonde::system

@@ -27,7 +27,7 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
     File* const file = &file_of(first);
     const std::uint32_t generation = file->generation;
-    const std::uint32_t known = state.files_known.load();
+    const std::uint32_t known = buffer::files_known.load();
     file->lock.lock();
     file->turns.around = 3;
     file->errors = {.last = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
@@ -35,11 +35,12 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     file->payoff.best_rate = 77;
     file->appended = {.all = true, .grew = true, .landed = 9};
     file->lazy.mtime_ns = 4;
-    file->locking.parts = true;
+    file->locked_in_parts = true;
     file->held.divided = file->held.small = true;
     file->inherited = file->sign = file->write_through = file->shared = true;
     file->handle = file;
     file->dormant = true;
+    file->name = 11;
     file->watch.switches = 6;
     file->choice.why = "so";
     file->accepted_since_check = 8;
@@ -51,7 +52,7 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK(file->device == 0);
     CHECK(file->rule == nullptr);
     CHECK(file->generation == generation + 1);
-    CHECK(state.files_known.load() == known - 1);
+    CHECK(buffer::files_known.load() == known - 1);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
     REQUIRE(&file_of(second) == file);
     CHECK(file->turns.around == 0);
@@ -59,9 +60,10 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK((file->payoff.guesses == 4 && file->payoff.best_rate == 0));
     CHECK_FALSE((file->appended.all || file->appended.grew || file->appended.landed != 0));
     CHECK((file->lazy.mtime_ns == 0 && !file->lazy.closed));
-    CHECK_FALSE((file->locking.parts || file->held.divided || file->held.small || file->inherited || file->sign ||
+    CHECK_FALSE((file->locked_in_parts || file->held.divided || file->held.small || file->inherited || file->sign ||
                  file->write_through || file->shared || file->dormant || file->watching));
     CHECK(file->handle == nullptr);
+    CHECK(file->name == 0);
     CHECK(file->watch.switches == 0);
     CHECK(file->choice.why == nullptr);
     CHECK(file->why_through == nullptr);

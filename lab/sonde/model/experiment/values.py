@@ -72,8 +72,10 @@ def values_complaint(value: object) -> str | None:
     if isinstance(value, list):
         if not value:
             return "is empty; a sweep has at least one value."
-        twice = next((one for number, one in enumerate(value) if one in value[:number]), None)
-        return f"has {shown(twice)} twice; every value is one cell, and repeats are set by [repeat]." if twice else None
+        twice = [one for number, one in enumerate(value) if one in value[:number]]
+        if not twice:
+            return None
+        return f"has {shown(twice[0])} twice; every value is one cell, and repeats are set by [repeat]."
     if isinstance(value, Mapping):
         unknown = [name for name in value if name not in ("from", "to", "factor", "step")]
         if unknown:

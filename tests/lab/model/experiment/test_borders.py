@@ -394,7 +394,7 @@ def test_clients_are_processes_and_threads(
     experiment = made(clients=clients, storage=storage)
     document = experiment.plan_of(experiment.cells[0]).document
     assert document.get("tasks") == tasks
-    assert document["target"] == {"path": NO_TARGET}
+    assert document["target"] == {"path": "/no-target-yet"} == {"path": NO_TARGET}
     assert document["id"] == "x"
 
 

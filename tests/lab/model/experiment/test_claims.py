@@ -195,3 +195,14 @@ def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None
     assert comparison.right.value == pytest.approx(limit)
     assert found.text == text
     assert all(value == "1 MB/s" for metric in found.metrics() for value in metric.at.values())
+
+
+def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
+    assert [one.value for one in Outcome] == ["holds", "fails", "inconclusive", "not applicable"]
+
+
+def test_without_a_threshold_nothing_is_rounded() -> None:
+    assert compared(-1e-300, 1.0, ">=", 0.0) == Outcome.INCONCLUSIVE
+    assert compared(0.0, 0.0, ">=", 0.0) == Outcome.HOLDS
+    assert compared(2.0, 2.0, ">", 1.0, scale=1e6) == Outcome.FAILS, "exactly a millionth of what was subtracted"
+    assert compared(2.0000001, 3.0, ">", 1.0, scale=1e6) == Outcome.HOLDS

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sonde.model.experiment.values import (
+    number_complaint,
     plan_complaint,
     profiles_complaint,
     settings_complaint,
@@ -26,6 +27,7 @@ from sonde.model.experiment.values import (
         (settings_complaint, [{}, {"a.b": 1, "c": 2}]),
         (texts_complaint, [{}, {"a": "b", "c": 1, "d": 1.5, "e": True}]),
         (profiles_complaint, [{}, {"ci": {"a.b": 1}}]),
+        (number_complaint, ["1.6 GB/s", 3, 0.5, 0]),
     ],
 )  # fmt: skip
 def test_good_ones_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
@@ -42,6 +44,12 @@ RANGE = {"from": 1, "to": 8, "factor": 2}
         (plan_complaint, 7, "is 7; it must be a plan (a table)"),
         (values_complaint, [], "is empty"),
         (values_complaint, [1, 2, 3, 2], "has 2 twice"),
+        (values_complaint, [1, 0, 0], "has 0 twice"),
+        (values_complaint, [[1], [1]], "has [1] twice"),
+        (number_complaint, True, "is true; write it as it is printed"),
+        (number_complaint, "", 'is ""; write it as it is printed'),
+        (number_complaint, [3], "is [3]; write it as it is printed"),
+        (number_complaint, float("nan"), "is NaN; write it as it is printed"),
         (values_complaint, 7, "is 7; it must be a list of values"),
         (values_complaint, RANGE | {"by": 2}, 'has no member "by"'),
         (values_complaint, {"to": 8, "factor": 2}, "needs from, to and one of"),

@@ -75,8 +75,7 @@ def seconds(value: float) -> Quantity:
 
 def nanoseconds(value: float) -> Quantity:
     """85300 -> 85.3 µs."""
-    short = _split(format_latency(value))
-    return Quantity(short.digits, "µs" if short.unit == "us" else short.unit)
+    return _split(format_latency(value))
 
 
 def plain(words: str) -> str:

@@ -71,20 +71,23 @@ def _read(document: Mapping[str, Any], origin: str) -> Experiment:
 
 
 def _with_plans(document: dict[str, Any], origin: str, finder: PlanFinder | None) -> dict[str, Any]:
-    if isinstance(document.get("plan"), str):
+    if _is_name(document.get("plan")):
         document["plan"] = _plan_of(document["plan"], origin, "plan", finder)
     for one in document["plans"] if isinstance(document.get("plans"), list) else []:
-        if isinstance(one, dict) and isinstance(one.get("plan"), str):
+        if isinstance(one, dict) and _is_name(one.get("plan")):
             one["plan"] = _plan_of(one["plan"], origin, f"plans.{one.get('id')}.plan", finder)
     return document
+
+
+def _is_name(plan: object) -> bool:
+    """Of an empty one it is said that it is empty."""
+    return isinstance(plan, str) and plan != ""
 
 
 def _plan_of(name: str, origin: str, where: str, finder: PlanFinder | None) -> dict[str, Any]:
     beside = Path(origin).parent / name
     try:
-        if name and (beside.is_file() or finder is None):
-            return read_document(str(beside))
-        return read_document(finder(name)) if finder is not None else {}
+        return read_document(str(beside) if finder is None or beside.is_file() else finder(name))
     except PlanError as reason:
         raise ExperimentError(f'{origin}: {where} names "{name}": {reason}') from None
 

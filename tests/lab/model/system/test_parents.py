@@ -117,3 +117,100 @@ def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) ->
     simulated = described(run({"target": {"path": "/tmp"}}, {"mount": "b-mount"}), site)
     assert simulated.parents.server_of("b-target3") == "b-store1"
     assert Parents() == run({}, {}).parents
+
+
+MORE = """
+schema = "sonde-system/1"
+id = "more"
+[[servers]]
+id = "s1"
+[[servers]]
+id = "s2"
+[[targets]]
+id = "o[0-1]"
+kind = "ost"
+file_system = "f"
+server = ["s1", "s2"]
+[[targets]]
+id = "m"
+kind = "mdt"
+index = 7
+file_system = "f"
+server = "s2"
+[[targets]]
+id = "n[1-2]"
+kind = "nsd"
+file_system = "g"
+server = "s1"
+[[targets]]
+id = "t"
+kind = "target"
+file_system = "h"
+[[units]]
+id = "u"
+targets = ["o1", "n1", "t"]
+[[pools]]
+id = "p"
+file_system = "g"
+targets = "n2"
+[[file_systems]]
+id = "f"
+kind = "lustre"
+[[file_systems]]
+id = "g"
+kind = "gpfs"
+[[file_systems]]
+id = "h"
+kind = "beegfs"
+[[mounts]]
+id = "f-mount"
+file_system = "f"
+path = "/a"
+[[mounts]]
+id = "g-mount"
+file_system = "g"
+path = "/a/b"
+"""
+
+
+@pytest.fixture
+def more(tmp_path: Path) -> System:
+    path = tmp_path / "more.toml"
+    path.write_text(MORE, encoding="utf-8")
+    return read_system(str(path))
+
+
+@pytest.mark.parametrize(
+    ("place", "levels"),
+    [
+        ("f", {"OSS": {"s1": ("OST0000",), "s2": ("OST0001",)}, "MDS": {"s2": ("m",)}, "unit": {"u": ("OST0001",)}}),
+        ("/a", {"OSS": {"s1": ("OST0000",), "s2": ("OST0001",)}, "MDS": {"s2": ("m",)}, "unit": {"u": ("OST0001",)}}),
+        ("/a/x", {"OSS": {"s1": ("OST0000",), "s2": ("OST0001",)}, "MDS": {"s2": ("m",)}, "unit": {"u": ("OST0001",)}}),
+        ("/a/b/c", {"NSD server": {"s1": ("n1", "n2")}, "unit": {"u": ("n1",)}}),
+        ("g-mount", {"NSD server": {"s1": ("n1", "n2")}, "unit": {"u": ("n1",)}}),
+        ("p", {"NSD server": {"s1": ("n1", "n2")}, "unit": {"u": ("n1",)}}),
+        ("h", {"unit": {"u": ("t",)}}),
+    ],
+)
+def test_a_place_is_a_file_system_a_mount_a_pool_or_the_nearest_path(
+    more: System, place: str, levels: dict[str, Any]
+) -> None:
+    """Lustre's targets without an index are counted, those of GPFS and of BeeGFS without a number have their ids."""
+    found = parents_of(more, place)
+    assert (found.system, dict(found.levels)) == ("more", levels)
+
+
+def test_where_several_file_systems_have_targets_all_count(more: System) -> None:
+    assert set(parents_of(more, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
+    assert set(parents_of(more, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
+    assert parents_of(more, "f", simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
+
+
+def test_a_run_that_says_no_path_is_described_by_what_stands_beside_it(more: System) -> None:
+    run = run_of(RecordReader(), notes={"target": "/a/b", "x": 1})
+    told = described(run, more)
+    assert told.parents.server_of("n2") == "s1"
+    assert told.notes["x"] == 1
+    reader = RecordReader()
+    reader.run = RunLine(simulated={"system": "more"}, plan={"target": {"path": "f"}})
+    assert described(run_of(reader), more).parents.server_of("o1") == "s2"

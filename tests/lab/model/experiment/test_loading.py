@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments whose plans lie in files of their own, beside them or known by name; and what packages hand out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import ExperimentError, PlanError
+from sonde.model.experiment import experiment_from_document, read_experiment
+from sonde.model.experiment.loading import with_settings
+
+PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "2s"}}]
+HEAD: dict[str, Any] = {"schema": "sonde-experiment/1"}
+
+
+def found(name: str) -> str:
+    """A finder that knows one name."""
+    if name == "ready":
+        return str(Path(__file__).with_name("ready.json"))
+    raise PlanError(f"no plan {name}.")
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    (tmp_path / "plan.json").write_text(json.dumps({"title": "beside", "phases": PHASES}), encoding="utf-8")
+    return tmp_path / "x.toml"
+
+
+def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(beside: Path) -> None:
+    ready = beside.with_name("ready.json")
+    ready.write_text(json.dumps({"title": "ready", "phases": PHASES}), encoding="utf-8")
+
+    def finder(name: str) -> str:
+        assert name == "known"
+        return str(ready)
+
+    for plan, title in (("plan.json", "beside"), ("known", "ready")):
+        one = experiment_from_document(HEAD | {"plan": plan}, str(beside), finder=finder)
+        assert one.plans[""]["title"] == title
+        several = HEAD | {"plans": [{"id": "a", "plan": plan}, {"id": "b", "plan": {"phases": PHASES}}]}
+        assert experiment_from_document(several, str(beside), finder=finder).plans["a"]["title"] == title
+        assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ({"plan": "none.toml"}, 'x.toml: plan names "none.toml": There is no plan file none.toml.'),
+        ({"plans": [{"id": "a", "plan": "none.toml"}]},
+         'x.toml: plans.a.plan names "none.toml": There is no plan file none.toml.'),
+        ({"plan": ""}, "x.toml: plan is empty; write a plan, the name of a plan file, or of a ready-made plan."),
+        ({"plans": [{"id": "a", "plan": 7}]},
+         "x.toml: plans.a.plan is 7; it must be a plan (a table), or the name of a plan file."),
+        ({"plans": 7}, "x.toml: plans is 7; it must be a list of tables, each written as [[plans]]."),
+    ],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_read(members: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        experiment_from_document(HEAD | members, "x.toml")
+    assert str(caught.value) == sentence
+
+
+def test_what_a_finder_does_not_know_is_told_with_the_experiment() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        experiment_from_document(HEAD | {"plan": "other"}, "x.toml", finder=found)
+    assert str(caught.value) == 'x.toml: plan names "other": no plan other.'
+
+
+def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "my test (2).json"
+    file.write_text(json.dumps(HEAD | {"plan": {"phases": PHASES}}), encoding="utf-8")
+    read = read_experiment(file)
+    assert (read.id, read.title, read.origin) == ("my-test-2", "my-test-2", str(file))
+    named = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "id": "e", "title": "T"}, "-.toml")
+    assert (named.id, named.title) == ("e", "T")
+    assert experiment_from_document(HEAD | {"plan": {"phases": PHASES}}, "--.toml").id == "experiment"
+    with pytest.raises(ExperimentError) as caught:
+        read_experiment(tmp_path / "none.toml")
+    assert str(caught.value) == f"There is no experiment file {tmp_path}/none.toml."
+    with pytest.raises(ExperimentError) as caught:
+        experiment_from_document({"plan": {"phases": PHASES}}, "x.toml")
+    assert str(caught.value) == ('x.toml: schema is missing; an experiment begins with schema = "sonde-experiment/1".')
+
+
+def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
+    document = HEAD | {"plan": {"phases": PHASES}, "profiles": {"ci": {}, "laptop": {"repeat.min": 1}}}
+    assert experiment_from_document(document, "x.toml").profiles == ("ci", "laptop")
+    small = experiment_from_document(document, "x.toml", "laptop")
+    assert small.origin == "x.toml, profile laptop"
+    with pytest.raises(ExperimentError) as caught:
+        experiment_from_document(document, "x.toml", "lap")
+    assert str(caught.value) == 'x.toml has no profile "lap"; it has ci, laptop. Did you mean "laptop"?'
+    with pytest.raises(ExperimentError) as caught:
+        experiment_from_document(HEAD | {"plan": {"phases": PHASES}}, "x.toml", "lap")
+    assert str(caught.value) == 'x.toml has no profile "lap"; it has none.'
+
+
+def test_a_claim_about_cells_that_settings_leave_out_is_no_error_if_the_whole_has_them() -> None:
+    sweep = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
+    claim = {"id": "e", "level": "measured", "claim": 'time(w, transfer="64KiB") > 1'}
+    whole = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml")
+    less = {"sweep.transfer": ["4KiB"]}
+    assert with_settings(whole, less, whole).missing(whole.claims["e"]) == "transfer=64KiB"
+    assert whole.missing(whole.claims["e"]) is None
+    with pytest.raises(ExperimentError, match="which is not there; transfer is 4KiB"):
+        with_settings(whole, less)
+
+
+@pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),
+                                               (["1s", "9s"], ["base", "limit=1s", "limit=9s"])])  # fmt: skip
+def test_a_place_that_is_the_plans_own_is_found_through_the_id_of_its_phase(
+    values: list[str], cells: list[str]
+) -> None:
+    sweep = {"name": "limit", "paths": "phases.r.stop.time", "values": values, "kind": "one_at_a_time"}
+    experiment = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
+    assert [cell.id for cell in experiment.cells] == cells
+
+
+def test_a_place_of_the_experiments_own_members_is_the_plans_own_too() -> None:
+    sweep = {"paths": "storage.pool", "values": ["p", "q"], "kind": "one_at_a_time"}
+    document = HEAD | {"plan": {"phases": PHASES}, "storage": {"pool": "p"}, "sweep": [sweep]}
+    assert [cell.id for cell in experiment_from_document(document, "x.toml").cells] == ["pool=p", "pool=q"]
+
+
+@pytest.mark.parametrize("package", ["experiment", "event", "system"])
+def test_what_a_package_says_it_hands_out_is_there(package: str) -> None:
+    module = importlib.import_module(f"sonde.model.{package}")
+    assert module.__all__ == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)

@@ -71,7 +71,8 @@ def shape_of(rates: ArrayLike, usual: ArrayLike | None = None) -> Shape | None:
     dips = find_dips(logs)
     fits = [_decline(logs), _slow_start(logs), _fall(logs), _stall(logs), *([_dips(logs, dips)] if dips else [])]
     flat = _Fit(float(np.sum((logs - logs.mean()) ** 2)), 0, None)
-    best = min((fit for fit in fits if fit.shape), key=lambda fit: _criterion(fit, logs.size), default=flat)
+    # also one without a name: what it is like best is not called by what it is like less
+    best = min(fits, key=lambda fit: _criterion(fit, logs.size))
     enough = _criterion(best, logs.size) < _criterion(flat, logs.size) - _MARGIN
     return best.shape if enough and best.shape and best.shape.depth >= _SMALLEST else None
 

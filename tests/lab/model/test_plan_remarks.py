@@ -32,3 +32,14 @@ def test_a_forgotten_unit_is_named_with_its_phases() -> None:
 @pytest.mark.parametrize("transfer", [8, 512, "4KiB"])
 def test_ordinary_transfers_are_not_remarked(transfer: Any) -> None:
     assert remarks_on(plan(transfer)) == []
+
+
+def test_seven_bytes_are_remarked_of_reads_writes_and_mixtures_alone() -> None:
+    ops = {"w": "write", "o": "rewrite", "r": "read", "m": "mixed", "a": "reread", "s": "stat"}
+    own = {"r": {"access": {"transfer": 2, "block": 2}}}
+    phases = [{"id": name, "op": op, **own.get(name, {})} for name, op in ops.items()]
+    document = {"target": {"path": "/tmp"}, "data": {"access": {"transfer": 7}}, "phases": phases}
+    assert remarks_on(Plan.from_document(document, "mine.toml")) == [
+        "mine.toml: access.transfer of w, m is 7 B: was a unit forgotten (7KiB, 7MiB)?",
+        "mine.toml: access.transfer of r is 2 B: was a unit forgotten (2KiB, 2MiB)?",
+    ]

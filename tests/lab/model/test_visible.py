@@ -35,3 +35,13 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
 def test_a_block_keeps_its_lines() -> None:
     assert block("a\n\tb\r\u202e") == "a\n\tb\\r\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [("\udc7f", "\\udc7f"), ("\udd00", "\\udd00"), ("\udc80", "\\x80"), ("\udcff", "\\xff"), ("\xad", "\\xad"),
+     ("\U0010ffff", "\\U0010ffff"), ("ÿĀ", "ÿĀ"), ("\U00010000", "\U00010000"), ("é\n", "é\\n")],
+)  # fmt: skip
+def test_bytes_that_are_no_text_are_told_from_other_halves_of_signs(raw: str, shown: str) -> None:
+    assert one_line(raw) == shown
+    assert block(raw.replace("\n", "")) == shown.replace("\\n", "")

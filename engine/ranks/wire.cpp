@@ -21,7 +21,11 @@ void keep_only(int descriptor) {
     const int safe = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
     const int null = open("/dev/null", O_RDWR);
     for (const int standard : {0, 1, 2}) {
-        dup2(null, standard);
+        if (null < 0) {
+            close(standard);
+        } else {
+            dup2(null, standard);
+        }
     }
     dup3(safe, 3, O_CLOEXEC);
 #if defined(SYS_close_range)

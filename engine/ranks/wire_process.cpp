@@ -40,14 +40,14 @@ class Radio {
         any.ss_family = six_ ? AF_INET6 : AF_INET;
         const socklen_t size = six_ ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
         // A port of the kernel's choice; without one, nobody is heard, and that is all.
-        (void)bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size);
+        bound_ = descriptor_ >= 0 && bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size) == 0;
     }
     int descriptor() const { return descriptor_; }
 
     std::uint16_t port() const {
         sockaddr_storage bound{};
         socklen_t size = sizeof bound;
-        if (getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+        if (!bound_ || getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
             return 0;
         }
         return six_ ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
@@ -88,6 +88,7 @@ class Radio {
     Socket socket_;
     bool six_ = false;
     int descriptor_ = -1;
+    bool bound_ = false;
 };
 
 // All addresses that other machines might know this one by; loopback last, for nodes that are containers of one

@@ -6,7 +6,6 @@
 #include "records/system_file.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -112,11 +111,10 @@ void tighten_cpus(CgroupLimits& limits, double quota, double period) {
 void read_version_2(CgroupLimits& limits, const std::string& folder) {
     tighten_memory(limits, folder, memory_v2);
     // "max 100000" or "quota period"
-    double quota = 0;
-    double period = 0;
-    if (std::sscanf(read_system_file(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2) {
-        tighten_cpus(limits, quota, period);
-    }
+    const std::string text = read_system_file(folder + "/cpu.max");
+    char* rest = nullptr;
+    const double quota = std::strtod(text.c_str(), &rest);
+    tighten_cpus(limits, quota, std::strtod(rest, nullptr));
 }
 
 void read_cpu_version_1(CgroupLimits& limits, const std::string& folder) {

@@ -73,7 +73,8 @@ std::byte* board_memory(const phases::Context& context, std::size_t bytes) {
     phases::Ground& ground = context.options.ground != nullptr ? *context.options.ground : once;
     if (ground.bytes < bytes) {
         ground = {context.team.shared(bytes), bytes};
-    } else if (context.team.place().leader() && madvise(ground.memory, ground.bytes, MADV_REMOVE) != 0) {
+    } else if (ground.bytes > 0 && context.team.place().leader() &&
+               madvise(ground.memory, ground.bytes, MADV_REMOVE) != 0) {
         std::memset(ground.memory, 0, ground.bytes);  // not a file system of memory
     }
     return ground.memory;

@@ -63,11 +63,13 @@ TreatmentResult apply_cancel_locks(const Subject& subject) {
         }
     }
     LockCount after = records::locks_in(spaces);
-    for (double waited = 0; after.unused > 0 && waited < patience_s; waited += between_s) {
+    double waited = 0;
+    while (after.unused > 0 && waited < patience_s) {
         if (!sleep_or_stop(between_s, subject.stop)) {
             return said(Outcome::failed, "Stopped while locks were given back.");
         }
         after = records::locks_in(spaces);
+        waited += between_s;
     }
     TreatmentResult result =
         said(after.unused == 0 ? Outcome::done : Outcome::failed,

@@ -39,7 +39,8 @@ std::uint64_t Buffers::Needs::memory(std::uint64_t period) const {
     return (parts.write + parts.read) * slots + parts.expected;
 }
 
-Buffers::Buffers(const payload::Base& base, const Needs& needs) : size_(needs.memory(base.period())) {
+Buffers::Buffers(const payload::Base& base, const Needs& needs)
+    : size_(std::max<std::uint64_t>(needs.memory(base.period()), 1)) {
     const Parts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;
     read_offset_ = parts.write;

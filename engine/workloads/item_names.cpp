@@ -101,7 +101,7 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
     }
     scratch_ = job_.root;
     if (by_directory_) {
-        scratch_ += "/";
+        scratch_ += '/';
         job_.shape.append_path(scratch_, part_->branch, copy, directory);
     }
     const backends::Directory at = names_.enter(backends::anywhere, scratch_.c_str());
@@ -124,7 +124,7 @@ void ItemNames::write(Slot& slot, std::uint64_t item) {
         if (!by_directory_) {
             scratch_ = meta_.paths == plan::PathKind::full ? job_.root + "/" : std::string();
             job_.shape.append_path(scratch_, part_->branch, place.copy, place.directory);
-            scratch_ += "/";
+            scratch_ += '/';
         }
         scratch_ += part_->stem;
         std::memcpy(slot.text, scratch_.data(), scratch_.size());
@@ -148,6 +148,7 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
         }
     }
     const std::uint64_t index = next - part_first_;
+    // `next` is an item of one of the parts. NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
     std::uint64_t count = std::min<std::uint64_t>({most, to - next, part_->items - index});
     if (by_directory_) {
         const std::uint64_t per_dir = job_.shape.items_per_dir();
@@ -175,7 +176,7 @@ std::string ItemNames::path(std::size_t k) const {
     if (by_directory_) {
         const patterns::TreeShape::Place place = job_.shape.place(slots_[k].item);
         job_.shape.append_path(path, part_->branch, place.copy, place.directory);
-        path += "/";
+        path += '/';
     }
     return path + slots_[k].text;
 }

@@ -35,7 +35,7 @@ StripeMap::Extent TargetCounting::find(std::uint64_t offset) noexcept {
             lay(ask_(path_));
             extent = map_.find(offset);
         } catch (const std::exception&) {
-            // Without its targets the part is one that nobody knows.
+            return extent;  // without its targets the part is one that nobody knows
         }
     }
     return extent;

@@ -178,7 +178,7 @@ bool WalkStream<Time>::open_gift(const std::string& gift) {
 template <class Time>
 bool WalkStream<Time>::descend(backends::Directory directory, const backends::Entry& entry, std::size_t depth) {
     const std::size_t length = path_.size();
-    path_ += "/";
+    path_ += '/';
     path_ += entry.name;
     bool good = true;
     if (dealing_) {

@@ -63,23 +63,24 @@ class StripeMap {
     template <class Number>
     StripeMap(const FileStripes& stripes, Number number_of) {
         for (const StripePart& part : stripes) {
-            Flat flat;
-            flat.start = part.start;
-            flat.end = part.end;
-            flat.shift = part.shift;
-            flat.first = static_cast<std::uint32_t>(targets_.size());
-            flat.pending = part.pending;
+            const auto first = static_cast<std::uint32_t>(targets_.size());
             // Several whole copies: nobody can tell which one served.
             const bool told = !part.targets.empty() && (part.stripe > 0 || part.targets.size() == 1);
             for (std::size_t i = 0; told && i < part.targets.size(); ++i) {
                 targets_.push_back(number_of(part.targets[i]));
             }
-            flat.stripes = static_cast<std::uint32_t>(told ? part.targets.size() : 0);
-            flat.whole = told && std::all_of(targets_.begin() + flat.first, targets_.end(),
-                                             [&](std::uint32_t target) { return target == targets_[flat.first]; });
-            flat.by_stripe = Reciprocal(std::max<std::uint64_t>(part.stripe, 1));
-            flat.by_count = Reciprocal(flat.stripes == 0 ? 1 : flat.stripes);
-            parts_.push_back(flat);
+            const auto count = static_cast<std::uint32_t>(targets_.size()) - first;
+            const bool whole = told && std::all_of(targets_.begin() + first, targets_.end(),
+                                                   [&](std::uint32_t target) { return target == targets_[first]; });
+            parts_.push_back({.start = part.start,
+                              .end = part.end,
+                              .shift = part.shift,
+                              .by_stripe = Reciprocal(std::max<std::uint64_t>(part.stripe, 1)),
+                              .by_count = Reciprocal(std::max<std::uint32_t>(count, 1)),
+                              .first = first,
+                              .stripes = count,
+                              .whole = whole,
+                              .pending = part.pending});
         }
         // A file on a striped volume has a part for each of its extents.
         std::sort(parts_.begin(), parts_.end(), [](const Flat& a, const Flat& b) { return a.start < b.start; });
@@ -101,10 +102,10 @@ class StripeMap {
 
  private:
     struct Flat {
-        std::uint64_t start = 0, end = 0, shift = 0;
+        std::uint64_t start, end, shift;
         Reciprocal by_stripe, by_count;
-        std::uint32_t first = 0, stripes = 0;  ///< in targets_
-        bool whole = false, pending = false;
+        std::uint32_t first, stripes;  ///< in targets_
+        bool whole, pending;
     };
     Extent inside(const Flat& part, std::uint64_t offset) const noexcept {
         if (part.stripes == 0) {

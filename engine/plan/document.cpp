@@ -60,8 +60,8 @@ json parse_document(std::string_view text) {
         bool quoted = false;
         for (std::size_t i = 0; i < text.size(); ++i) {
             if (quoted) {
+                quoted = text[i] != '"';
                 i += text[i] == '\\' ? 1 : 0;
-                quoted = i >= text.size() || text[i] != '"';
                 continue;
             }
             quoted = text[i] == '"';

@@ -120,11 +120,13 @@ TEST_CASE("files are taken in the order in which they were handed over, 256 at m
         files.push_back(std::make_unique<File>());
     }
     crew.first = 200;  // the list goes round
+    crew.calm = 2;
     for (const auto& file : files) {
         buffer::hand_to_workers(*file);
         buffer::hand_to_workers(*file);
     }
     CHECK(crew.count == 256);
+    CHECK(crew.calm == 0);  // there is something to do
     CHECK(files[255]->on_list_of == crew.number);
     CHECK(files[256]->on_list_of == 0);  // the walk over all files will find it
     for (int i = 0; i < 256; ++i) {

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asleep, awake and let go: what each way from one to another leaves behind. And what is true of an object that was
+// just made.
+#include "buffer/states.hpp"
+
+#include "held.hpp"
+
+#include "buffer/ahead.hpp"
+#include "buffer/files.hpp"
+#include "buffer/outside.hpp"
+#include "buffer/pages.hpp"
+#include "buffer/state.hpp"
+#include "system/clock.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace under_test;
+using buffer::Busy;
+using buffer::File;
+using buffer::Mode;
+using buffer::state;
+
+namespace {
+
+/// The lock of a file for as long as this lives.
+struct Locked {
+    File& file;
+    const system::Hold hold;
+    explicit Locked(int fd) : file(file_of(fd)), hold(file.lock) {}
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a file that falls asleep leaves the kernel with the data and the offsets, and one that wakes takes them back") {
+    Held one(quiet);
+    const int other = open_buffered(one.path, O_RDWR);
+    CHECK(buffer::seek(one.fd, 7, SEEK_SET).value == 7);
+    CHECK(buffer::seek(other, 9, SEEK_SET).value == 9);
+    const Locked held(one.fd);
+    buffer::fall_asleep(held.file);
+    CHECK(held.file.mode.load() == Mode::Asleep);
+    CHECK(lseek(one.fd, 0, SEEK_CUR) == 7);
+    CHECK(lseek(other, 0, SEEK_CUR) == 9);
+    CHECK(held.file.held.count == 0);
+    CHECK_FALSE(held.file.dormant);  // until somebody wakes it
+    CHECK(contents(one.path) == one.text);
+    REQUIRE(lseek(other, 11, SEEK_SET) == 11);
+    REQUIRE(ftruncate(one.fd, 400) == 0);
+    buffer::wake_up(held.file);
+    CHECK(held.file.mode.load() == Mode::Active);
+    CHECK(buffer::table[one.fd].load()->offset == 7);
+    CHECK(buffer::table[other].load()->offset == 11);
+    CHECK(held.file.size == 400);
+    CHECK(held.file.appended.landed == 400);
+    CHECK_FALSE(held.file.turns.gate);
+    held.file.lock.unlock();
+    CHECK(close_buffered(other) == 0);
+    held.file.lock.lock();
+}
+
+TEST_CASE("a file does not wake while a call is on its way, and sleeps longer each time that it is tried") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    {
+        const Locked held(one.fd);
+        buffer::sleep_for(file, 1000);
+    }
+    char data[10];
+    const buffer::Vector part{data, 10};
+    buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return 10; });
+    buffer::Place* place = buffer::go_past(one.fd);
+    REQUIRE(place != nullptr);
+    for (const int calls : {1024, 2048, 4096}) {
+        const Locked held(one.fd);
+        buffer::wake_up(file);
+        CHECK(file.mode.load() == Mode::Asleep);
+        CHECK(file.dormant);
+        CHECK(file.dormant_left.load() == calls);
+        CHECK_FALSE(file.turns.gate);
+    }
+    buffer::arrived(*place);
+    const Locked held(one.fd);
+    buffer::wake_up(file);
+    CHECK(file.mode.load() == Mode::Active);
+    CHECK_FALSE(file.dormant);
+}
+
+TEST_CASE("a file to which somebody else has appended is let go when it would wake, and its reason stays the first") {
+    Held one(quiet);
+    const Locked held(one.fd);
+    buffer::fall_asleep(held.file);
+    held.file.appended.grew = true;
+    buffer::wake_up(held.file);
+    CHECK(held.file.mode.load() == Mode::Through);
+    CHECK(held.file.why_through == buffer::why_grown);
+    buffer::through_for_good(held.file, "later");
+    CHECK(held.file.why_through == buffer::why_grown);
+    buffer::wake_up(held.file);
+    buffer::sleep_for(held.file, 5);
+    CHECK(held.file.mode.load() == Mode::Through);
+    CHECK_FALSE(held.file.dormant);
+}
+
+TEST_CASE("what landed at the end of a file is where it must be, or somebody else has written there") {
+    File file;
+    file.appended.landed = 100;
+    buffer::note_landed(file, 20, 120);
+    CHECK(file.appended.landed == 120);
+    CHECK_FALSE(file.appended.grew);
+    buffer::note_landed(file, 20, 150);
+    CHECK(file.appended.grew);
+    CHECK(file.appended.landed == 150);
+}
+
+TEST_CASE("a size that the kernel knows of is taken when it is larger, and for those who append it must be their own") {
+    Held one(quiet);
+    const Locked held(one.fd);
+    File& file = held.file;
+    CHECK(file.size == 500);
+    buffer::refresh_size(file);
+    CHECK(file.size == 500);  // of which the kernel knows nothing yet
+    REQUIRE(pwrite(one.fd, "x", 1, 599) == 1);
+    CHECK(buffer::size_below(one.fd) == 600);
+    CHECK(buffer::size_below(-1) == -1);
+    buffer::refresh_size(file);
+    CHECK(file.size == 600);
+    file.appended = {.all = true, .grew = false, .landed = 600};
+    buffer::refresh_size(file);
+    CHECK_FALSE(file.appended.grew);
+    file.appended.landed = 599;
+    file.turns.in_flight = 1;  // which may be what has made it longer
+    buffer::refresh_size(file);
+    CHECK_FALSE(file.appended.grew);
+    file.turns.in_flight = 0;
+    buffer::refresh_size(file);
+    CHECK(file.appended.grew);
+    CHECK(file.size == 600);
+    file.appended = {};
+    File nobody;
+    buffer::refresh_size(nobody);
+    CHECK(nobody.size == 0);
+}
+
+TEST_CASE("a file is read by a descriptor that reads and written by one that writes") {
+    use(quiet);
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
+    const int reader = open_buffered(path, O_RDONLY);
+    File& file = file_of(reader);
+    CHECK(file.ends.reader == reader);
+    CHECK(file.ends.writer == -1);
+    const int writer = open_buffered(path, O_WRONLY);
+    CHECK(file.ends.reader == reader);
+    CHECK(file.ends.writer == writer);
+    CHECK(buffer::is_active(reader));
+    CHECK_FALSE(buffer::is_active(999));
+    CHECK(close_buffered(reader) == 0);
+    CHECK(file.ends.reader == -1);
+    CHECK(file.ends.writer == writer);
+    buffer::let_go(writer, "test");
+    CHECK_FALSE(buffer::is_active(writer));
+    CHECK(close_buffered(writer) == 0);
+}
+
+TEST_CASE("all files are visited, and one whose lock is not to be had in time is left out") {
+    const Held one(quiet);
+    const Held two(quiet);
+    static std::vector<File*> visited;
+    const auto visits = [](std::int64_t limit_ns) {
+        visited.clear();
+        buffer::for_each_file([](File& file) { visited.push_back(&file); }, limit_ns);
+        return visited.size();
+    };
+    CHECK(visits(-1) == 2);
+    CHECK(visits(1'000'000'000) == 2);
+    const Locked held(one.fd);
+    REQUIRE(visits(0) == 1);
+    CHECK(visited[0] == &file_of(two.fd));
+}
+
+TEST_CASE("while storage is waited for the lock is free, errno is the program's, and the time is counted") {
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.lock.lock();
+    std::uint64_t waited = 5;
+    errno = 77;
+    const std::uint64_t before = system::now_ns();
+    buffer::Outside outside(file, &waited);
+    REQUIRE(file.lock.try_lock(0));
+    file.lock.unlock();
+    int state_before = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_before);
+    CHECK(state_before == PTHREAD_CANCEL_DISABLE);
+    errno = 3;
+    while (system::now_ns() - before < 100'000) {
+    }
+    outside.end();
+    CHECK(errno == 77);
+    CHECK_FALSE(file.lock.try_lock(0));
+    CHECK(outside.spent_ns >= 100'000 - 10'000);
+    CHECK(outside.spent_ns <= system::now_ns() - before);
+    CHECK(waited == 5 + outside.spent_ns);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state_before);
+    CHECK(state_before == PTHREAD_CANCEL_ENABLE);
+    buffer::Outside unnoticed(file, nullptr);
+    unnoticed.end();
+    file.lock.unlock();
+}
+
+TEST_CASE("what was just made is nothing yet: a page holds nothing, a file is nobody's, a stream has not begun") {
+    const buffer::Page page{};
+    CHECK_FALSE((page.is_dirty || page.full || page.ahead || page.touched));
+    CHECK(page.busy == Busy::No);
+    CHECK((page.valid.empty() && page.dirty.empty() && page.valid.bytes() == 0));
+    CHECK((page.want_begin == 0 && page.want_end == 0));
+    const buffer::Stream stream{};
+    CHECK((stream.calls == 0 && stream.forward == 0 && stream.backward == 0 && stream.strides == 0));
+    CHECK((stream.last_begin == 0 && stream.last_end == 0 && stream.step == 0 && stream.planned == -1));
+    const buffer::Description description{};
+    CHECK((description.fd == -1 && description.references == 0 && description.offset == 0));
+    CHECK_FALSE((description.reads || description.writes || description.appends || description.offset_busy));
+    const auto file = std::make_unique<File>();
+    CHECK(file->mode.load() == Mode::Gone);
+    CHECK(
+        (file->ends.reader == -1 && file->ends.writer == -1 && file->ends.direct == -1 && file->ends.direct_out == -1));
+    CHECK((file->held.count == 0 && file->held.queued == 0 && !file->held.divided && !file->held.small));
+    CHECK(
+        (file->dirty.pages == 0 && file->turns.running == 0 && file->turns.in_flight == 0 && file->turns.around == 0));
+    CHECK_FALSE((file->turns.gate || file->turns.writing || file->turns.writer_turn));
+    CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
+    CHECK((file->payoff.guesses == 4 && file->payoff.probes == 0 && file->payoff.measured == 0));
+    CHECK((file->payoff.best_rate == 0 && file->payoff.small_call_ns == 0 && file->payoff.dormant_calls == 0));
+    CHECK((file->payoff.window_calls == 0 && file->payoff.window_hits == 0 && file->payoff.ahead_off == 0));
+    CHECK((file->payoff.ghosts[127].index == -1 && file->payoff.ghosts[0].touches == 0));
+    CHECK((file->locking.vain == 0 && file->locking.hits == 0 && file->locking.asked == 0 && file->locking.below == 0));
+    CHECK_FALSE((file->locking.parts || file->appended.all || file->appended.grew || file->lazy.closed));
+    CHECK((file->size == 0 && file->generation == 0 && file->on_list_of == 0 && file->accepted_since_check == 0));
+    CHECK_FALSE((file->write_through || file->sign || file->shared || file->inherited || file->watching));
+    CHECK_FALSE(file->dormant.load());
+    CHECK((file->passing.load() == 0 && file->dormant_left.load() == 0));
+}
+
+TEST_CASE("the buffer takes files when a rule may want one, and in a process of promises only those that promise") {
+    const auto takes = [](const char* params, bool promised_only) {
+        settings::Settings& settings = use(params);
+        settings.promised_only = promised_only;
+        buffer::start(state.below, settings, -1, nullptr);
+        return buffer::takes_files.load();
+    };
+    CHECK(takes("*", false));
+    CHECK_FALSE(takes("%process:threads=1", false));
+    CHECK_FALSE(takes("*", true));
+    CHECK(takes("*:eager", true));
+    CHECK(takes("*.h5:mpiio=disjoint", true));
+    const auto taken = [](const char* params, bool by_mpi) {
+        settings::Settings& settings = use(params);
+        settings.promised_only = true;
+        const Folder folder;
+        const std::string path = folder.path + "/data";
+        const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        int handle = 0;
+        const buffer::OpenedByMpi mpi{2, &handle};
+        buffer::adopt(fd, O_RDWR, path.c_str(), nullptr, by_mpi ? &mpi : nullptr);
+        const bool watched = buffer::watched(fd);
+        CHECK(buffer::detach(fd) == 0);
+        close(fd);
+        return watched;
+    };
+    CHECK_FALSE(taken("*", false));
+    CHECK(taken("*:alone", false));
+    CHECK_FALSE(taken("*:mpiio=disjoint", false));
+    CHECK(taken("*:mpiio=disjoint", true));
+    use(quiet);
+    state.strangers = false;
+}
+
+TEST_CASE("a share of the machine's free memory is that share, and 16 MiB at least") {
+    const auto most = [](const char* params) {
+        use(params);
+        return static_cast<double>(state.memory_most.load());
+    };
+    const double least = 16U << 20U;
+    struct sysinfo machine {};
+    REQUIRE(sysinfo(&machine) == 0);
+    const double free = static_cast<double>(machine.freeram + machine.bufferram) * machine.mem_unit;
+    const double half = most("*,%process:maxmem=100000g:nodeshare=50");
+    CHECK(half >= least);
+    // What is free changes while others work.
+    CHECK((free < 1e9 || (half > free / 6 && half < free * 2)));
+    CHECK(most("*,%process:maxmem=100000g:nodeshare=1") >= least);
+    CHECK(most("*,%process:maxmem=1m:nodeshare=50") == 1 << 20);
+    use(quiet);
+}

@@ -364,6 +364,15 @@ TEST_CASE("reverse and sequential places of one, two and three segments, from th
     CHECK(alone.first() == 0);
 }
 
+TEST_CASE("drawing within one transfer is always there") {
+    Access access = access_of(8, 4, Order::random_replace);
+    access.offset = 1000;
+    access.within = 8;
+    const Geometry geometry(access, 3, {2, 1}, 0);
+    CHECK(geometry.end_of_file() == 1008);
+    CHECK(offsets(geometry) == std::vector<std::uint64_t>(12, 1000));
+}
+
 TEST_CASE("one byte at a time may be drawn from all of a file") {
     const Geometry geometry(access_of(1, 4, Order::random_replace), 100, {1, 0}, 0);
     CHECK(geometry.end_of_file() == 400);

@@ -56,6 +56,15 @@ TEST_CASE("a file has a descriptor past the kernel's cache for each way that it 
     CHECK(file_of(reader).ends.direct >= 0);
     CHECK(file_of(reader).ends.direct_out == -1);
     CHECK(close_buffered(reader) == 0);
+    const int writer = open_buffered(path, O_WRONLY);
+    CHECK(file_of(writer).ends.direct == -1);
+    const int into = file_of(writer).ends.direct_out;
+    CHECK(into >= 0);
+    const int both = open_buffered(path, O_RDWR);
+    CHECK(file_of(both).ends.direct >= 0);
+    CHECK(file_of(both).ends.direct_out == into);  // one for each way is enough
+    CHECK(close_buffered(both) == 0);
+    CHECK(close_buffered(writer) == 0);
     use(quiet);
     const int plain = open_buffered(path, O_RDWR);
     CHECK(file_of(plain).ends.direct == -1);

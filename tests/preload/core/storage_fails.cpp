@@ -236,6 +236,30 @@ TEST_CASE("a page that is dirty all over again after a refusal is full with the 
     CHECK_FALSE(page->full);
 }
 
+TEST_CASE("what storage refuses at a close is lost with the last writer, and stays while there is another") {
+    for (const bool another : {true, false}) {
+        CAPTURE(another);
+        Storage one;
+        const int other = open_buffered(one.path, another ? O_WRONLY : O_RDONLY);
+        const int closing = open_buffered(one.path, O_RDWR);
+        REQUIRE(close_buffered(one.fd) == 0);
+        one.fd = other;
+        REQUIRE(write_at(closing, one.data.data(), 100, 1 << 16) == 100);
+        one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+        CHECK(close_buffered(closing) == ENOSPC);
+        CHECK(buffer::holds_dirty(other) == another);
+        CHECK(one.file->size == (another ? (1 << 16) + 100 : 1 << 16));
+        CHECK(one.file->held.count == (another ? 1 : 0));
+        one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+            return pwrite64(another ? other : -1, from, bytes, at);
+        });
+        bool ignored = false;
+        CHECK(buffer::flush(other, ignored) == ENOSPC);  // each is told once
+        CHECK(contents(one.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
+        CHECK_FALSE(buffer::holds_dirty(other));
+    }
+}
+
 TEST_CASE("space is low below twice what may be buffered, within 16 MiB and 1 GiB, and unknown where nothing is told") {
     File file;
     struct statfs about {};

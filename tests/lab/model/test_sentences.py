@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,15 @@ from sonde.model.errors import (
     suggestion,
     visible,
 )
+from sonde.model.event import read_events
+from sonde.model.experiment import read_experiment
 from sonde.model.file_text import text_of
 from sonde.model.plan import Plan, read_document
 from sonde.model.ranges import MOST_NAMES, expand
 from sonde.model.schemas import schema_text
 from sonde.model.settings import apply_settings, read_setting, set_member
 from sonde.model.shipped import is_file_name, shipped, system_source
+from sonde.model.system import read_system
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
 
@@ -380,3 +384,22 @@ def test_a_clause_becomes_a_sentence(text: str, shown: str) -> None:
 )
 def test_the_nearest_known_word_is_meant(word: str, known: list[str], near: str) -> None:
     assert suggestion(word, iter(known)) == near
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "what", "mib"),
+    [
+        (read_document, "a.toml", "plan file", 16),
+        (read_events, "a.toml", "file of events", 256),
+        (read_system, "a.toml", "system file", 256),
+        (read_experiment, "a.toml", "experiment file", 16),
+    ],
+)
+def test_a_file_that_is_too_large_to_be_meant_is_not_read(
+    read: Callable[[Any], object], name: str, what: str, mib: int, tmp_path: Path
+) -> None:
+    """A hole takes no space."""
+    file = tmp_path / name
+    file.touch()
+    os.truncate(file, (mib << 20) + 1)
+    assert said(read, str(file)) == f"{file} is larger than {mib} MiB; that cannot be a {what}."

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which members name other parts, whether one, several dealt out or several for all, and which of them are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.model.system import System, system_from_document
+from sonde.model.system.dependence import depends_on
+from sonde.model.system.description import KINDS
+from sonde.model.tables.members import members
+
+SHARED = {("routers", "between"), ("file_systems", "networks"), ("mounts", "on"), ("mounts", "via"),
+          ("telemetry", "of"), ("logs", "of")}  # fmt: skip
+DEALT = {
+    "controllers": {"drives"}, "paths": {"links"}, "raid_groups": {"drives", "spares"}, "volumes": {"members"},
+    "targets": {"on"}, "units": {"servers", "targets", "enclosures", "drives"}, "pools": {"targets", "units"},
+}  # fmt: skip
+ONE = {
+    "servers": {"partner", "enclosure"}, "enclosures": {"inside"}, "controllers": {"enclosure", "partner"},
+    "links": {"near", "far", "network"}, "paths": {"to", "controller"}, "drives": {"enclosure", "server"},
+    "raid_groups": {"controller"}, "luns": {"raid_group", "controller"}, "slices": {"on"}, "volumes": {"log"},
+    "targets": {"file_system", "journal", "server", "failover"}, "file_systems": {"device", "log"},
+    "units": {"file_system"}, "pools": {"file_system"}, "mounts": {"file_system"},
+}  # fmt: skip
+REQUIRED = {("links", "near"), ("links", "far"), ("paths", "to"), ("slices", "on"), ("volumes", "members"),
+            ("pools", "file_system"), ("mounts", "file_system")}  # fmt: skip
+
+
+def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
+    told = {(kind, name): member for kind, cls in KINDS.items() for name, member in members(cls).items()
+            if member.kind == "ids"}  # fmt: skip
+    assert {place for place, member in told.items() if member.shared} == SHARED
+    assert {place for place, member in told.items() if member.many and not member.shared} == {
+        (kind, name) for kind, names in DEALT.items() for name in names
+    }
+    assert {place for place, member in told.items() if not member.many} == {
+        (kind, name) for kind, names in ONE.items() for name in names
+    }
+    assert {place for place, member in told.items() if member.required} == REQUIRED
+
+
+def made(**kinds: list[dict[str, Any]]) -> System:
+    return system_from_document({"schema": "sonde-system/1", **kinds}, "made.toml")
+
+
+NETWORKS = [{"id": "a", "kind": "ethernet"}, {"id": "b", "kind": "ethernet"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "table", "others"),
+    [
+        ("routers", "between", {"between": ["a", "b"]}, {}),
+        ("file_systems", "networks", {"kind": "lustre", "networks": ["a", "b"]}, {}),
+        ("mounts", "on", {"file_system": "f", "path": "/f", "on": ["a", "b"]}, {"nodes": [{"id": "a"}, {"id": "b"}]}),
+        ("mounts", "via", {"file_system": "f", "path": "/f", "through": "nfs", "via": ["a", "b"]},
+         {"nodes": [{"id": "a"}, {"id": "b"}]}),
+        ("telemetry", "of", {"name": "x", "of": ["a", "b"]}, {}),
+        ("logs", "of", {"where": "x", "of": ["a", "b"]}, {}),
+    ],
+)  # fmt: skip
+def test_what_is_shared_is_named_for_each_part_of_a_table(
+    kind: str, member: str, table: dict[str, Any], others: dict[str, Any]
+) -> None:
+    kinds: dict[str, list[dict[str, Any]]] = {"file_systems": [{"id": "f", "kind": "xfs"}]}
+    kinds |= others or {"networks": NETWORKS}
+    kinds[kind] = [*kinds.get(kind, []), {"id": "x[1-2]", **table}]
+    system = made(**kinds)
+    assert [system.references(f"x{at}", member) for at in (1, 2)] == [("a", "b")] * 2
+
+
+def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
+    """A controller works without the drives behind it, a router without the networks it joins by name, a link without
+    its ends; of a path its links, its controller and what it leads to are needed."""
+    system = made(
+        networks=NETWORKS,
+        nodes=[{"id": "n"}],
+        servers=[{"id": "s", "partner": "z", "enclosure": "e"}, {"id": "z"}],
+        routers=[{"id": "r", "between": ["a", "b"]}],
+        enclosures=[{"id": "e"}],
+        controllers=[{"id": "c", "partner": "k", "drives": "d", "enclosure": "e"}, {"id": "k"}],
+        links=[{"id": "l", "near": "n", "far": "c", "network": "a"}],
+        paths=[{"id": "p", "to": "c", "links": "l", "controller": "k"}],
+        drives=[{"id": "d", "server": "s"}, {"id": "hs"}],
+        raid_groups=[{"id": "g", "level": "0", "drives": "d", "spares": "hs", "controller": "c"}],
+        targets=[{"id": "t", "kind": "ost", "file_system": "f", "on": "g", "failover": "z", "journal": "hs"}],
+        file_systems=[{"id": "f", "kind": "lustre", "networks": "b"}],
+        mounts=[{"id": "m", "file_system": "f", "path": "/f", "on": "n", "via": "z", "through": "nfs"}],
+        telemetry=[{"id": "y", "name": "x", "of": "d"}],
+        logs=[{"id": "o", "where": "x", "of": "d"}],
+    )
+    needs = {
+        "s": {"e"}, "r": set(), "c": {"e"}, "l": {"a"}, "p": {"c", "e", "l", "a", "k"}, "d": {"s", "e"}, "y": set(),
+        "o": set(), "g": {"d", "s", "e", "c"}, "t": {"g", "d", "s", "e", "c", "hs"},
+        "f": {"b", "t", "g", "d", "s", "e", "c", "hs"}, "m": {"f", "z", "b", "t", "g", "d", "s", "e", "c", "hs"},
+    }  # fmt: skip
+    assert {name: set(depends_on(system, name)) for name in needs} == needs
+
+
+def test_a_network_needs_the_routers_that_join_it() -> None:
+    joined = [{"network": "a"}, {"network": "b"}]
+    system = made(
+        networks=NETWORKS, routers=[{"id": "r", "interfaces": joined}], nodes=[{"id": "n", "interfaces": joined[:1]}]
+    )
+    assert depends_on(system, "n") == {"a", "r", "b"}
+    assert depends_on(system, "a") == {"r", "b"}
+    assert depends_on(system, "r") == {"a", "b"}

@@ -303,7 +303,7 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
     assert Plan.from_document(unnamed, "/a/!!.toml").id == "plan"
 
 
-def test_what_is_no_text_of_a_file(tmp_path: Path) -> None:
+def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(path: Path, largest: int = 1 << 20, regular: bool = False) -> str:
         found = said(lambda one: text_of(one, "plan file", largest, PlanError, regular), path)
         return found.replace(f"{tmp_path}/", "").replace(str(tmp_path), "HERE")
@@ -321,7 +321,13 @@ def test_what_is_no_text_of_a_file(tmp_path: Path) -> None:
     null = Path("/dev/null")
     assert of(null, regular=True) == "/dev/null is not a regular file, so it is no plan file."
     assert of(null) == ""
-    assert of(tmp_path / ("n" * 300)).endswith("cannot be read: File name too long.")
+    file.write_bytes(b"x")
+
+    def broken(*_: Any, **__: Any) -> str:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_text", broken)
+    assert of(file) == "b cannot be read: Input/output error."
 
 
 def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +348,7 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
     assert set(systems) < set(inside), "those in folders of the folder too"
 
 
-def test_a_schema_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_that_is_not_there_is_said() -> None:
     assert said(schema_text, "plan/none.json") == (
         "The schema file plan/none.json is missing from this installation; install sonde again."
     )

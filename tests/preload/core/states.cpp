@@ -244,7 +244,7 @@ TEST_CASE("what was just made is nothing yet: a page holds nothing, a file is no
     CHECK((file->payoff.window_calls == 0 && file->payoff.window_hits == 0 && file->payoff.ahead_off == 0));
     CHECK((file->payoff.ghosts[127].index == -1 && file->payoff.ghosts[0].touches == 0));
     CHECK((file->locking.vain == 0 && file->locking.hits == 0 && file->locking.asked == 0 && file->locking.below == 0));
-    CHECK_FALSE((file->locking.parts || file->appended.all || file->appended.grew || file->lazy.closed));
+    CHECK_FALSE((file->locked_in_parts.load() || file->appended.all || file->appended.grew || file->lazy.closed));
     CHECK((file->size == 0 && file->generation == 0 && file->on_list_of == 0 && file->accepted_since_check == 0));
     CHECK_FALSE((file->write_through || file->sign || file->shared || file->inherited || file->watching));
     CHECK_FALSE(file->dormant.load());

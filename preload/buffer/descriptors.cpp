@@ -157,6 +157,7 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
 void see(Seen& seen, settings::Settings& settings, int fd, const char* path) noexcept {
     if (!seen.asked) {
         seen.asked = true;
+        // The kernel writes it. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
         seen.regular = raw::call(SYS_fstat, fd, raw::number(&seen.status)) == 0 && S_ISREG(seen.status.st_mode);
         seen.absolute[0] = 0;
         settings::Rule* const brief =

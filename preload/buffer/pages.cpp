@@ -169,7 +169,7 @@ bool make_buckets(File& file) noexcept {
 void free_buckets(File& file) noexcept {
     if (file.held.buckets != nullptr && file.held.buckets != file.held.few_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-        system::unmap_bytes(file.held.buckets, (file.held.bucket_mask + 1ULL) * sizeof(Page*));
+        system::unmap_bytes(static_cast<void*>(file.held.buckets), (file.held.bucket_mask + 1ULL) * sizeof(Page*));
     }
     file.held.buckets = nullptr;
 }

@@ -83,7 +83,7 @@ void* ArgumentList::system_memory(std::size_t wanted) noexcept {
 
 ArgumentList::~ArgumentList() {
     if (list != nullptr) {
-        sonde::system::unmap_bytes(list, bytes);
+        sonde::system::unmap_bytes(static_cast<void*>(list), bytes);
     }
 }
 

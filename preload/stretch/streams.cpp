@@ -119,7 +119,9 @@ void fill_in(Stream& stream, const char* path, const buffer::Seen& seen) noexcep
     stream.inode = seen.status.st_ino;
     stream.is_known = true;
     if (rule->verbose || known.wants_lines) {
-        tell(stream, seen.absolute[0] == '/' ? seen.absolute : path);
+        const char* const given =
+            path != nullptr ? path : "";  // a descriptor from elsewhere, and no /proc that names it
+        tell(stream, seen.absolute[0] == '/' ? seen.absolute : given);
     }
 }
 
@@ -202,7 +204,8 @@ bool take_on(int fd, int flags, const char* path, buffer::Seen& seen, const char
         insert(early_mark | Slot{share_count()} << share_shift, fd);
         return true;
     }
-    const bool lazy = known.is_lazy && path != nullptr && std::strlen(path) < sizeof(Stream::given);
+    const std::size_t length = path != nullptr ? std::strlen(path) : sizeof(Stream::given);
+    const bool lazy = known.is_lazy && length < sizeof(Stream::given);
     if (lazy && left != nullptr) {
         return false;
     }
@@ -212,7 +215,7 @@ bool take_on(int fd, int flags, const char* path, buffer::Seen& seen, const char
     }
     made->by_mpi = by_mpi;
     if (lazy) {
-        std::strcpy(made->given, path);
+        std::memcpy(made->given, path, length + 1);
     } else {
         fill_in(*made, path, seen);
     }

@@ -28,6 +28,12 @@ inline Place* go_past(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
     return description != nullptr ? go_past(description->file.load(std::memory_order_acquire)) : nullptr;
 }
+/// It was let go for good: there is nothing to do but to make the real call.
+inline bool is_let_go(int fd) noexcept {
+    const Description* description = table[fd].load(std::memory_order_acquire);
+    const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Through;
+}
 Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
 Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
 Answer seek(int fd, std::int64_t offset, int whence) noexcept;

@@ -201,7 +201,7 @@ void adopt(int fd, int flags, const char* path, const char* reason, const Opened
         return;
     }
     const bool is_new = file->ends.descriptions == nullptr;
-    if (is_new && seen.by_the_program && path[0] != 0) {
+    if (is_new && seen.by_the_program && !seen.brief && path[0] != 0) {
         note_name(*file, path);
     }
     reason = reason == nullptr && mpi != nullptr ? unfit(*mpi, flags, *file->rule) : reason;

@@ -16,7 +16,7 @@ int status_of(int fd, Real real) {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if (buffer::watched(fd) && buffer::holds_dirty(fd)) [[unlikely]] {
+    if (buffer::holds_any_dirty() && buffer::watched(fd) && buffer::holds_dirty(fd)) [[unlikely]] {
         buffer::hand_to_kernel(fd);
     }
     if (trace::watched(fd)) [[unlikely]] {

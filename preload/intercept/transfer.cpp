@@ -58,16 +58,20 @@ stretch::Stream* stream_of(int fd, stretch::Slot slot, bool fits) noexcept {
                : stream;
 }
 
-/// One call that moves data, on a file that is buffered or traced.
+/// One call that moves data, on a file that is traced.
+template <class Real>
+__attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at,
+                                              Real real) {
+    const std::uint64_t began = system::ticks();
+    const ssize_t got = real();
+    trace::transferred(fd, kind, bytes, got, at, data, began);
+    return got;
+}
+
+/// On a file that is buffered.
 template <class Real>
 __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                off64_t at, Real real) {
-    if (trace::watched(fd)) {
-        const std::uint64_t began = system::ticks();
-        const ssize_t got = real();
-        trace::transferred(fd, kind, bytes, got, at, data, began);
-        return got;
-    }
     if (buffer::Place* place = buffer::go_past(fd)) {
         const ssize_t got = real();
         buffer::arrived(*place, kind == trace::Kind::Write, got);
@@ -87,8 +91,11 @@ __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const v
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                        off64_t at, Real real) {
-    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
-        return move_watched(fd, kind, data, bytes, at, real);
+    if (buffer::watched(fd)) [[unlikely]] {
+        return buffer::is_let_go(fd) ? real() : move_watched(fd, kind, data, bytes, at, real);
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        return move_traced(fd, kind, data, bytes, at, real);
     }
     if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
         const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;

@@ -79,6 +79,8 @@ TEST_CASE("what the kernel would refuse, or do in its own way, is the kernel's, 
     CHECK(file_of(one.fd).statistics.read.asked == 6);
     CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
     CHECK_FALSE(buffer::read(999, two, 2, 0).done);
+    CHECK_FALSE(buffer::write(999, two, 2, 0).done);
+    CHECK_FALSE(buffer::seek(999, 0, SEEK_SET).done);
 }
 
 TEST_CASE("a descriptor that does not read, or does not write, has its wrong calls refused by the kernel") {
@@ -287,9 +289,27 @@ TEST_CASE("once the process has ended its calls, nothing is buffered any more") 
         char data[10];
         const Vector part{data, 10};
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
-        return mode_of(one.fd) == Mode::Through && contents(one.path) == one.text && !answer.done &&
-               answer.passing == nullptr;
+        return file_of(one.fd).lock.try_lock(0) && mode_of(one.fd) == Mode::Through && contents(one.path) == one.text &&
+               !answer.done && answer.passing == nullptr;
     }));
+}
+
+TEST_CASE("what is under way at the end of the process is flushed and left to itself, all else is let go") {
+    Held one(quiet);
+    CHECK(in_child([&] {
+        File& file = file_of(one.fd);
+        file.turns.running = 1;
+        buffer::finish();
+        return mode_of(one.fd) == Mode::Active && contents(one.path) == one.text && state.files_lock.try_lock(0) &&
+               file.lock.try_lock(0);
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
+    CHECK(in_child([&] {
+        file_of(one.fd).turns.gate = true;
+        buffer::finish();
+        return mode_of(one.fd) == Mode::Active && contents(one.path) == one.text;
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
 }
 
 TEST_CASE("calls that went past are told with the others, by the file that they went to, whoever counted them") {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 using namespace under_test;
 using buffer::File;
@@ -278,4 +279,134 @@ TEST_CASE("after a fork the child has nothing of its parent's calls, and both go
     CHECK_FALSE(system::Critical::inside());
     CHECK(why(one.fd) == "a child process shares it");
     CHECK(contents(one.path) == one.text);
+}
+
+TEST_CASE("a number that the kernel gave to another file takes the data of the one before with it") {
+    Held one(quiet);
+    const std::string other = one.folder.path + "/other";
+    File* const before = &file_of(one.fd);
+    close(one.fd);  // behind our back
+    const int again = open(other.c_str(), O_RDWR | O_CREAT, 0644);
+    REQUIRE(again == one.fd);
+    const std::uint32_t generation = before->generation;
+    buffer::adopt(again, O_RDWR, other.c_str());
+    CHECK(before->generation == generation + 1);  // nobody has it open any more
+    CHECK(file_of(again).inode != 0);
+    CHECK(mode_of(again) == Mode::Active);
+    CHECK(contents(one.path) == "");
+}
+
+TEST_CASE("of several numbers of a descriptor one that was closed behind our back leaves the others") {
+    Held one(quiet);
+    const int copy = dup(one.fd);
+    buffer::duplicated(one.fd, copy);
+    const std::string other = one.folder.path + "/other";
+    const int elsewhere = open(other.c_str(), O_RDWR | O_CREAT, 0644);
+    const int first = one.fd;
+    REQUIRE(dup2(elsewhere, first) == first);  // not told to us
+    close(elsewhere);
+    buffer::adopt(first, O_RDWR, other.c_str());
+    CHECK(buffer::table[copy].load()->fd == copy);
+    CHECK(buffer::table[copy].load()->references == 1);
+    CHECK(why(copy) == "a descriptor of it was closed where it could not be seen");
+    CHECK(mode_of(first) == Mode::Active);
+    CHECK(buffer::detach(copy) == EIO);
+    close(copy);
+    buffer::duplicated(999, 1000);
+    CHECK_FALSE(buffer::in_table(1000));
+    buffer::let_go(999, "nobody");
+}
+
+TEST_CASE("very many files are known each by itself") {
+    use(quiet);
+    const Folder folder;
+    std::vector<int> open_ones;
+    for (int i = 0; i < 150; ++i) {
+        const int fd = open((folder.path + "/" + std::to_string(i)).c_str(), O_RDWR | O_CREAT, 0644);
+        if (fd < 0) {
+            break;  // fewer descriptors are allowed here
+        }
+        buffer::adopt(fd, O_RDWR, "x");
+        open_ones.push_back(fd);
+    }
+    CHECK(buffer::files_known.load() == open_ones.size());
+    for (const int fd : open_ones) {
+        struct stat got {};
+        REQUIRE(fstat(fd, &got) == 0);
+        File* found = buffer::find_file(got.st_dev, got.st_ino);
+        REQUIRE(found == &file_of(fd));
+        found->lock.unlock();
+        CHECK(buffer::find_file(got.st_dev + 1, got.st_ino) == nullptr);
+    }
+    for (const int fd : open_ones) {
+        CHECK(close_buffered(fd) == 0);
+    }
+    CHECK_FALSE(buffer::any());
+}
+
+TEST_CASE("signals that came during a fork are let in at its end") {
+    use(quiet);
+    static int let_in = 0;
+    let_in = 0;
+    void (*const before)() = system::let_signals_in;
+    system::let_signals_in = [] { ++let_in; };
+    system::thread_state.put_off = true;
+    buffer::fork_prepare();
+    CHECK(let_in == 0);
+    buffer::fork_done(false);
+    CHECK(let_in == 1);
+    system::thread_state.put_off = false;
+    buffer::fork_prepare();
+    buffer::fork_done(false);
+    CHECK(let_in == 1);
+    system::let_signals_in = before;
+}
+
+TEST_CASE("in a child no call and no thread of its parent is under way") {
+    Held one(quiet);
+    CHECK(in_child([&] {
+        File& file = file_of(one.fd);
+        const std::uint32_t crew = buffer::crew.number;
+        buffer::fork_prepare();
+        file.lock.lock();  // by a thread of the parent, which is not here
+        file.turns.running = 2;
+        file.turns.in_flight = 3;
+        file.turns.gate = true;
+        file.passing = 5;
+        for (const int direction : {0, 1}) {
+            file.passed.calls[direction] = 1;
+            file.passed.bytes[direction] = 1;
+        }
+        state.few.calls = 3;
+        state.few.bytes = 3;
+        buffer::crew.calm = 2;
+        buffer::crew.first = buffer::crew.count = 7;
+        buffer::crew.leaving = buffer::crew.failed = true;
+        buffer::fork_done(true);
+        bool clean = file.lock.try_lock(0) && file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate;
+        clean &= file.passing == 0 && state.few.calls == 0 && state.few.bytes == 0;
+        for (const int direction : {0, 1}) {
+            clean &= file.passed.calls[direction] == 0 && file.passed.bytes[direction] == 0;
+        }
+        clean &= buffer::crew.number == crew + 1 && buffer::crew.calm == 0 && buffer::crew.first == 0;
+        clean &= buffer::crew.count == 0 && !buffer::crew.leaving && !buffer::crew.failed && buffer::crew.started == 0;
+        return clean;
+    }));
+    REQUIRE(truncate(one.path.c_str(), 0) == 0);
+}
+
+TEST_CASE("the reason why nothing is buffered any more is the first, and without files there is nothing to let go") {
+    use(quiet);
+    int handle = 0;
+    CHECK_FALSE(buffer::is_shared(&handle));
+    buffer::let_go_of_shared(&handle, "nothing");
+    buffer::sync_shared(&handle);
+    buffer::before_child(buffer::Child::Copy);
+    Held one(quiet);
+    buffer::retire("first");
+    buffer::retire("second");
+    CHECK(why(one.fd) == "first");
+    state.retired = false;
+    buffer::move_private(999'999);  // nobody has it
+    CHECK_FALSE(buffer::is_private(-1));
 }

@@ -177,6 +177,53 @@ TEST_CASE("a file is handed to the workers when something was planned for it, an
     }
 }
 
+TEST_CASE("nothing is handed over, and nothing counted, when there is no page for what is planned") {
+    for (const bool strides : {false, true}) {
+        CAPTURE(strides);
+        Queued one("*:size=4k:count=3:prefetch=2,%process:age=600");
+        const Takes takes;
+        bool again = false;
+        buffer::Page* pages[3];
+        for (int i = 0; i < 3; ++i) {
+            pages[i] = buffer::new_page(*one.file, 40 + i, again);
+            REQUIRE(pages[i] != nullptr);
+            pages[i]->busy = buffer::Busy::Loading;
+        }
+        if (strides) {
+            buffer::plan_ahead(*one.file, {.step = 4096, .strides = 3}, {.local = false, .reach = 0}, 0, 100);
+        } else {
+            buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
+        }
+        CHECK(one.pages() == "");
+        CHECK(buffer::crew.count == 0);
+        CHECK(one.file->held.queued == 0);
+        CHECK(one.file->statistics.ahead_started == 0);
+        for (buffer::Page* page : pages) {
+            page->busy = buffer::Busy::No;
+        }
+    }
+}
+
+TEST_CASE("what is written need not be read ahead any more") {
+    Queued one("*:size=4k:count=5:prefetch=2,%process:age=600");
+    const Takes takes;
+    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
+    REQUIRE(one.pages() == "1:0-4096 2:0-4096");
+    one.hold.reset();
+    char data[10] = {};
+    REQUIRE(write_at(one.fd, data, 10, 4100) == 10);
+    one.hold = std::make_unique<system::Hold>(one.file->lock);
+    CHECK(one.pages() == "2:0-4096");
+    const buffer::Page* written = buffer::find_page(*one.file, 1);
+    REQUIRE(written != nullptr);
+    CHECK(written->busy == buffer::Busy::No);
+    CHECK_FALSE(written->ahead);
+    CHECK(one.file->held.queued == 1);
+    CHECK(one.file->statistics.ahead_used == 0);
+    buffer::next_file();
+    one.file->on_list_of = 0;
+}
+
 TEST_CASE("what was planned from a page is not planned from it again, and pages that are there are left out") {
     Queued one("*:size=4k:count=9:prefetch=3");
     const buffer::Stream stream{.forward = 2};

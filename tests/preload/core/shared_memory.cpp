@@ -31,3 +31,37 @@ TEST_CASE(
     CHECK(retired(-1, false));
     CHECK(retired(-1, true));
 }
+
+TEST_CASE("the last 64 files that were mapped to write are known, and none that cannot be told") {
+    const Folder folder;
+    use(quiet);
+    CHECK(in_child([&] {
+        const auto file = [&](int number) {
+            return open((folder.path + "/" + std::to_string(number)).c_str(), O_CREAT | O_RDWR, 0644);
+        };
+        const int oldest = file(0);
+        buffer::note_range_lock(oldest);  // nothing is mapped yet
+        buffer::note_shared_map(oldest);
+        buffer::note_range_lock(-1);
+        for (int i = 1; i < 64; ++i) {
+            buffer::note_shared_map(file(i));
+        }
+        const int another = file(100);
+        buffer::note_range_lock(another);
+        if (buffer::state.retired) {
+            return false;
+        }
+        buffer::note_shared_map(another);  // in the place of the oldest
+        buffer::note_range_lock(oldest);
+        const bool forgotten = !buffer::state.retired;
+        buffer::note_range_lock(file(1));
+        return forgotten && buffer::state.retired.load();
+    }));
+    CHECK(in_child([&] {
+        const std::string path = folder.path + "/first";
+        const int first = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        buffer::note_shared_map(first);
+        buffer::note_range_lock(first);
+        return buffer::state.retired.load();
+    }));
+}

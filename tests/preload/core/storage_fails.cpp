@@ -281,3 +281,56 @@ TEST_CASE("space is low below twice what may be buffered, within 16 MiB and 1 Gi
     CHECK_FALSE(low(4096, 4, 0));
     CHECK_FALSE(buffer::space_is_low(file));  // nobody writes it
 }
+
+TEST_CASE("where every page holds what storage refuses, what is written next goes straight, and is told of it") {
+    Storage one("*:size=4k:count=2:prefetch=0:eager,%process:threads=0:age=600");
+    REQUIRE(one.write(10, 0) == 10);
+    REQUIRE(one.write(10, 4096) == 10);
+    int calls = 0;
+    one.writes_by([&](const void*, std::size_t, off64_t) {
+        ++calls;
+        return refused(ENOSPC);
+    });
+    CHECK(one.write(10, 8192) == -ENOSPC);
+    CHECK(calls == 2);  // to make room, and then what came before
+    CHECK(one.file->dirty.pages == 2);
+    CHECK(one.read(100, 12'288) == 100);  // without a page
+    CHECK(one.file->held.count == 2);
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    bool ignored = false;
+    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush(one.fd, ignored) == 0);
+    CHECK(contents(one.path).substr(4096, 10) == std::string(10, 'x'));
+}
+
+TEST_CASE("a page in too many pieces is flushed to make room, and an error of that ends the call") {
+    Storage one("*:size=4k:count=2:prefetch=0:eager,%process:threads=0:age=600");
+    for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
+        REQUIRE(one.write(1, i * 10) == 1);
+    }
+    CHECK(one.file->statistics.write.below == 0);
+    one.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
+    CHECK(one.write(1, 3000) == -EDQUOT);
+    std::string first(10, 'a'), second(10, 'b');
+    const buffer::Vector parts[] = {{first.data(), 10}, {second.data(), 10}};
+    CHECK(buffer::write(one.fd, parts, 2, 3000).value == -EDQUOT);
+    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    CHECK(one.write(1, 3000) == 1);
+    CHECK(one.file->statistics.write.below >= buffer::RangeSet::capacity);
+    CHECK(one.file->dirty.pages == 1);  // of the byte that came now
+    CHECK(one.file->dirty.first->dirty.bytes() == 1);
+}
+
+TEST_CASE("behind the end of a file there is nothing to load") {
+    Storage one;
+    one.file->lock.lock();
+    bool again = false;
+    Page* page = buffer::new_page(*one.file, 16, again);
+    REQUIRE(page != nullptr);
+    CHECK(buffer::load(*one.file, *page, 0, 4096, true) == 0);
+    CHECK(page->valid.empty());
+    CHECK(one.file->statistics.read.below == 0);
+    CHECK(one.file->statistics.wait_ns == 0);
+    buffer::drop_page(*one.file, *page);
+    one.file->lock.unlock();
+}

@@ -262,3 +262,101 @@ TEST_CASE("whoever flushes waits for a write that is under way, and for a page w
     }
     CHECK(contents(one.path) == one.text);
 }
+
+TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake again and is done") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    char data[10];
+    const Vector part{data, 10};
+    for (const bool asleep : {true, false}) {
+        CAPTURE(asleep);
+        buffer::Answer answer{true, nullptr, 0};
+        file.lock.lock();
+        {
+            const Beside other([&] {
+                answer = buffer::read(one.fd, &part, 1, 0);
+                if (!answer.done) {
+                    buffer::pass(answer, [] { return 10; });
+                }
+            });
+            CHECK(other.waits());
+            buffer::fall_asleep(file);
+            if (!asleep) {
+                buffer::wake_up(file);
+            }
+            file.lock.unlock();
+        }
+        CHECK(answer.done == !asleep);
+        REQUIRE(file.lock.try_lock(1'000'000'000));
+        buffer::wake_up(file);
+        CHECK(file.mode.load() == Mode::Active);
+        CHECK(file.turns.running == 0);
+        file.lock.unlock();
+    }
+}
+
+TEST_CASE("whoever wakes a file waits until it is not held for another call, and does nothing when that one woke it") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    for (const bool woken : {false, true}) {
+        CAPTURE(woken);
+        file.lock.lock();
+        buffer::fall_asleep(file);
+        buffer::close_gate(file);
+        file.lock.unlock();
+        {
+            const Beside other([&] {
+                file.lock.lock();
+                buffer::wake_up(file);
+                file.lock.unlock();
+            });
+            CHECK(other.waits());
+            CHECK(file.mode.load() == Mode::Asleep);
+            file.lock.lock();
+            if (woken) {
+                file.mode = Mode::Active;
+                file.size = 12'345;
+            }
+            buffer::open_gate(file);
+            file.lock.unlock();
+        }
+        CHECK(file.mode.load() == Mode::Active);
+        CHECK(file.size == (woken ? 12'345 : 500));
+        CHECK_FALSE(file.turns.gate);
+    }
+}
+
+TEST_CASE("a page that is dirty and whose gaps are being filled is not written before they are") {
+    if (!can_be_seen()) {
+        return;
+    }
+    Held one(quiet);
+    File& file = file_of(one.fd);
+    file.lock.lock();
+    file.dirty.first->busy = buffer::Busy::Loading;
+    file.lock.unlock();
+    {
+        const Beside other([&] {
+            file.lock.lock();
+            CHECK(buffer::write_oldest(file, true) == 0);
+            file.lock.unlock();
+        });
+        CHECK(other.waits());
+        file.lock.lock();
+        file.dirty.first->busy = buffer::Busy::No;
+        file.changed.tell();
+        file.lock.unlock();
+    }
+    CHECK(buffer::holds_dirty(one.fd));  // who waited looks again what there is to do
+    file.lock.lock();
+    CHECK(buffer::write_oldest(file, true) == 0);
+    file.lock.unlock();
+    CHECK_FALSE(buffer::holds_dirty(one.fd));
+    CHECK(contents(one.path) == one.text);
+}

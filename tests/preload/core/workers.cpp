@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -185,5 +186,38 @@ TEST_CASE("threads are as many as was said, and nap a quarter of the age of data
     CHECK(made == 3);
     CHECK(nap("*:size=4k:count=4,%process:age=2:threads=3", made) == 500'000'000);
     CHECK(made == 3);
+    dismiss_crew();
+}
+
+TEST_CASE("descriptors of a ring and of its alarm are ours while it works, and closed when it does not") {
+    const auto ours = [](const std::string& kind) {
+        int found = 0;
+        for (int fd = 0; fd < 4096; ++fd) {
+            char name[100];
+            const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof(name));
+            const bool named =
+                length > 0 && std::string(name, static_cast<std::size_t>(length)) == "anon_inode:" + kind;
+            found += named && buffer::is_private(fd) ? 1 : 0;
+        }
+        return found;
+    };
+    const auto works = [&] {
+        use("*:size=4k:count=4,%process:age=600");
+        const Folder folder;
+        const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
+        char byte = 'x';
+        REQUIRE(write_at(fd, &byte, 1, 0) == 1);
+        const bool ring =
+            buffer::state.settings->limits.engine == settings::Engine::Ring && buffer::state.ring_refused == 0;
+        CHECK(ours("[io_uring]") == (ring ? 1 : 0));
+        CHECK(ours("[eventfd]") == (ring ? 1 : 0));
+        CHECK(close_buffered(fd) == 0);
+    };
+    dismiss_crew();
+    works();
+    dismiss_crew();
+    CHECK(ours("[io_uring]") == 0);
+    CHECK(ours("[eventfd]") == 0);
+    works();
     dismiss_crew();
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mounted/callers.hpp"
 
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace sonde::simulate {
 namespace {
@@ -13,11 +14,11 @@ constexpr std::size_t most_remembered = 1U << 16U;
 
 /// The process that a thread belongs to.
 pid_t process_of(pid_t thread) {
+    constexpr std::string_view tag = "Tgid:";
     std::ifstream status("/proc/" + std::to_string(thread) + "/status");
     for (std::string line; std::getline(status, line);) {
-        pid_t process = 0;
-        if (std::sscanf(line.c_str(), "Tgid: %d", &process) == 1) {
-            return process;
+        if (line.starts_with(tag)) {
+            return static_cast<pid_t>(std::strtol(line.c_str() + tag.size(), nullptr, 10));
         }
     }
     return thread;  // it has ended meanwhile

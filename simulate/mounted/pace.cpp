@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,12 +37,17 @@ pid_t thread_behind(pid_t worker) {
     std::snprintf(path, sizeof path, "/proc/%d/comm", worker);
     const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
     char name[32] = {};
+    // /proc answers from memory. NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection)
     const ssize_t length = fd >= 0 ? ::read(fd, name, sizeof name - 1) : 0;
     if (fd >= 0) {
         ::close(fd);
     }
-    int thread = 0;
-    return length > 0 && std::sscanf(name, "iou-wrk-%d", &thread) == 1 ? thread : worker;
+    constexpr std::string_view kernels = "iou-wrk-";
+    if (length <= 0 || !std::string_view(name).starts_with(kernels)) {
+        return worker;
+    }
+    const auto thread = static_cast<pid_t>(std::strtol(name + kernels.size(), nullptr, 10));
+    return thread > 0 ? thread : worker;
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ FileId Store::file(Inode& inode, const Inode* parent) {
             try {
                 machine.set_layout(file, wanted->over(machine.layout(file), machine.site()));
             } catch (const SiteError&) {
-                // Of another machine: the file lies as this one has dealt it.
+                layout = {};  // of another machine: the file lies as this one has dealt it
             }
         }
         if (fresh && size > 0) {

@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "half a byte": (change("raid_groups", 0, segment="0.5 B"), "segment", "not a whole number"),
     "a spare that is used": (change("raid_groups", 0, spares="b1g0d1"), "spares", "a spare holds no data yet"),
     "a controller that is none": (change("raid_groups", 0, controller="cc"), "controller", "nothing in the system has"),
-    "two controllers": (change("raid_groups", 0, controller=["ca", "cb"]), "controller", "name one for all"),
+    "two controllers": (change("raid_groups", 0, controller=["ca", "cb"]), "controller", "several parts; name one"),
     "a share of spares as words": (change("raid_groups", 0, spare_share="much"), "spare_share", "is not a share"),
     # drives, boxes, controllers, links
     "a drive of no known kind": (change("drives", 0, kind="disk"), "kind", "allowed is"),

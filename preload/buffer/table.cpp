@@ -15,6 +15,7 @@ constinit std::atomic<Description*>* table = nullptr;
 constinit std::atomic<std::uint32_t> files_known{0};
 constinit std::atomic<bool> takes_files{false};
 constinit std::atomic<int> highest{0};
+constinit std::atomic<int> lowest_private{most_descriptors};
 
 namespace {
 constexpr unsigned private_count = 4096;
@@ -56,6 +57,9 @@ void note_private(int fd, bool open) noexcept {
     const auto at = static_cast<unsigned>(fd);
     if (at < private_count) {  // -1 is none of them
         const std::uint64_t bit = 1ULL << (at % 64);
+        int lowest = lowest_private.load(std::memory_order_relaxed);
+        while (open && fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
+        }
         open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
     }
 }

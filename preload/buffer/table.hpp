@@ -34,6 +34,8 @@ extern std::atomic<bool> takes_files;
 /// No descriptor above this was ever ours.
 int highest_descriptor() noexcept;
 
+/// No descriptor below this was ever opened by us for ourselves.
+extern std::atomic<int> lowest_private;
 /// A descriptor that we opened for ourselves.
 bool is_private(int fd) noexcept;
 /// The program wants this number of ours for itself: what is behind it gets another one.

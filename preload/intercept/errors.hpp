@@ -57,7 +57,9 @@ class AroundPath {
 };
 
 /// Descriptors of our own (reports), which the program must neither close nor see.
-bool is_ours(int fd) noexcept;
+inline bool is_ours(int fd) noexcept {
+    return fd >= buffer::lowest_private.load(std::memory_order_relaxed) && fd > 2 && buffer::is_private(fd);
+}
 /// The program takes such a number for itself, as it may: what is behind it gets another one.
 void give_number(int fd) noexcept;
 

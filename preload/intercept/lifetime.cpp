@@ -175,10 +175,6 @@ void give_number(int fd) noexcept {
     buffer::move_private(fd);
 }
 
-bool is_ours(int fd) noexcept {
-    return fd > 2 && buffer::is_private(fd);
-}
-
 void prepare_fork() noexcept {
     write_out_streams();
     stretch::settle();

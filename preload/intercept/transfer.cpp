@@ -100,7 +100,7 @@ __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind,
     if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
         const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;
         if (stretch::Stream* stream = stream_of(fd, slot, fits)) {
-            if (stretch::is_scattered(*stream, bytes, at)) {
+            if (stretch::begins_nothing(*stream, bytes, at)) {
                 return real();
             }
             const stretch::Entry entry = enter(*stream, fd, kind, data, bytes, at);
@@ -254,6 +254,9 @@ __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int w
     }
     if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
         if (stretch::Stream* stream = stream_of(fd, slot, true)) {
+            if (stretch::moves_nothing(*stream, whence)) {
+                return real();
+            }
             const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
             if (entry.way == stretch::Way::Done) {
                 return intercept::result(entry.value);

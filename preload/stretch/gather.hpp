@@ -54,7 +54,7 @@ Entry read(Stream& stream, int fd, const Piece* pieces, std::size_t count, std::
 Entry seek(Stream& stream, int fd, std::int64_t offset, int whence) noexcept;
 
 /// How many calls in a row are wanted before the real ones are timed.
-bool wants_time(const Stream& stream) noexcept;
+bool wants_time(Stream& stream) noexcept;
 void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept;
 
 /// Ends the stretch, if there is one: the kernel has everything afterwards.

@@ -5,6 +5,7 @@
 
 #include "stretch/gather.hpp"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstring>
 
@@ -30,15 +31,40 @@ struct Stretch {
 };
 extern constinit Stretch stretch;
 
-/// A call at a place where none was expected, while there is no stretch: read() and write() would let it through, and
-/// note no more than this does.
-inline bool is_scattered(Stream& stream, std::size_t bytes, std::int64_t at) noexcept {
-    if (at == here || at == stream.next_at || stretch.stream != nullptr || stream.told != nullptr ||
-        stream.error != 0) {
+/// Nothing is gathered, and nobody reads or waits for what is known of this file.
+inline bool is_nobodys(const Stream& stream) noexcept {
+    return stretch.stream == nullptr && stream.told == nullptr && stream.error == 0;
+}
+
+/// A call at a place where none was expected, or the first one at the offset: read() and write() would let it through,
+/// and note no more than this does.
+inline bool begins_nothing(Stream& stream, std::size_t bytes, std::int64_t at) noexcept {
+    if (!is_nobodys(stream)) {
+        return false;
+    }
+    if (at == here) {
+        if (stream.in_a_row != 0 || bytes == 0 || bytes > most_of_an_early_call || times_the_first(stream)) {
+            return false;
+        }
+        stream.next_at = here;
+        stream.in_a_row = 1;
+        return true;
+    }
+    if (at == stream.next_at) {
         return false;
     }
     stream.next_at = at + static_cast<std::int64_t>(bytes);
     stream.in_a_row = 0;
+    return true;
+}
+
+/// The same for a change of the offset.
+inline bool moves_nothing(Stream& stream, int whence) noexcept {
+    if (!is_nobodys(stream)) {
+        return false;
+    }
+    stream.next_at = here;
+    stream.in_a_row = whence != SEEK_CUR ? 0 : stream.in_a_row;
     return true;
 }
 

@@ -72,11 +72,18 @@ void judge(Stream& stream, std::uint32_t gathered, std::uint32_t traps, bool too
     }
 }
 
-bool wants_time(const Stream& stream) noexcept {
+bool wants_time(Stream& stream) noexcept {
     const std::uint32_t calls = stream.in_a_row;
-    return stream.told != nullptr || (((calls == 1 && stream.needed != Stream::first_needed) || calls == first_timed ||
-                                       (calls >= timed_again && calls < Stream::first_needed)) &&
-                                      trap_is_possible());
+    if (stream.told != nullptr) [[unlikely]] {
+        return true;
+    }
+    bool wants = (calls == 1 && times_the_first(stream)) || (calls >= timed_again && calls < Stream::first_needed);
+    if (calls == first_timed) {  // the same file is not dear at once: one in eight is enough
+        constexpr std::uint8_t seldom = 8;
+        wants = stream.call_ns == 0 || calls_are_dear(stream) || ++stream.untimed >= seldom;
+        stream.untimed = wants ? 0 : stream.untimed;
+    }
+    return wants && trap_is_possible();
 }
 
 void note_time(Stream& stream, bool writes, std::uint64_t ns) noexcept {

@@ -37,11 +37,12 @@ struct alignas(64) Stream {
     std::int64_t next_at = -1;  ///< where the next call at a place given by the program would follow the last
     std::uint32_t in_a_row = 0;
     std::uint32_t needed = first_needed;
-    std::uint32_t share = 0;  ///< share_count() at open: while it is the same nobody else has the offset
-    int error = 0;            ///< errno of a delayed write, for the next call that can report it
-    bool may = false;         ///< its kind of descriptor allows it
-    bool is_known = false;    ///< rule, device and inode are; they are looked up when they are needed
-    bool by_mpi = false;      ///< opened by MPI-IO
+    std::uint32_t share = 0;   ///< share_count() at open: while it is the same nobody else has the offset
+    int error = 0;             ///< errno of a delayed write, for the next call that can report it
+    bool may = false;          ///< its kind of descriptor allows it
+    bool is_known = false;     ///< rule, device and inode are; they are looked up when they are needed
+    bool by_mpi = false;       ///< opened by MPI-IO
+    std::uint8_t untimed = 0;  ///< third calls in a row since one was timed
     // The rest is for those that are gathered.
     std::uint64_t bytes_since_look = 0;  ///< written since the free space was looked at
     dev_t device = 0;
@@ -53,6 +54,11 @@ struct alignas(64) Stream {
 /// Nothing is gathered here and nobody counts: its calls need not even be looked at.
 inline bool is_left(const Stream& stream) noexcept {
     return !stream.may && stream.told == nullptr && stream.error == 0;
+}
+
+/// Whether the first of some calls in a row is timed: where stretches have been tried, and not in vain again and again.
+inline bool times_the_first(const Stream& stream) noexcept {
+    return stream.needed != Stream::first_needed && stream.needed <= 4 * Stream::first_needed;
 }
 
 /// Where its calls are counted; what nobody will read goes to a place of the thread.

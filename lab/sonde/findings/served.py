@@ -98,9 +98,9 @@ def answer_rates(phase: PhaseRecord) -> list[TargetRates]:
 
 def shares_of(answers: Sequence[Answers]) -> list[TargetRates]:
     """The same of targets or groups of them."""
-    length = max((len(one.ops) for one in answers), default=0)
-    if len(answers) < 2 or not length:
+    if len(answers) < 2:
         return []
+    length = max(len(one.ops) for one in answers)
     counts = [sum(one.ops) for one in answers]
     blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
     if blocks < LEAST:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,13 @@ def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> 
 )
 def test_student_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
     assert student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.75, 0.9995, 0.99995, 0.999995])
+def test_student_quantiles_far_out_are_those_of_the_closed_forms(p: float) -> None:
+    both = 2 * p - 1
+    assert student_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-6, abs=1e-9)
+    assert student_quantile(p, 2) == pytest.approx(both * math.sqrt(2 / (1 - both**2)), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(

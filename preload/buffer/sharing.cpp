@@ -14,9 +14,9 @@ namespace sonde::buffer {
 namespace {
 
 struct Wanted {
-    const void* handle;
-    const char* reason;
-    bool found;
+    const void* handle = nullptr;
+    const char* reason = nullptr;  ///< for let_go_of_shared()
+    bool found = false;            ///< by is_shared()
 };
 constinit Wanted wanted{};  // under the lock of all files
 
@@ -59,7 +59,7 @@ void let_go_of_shared(const void* handle, const char* reason) noexcept {
         return;
     }
     system::Hold hold(state.files_lock);
-    wanted = {handle, reason, false};
+    wanted = {.handle = handle, .reason = reason};
     for_each_file([](File& file) {
         if (file.shared && file.handle == wanted.handle) {
             through_for_good(file, wanted.reason);
@@ -73,7 +73,7 @@ bool is_shared(const void* handle) noexcept {
         return false;
     }
     system::Hold hold(state.files_lock);
-    wanted = {handle, nullptr, false};
+    wanted = {.handle = handle};
     for_each_file([](File& file) {
         wanted.found |=
             file.shared && file.handle == wanted.handle && file.mode.load(std::memory_order_relaxed) != Mode::Through;
@@ -87,7 +87,7 @@ void sync_shared(const void* handle) noexcept {
         return;
     }
     system::Hold hold(state.files_lock);
-    wanted = {handle, nullptr, false};
+    wanted = {.handle = handle};
     for_each_file([](File& file) {
         if (file.shared && file.handle == wanted.handle) {
             forget_what_was_read(file);

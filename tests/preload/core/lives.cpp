@@ -52,6 +52,7 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK(file->inode == 0);
     CHECK(file->device == 0);
     CHECK(file->rule == nullptr);
+    CHECK(file->held.buckets == nullptr);
     CHECK(file->generation == generation + 1);
     CHECK(buffer::files_known.load() == known - 1);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);

@@ -334,3 +334,19 @@ TEST_CASE("behind the end of a file there is nothing to load") {
     buffer::drop_page(*one.file, *page);
     one.file->lock.unlock();
 }
+
+TEST_CASE("a page whose clean parts are too many pieces forgets these when more is written to it") {
+    Storage one;
+    one.file->lock.lock();
+    bool again = false;
+    Page* page = buffer::new_page(*one.file, 3, again);
+    REQUIRE(page != nullptr);
+    for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
+        page->valid.add(i * 20, i * 20 + 5);
+    }
+    one.file->lock.unlock();
+    CHECK(one.write(10, 3 * 4096 + 2000) == 10);
+    CHECK(page->valid.bytes() == 10);
+    CHECK(page->dirty.bytes() == 10);
+    CHECK(one.file->statistics.write.below == 0);
+}

@@ -54,10 +54,10 @@ class Slab {
         if (place_ == nullptr) {
             return nullptr;
         }
-        T* made = new (place_) T{};
+        void* const here = place_;
         place_ += sizeof(T);
         room_ -= sizeof(T);
-        return made;
+        return new (here) T{};
     }
     Lock lock_;
     T* free_ = nullptr;

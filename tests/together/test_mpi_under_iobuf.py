@@ -19,6 +19,7 @@ import pytest
 EDISON = "-a MPIIO -t 10000 -b 1000000 -s 2 -w -r -W -R -g -k -G 7"
 PIECES = "-a MPIIO -t 10000 -b 10000 -s 100 -w -W -k"
 LINE = "-t 1000 -b 100000 -s 2 -w -r -W -R -g -k"
+FIRST = 16
 LAUNCHERS = {
     "mpich": [str(Path(sys.prefix) / "bin" / "mpiexec")],
     "openmpi": ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe"],
@@ -35,6 +36,12 @@ class Told:
     writes: int
     let_go: str | None
     advice: str | None
+
+    @property
+    def is_a_twentieth(self) -> bool:
+        """At most a twentieth of the calls reached the kernel, but for the first writes of a file: these go straight
+        while storage answers at once."""
+        return (self.below - min(self.writes, FIRST)) * 20 < self.calls
 
 
 def reports(lines: Path) -> list[Told]:
@@ -97,7 +104,7 @@ def test_files_of_their_own_are_buffered(
     told = start([*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library)
     written = [one for one in told if one.calls > 0]
     assert len({one.path for one in written}) == ranks
-    assert all(one.below * 20 < one.calls for one in written)
+    assert all(one.is_a_twentieth for one in written), written
 
 
 def needs_mpi(name: str, engine: Path) -> None:
@@ -123,7 +130,7 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
     assert len(without) == ranks * 2_000_000
     moved = [one for one in told if one.calls > 0]
     assert len(moved) >= 2 * ranks  # written, and read
-    assert all(one.let_go is None and one.below * 20 < one.calls for one in moved), moved
+    assert all(one.let_go is None and one.is_a_twentieth for one in moved), moved
 
 
 @pytest.mark.parametrize("mpi", LAUNCHERS)

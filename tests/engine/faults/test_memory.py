@@ -101,8 +101,8 @@ def test_a_day_takes_no_more_memory_than_a_second(engine: Engine, target: Path, 
         assert code == DONE
         [end] = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
         assert end["seconds"]["elapsed"] == pytest.approx(seconds, rel=0.01)
-        _, again = peak_kib(engine, plan, tmp_path / f"{seconds}-again.ndjson")
-        peaks.append(min(peak, again))  # chance only adds
+        again = [peak_kib(engine, plan, tmp_path / f"{seconds}-{time}.ndjson")[1] for time in range(3)]
+        peaks.append(min(peak, *again))  # chance only adds
         assert record.stat().st_size < 200_000
     assert peaks[1] <= peaks[0] + CHANCE_KIB
 

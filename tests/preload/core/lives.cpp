@@ -112,7 +112,8 @@ TEST_CASE("all descriptors of ours that go past the kernel's cache move when the
     const std::string path = folder.path + "/data";
     const int probe = open(path.c_str(), O_CREAT | O_RDWR | O_DIRECT, 0644);
     if (probe < 0) {
-        return;  // this file system has none
+        MESSAGE("this file system has no O_DIRECT");
+        return;
     }
     close(probe);
     use("*:size=4k:count=4:direct,%process:age=600");

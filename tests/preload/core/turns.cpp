@@ -68,10 +68,8 @@ bool can_be_seen() {
 
 }  // namespace
 
-TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwhile, and holds nothing") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwhile, and holds nothing" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     Description* const description = buffer::table[one.fd].load();
@@ -105,10 +103,8 @@ TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwh
     }
 }
 
-TEST_CASE("a call waits while the gate is closed, while another moves the offset, and a write for a write") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("a call waits while the gate is closed, while another moves the offset, and a write for a write" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     Description& description = *buffer::table[one.fd].load();
@@ -144,10 +140,8 @@ TEST_CASE("a call waits while the gate is closed, while another moves the offset
     CHECK(file.statistics.wait_ns > 0);
 }
 
-TEST_CASE("a file falls asleep when no call is under way on it, and lets none in before it does") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("a file falls asleep when no call is under way on it, and lets none in before it does" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     for (int* const under_way : {&file.turns.running, &file.turns.in_flight}) {
@@ -193,10 +187,8 @@ TEST_CASE("a file falls asleep when no call is under way on it, and lets none in
     CHECK_FALSE(file.turns.gate);
 }
 
-TEST_CASE("a page that is being read is waited for, and so is one that is being written by who would change it") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("a page that is being read is waited for, and so is one that is being written by who would change it" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10] = {};
@@ -230,10 +222,8 @@ TEST_CASE("a page that is being read is waited for, and so is one that is being 
     CHECK(file.statistics.read.hits == 1);  // who waited was not answered at once
 }
 
-TEST_CASE("whoever flushes waits for a write that is under way, and for a page whose gaps are being filled") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("whoever flushes waits for a write that is under way, and for a page whose gaps are being filled" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     const auto flushes = [&] {
@@ -263,10 +253,8 @@ TEST_CASE("whoever flushes waits for a write that is under way, and for a page w
     CHECK(contents(one.path) == one.text);
 }
 
-TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake again and is done") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake again and is done" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10];
@@ -298,10 +286,8 @@ TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake
     }
 }
 
-TEST_CASE("whoever wakes a file waits until it is not held for another call, and does nothing when that one woke it") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("whoever wakes a file waits until it is not held for another call, and does nothing when that one woke it" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     for (const bool woken : {false, true}) {
@@ -332,10 +318,8 @@ TEST_CASE("whoever wakes a file waits until it is not held for another call, and
     }
 }
 
-TEST_CASE("a page that is dirty and whose gaps are being filled is not written before they are") {
-    if (!can_be_seen()) {
-        return;
-    }
+TEST_CASE("a page that is dirty and whose gaps are being filled is not written before they are" *
+          doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();

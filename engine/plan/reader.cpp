@@ -187,7 +187,7 @@ std::optional<std::int64_t> Reader::duration(const char* key) const {
     }
     const nlohmann::json& found = value(key);
     if (found.is_number()) {
-        return std::llround(*number(key, 0, 3.2e9) * 1e9);
+        return std::llround(number(key, 0, 3.2e9).value_or(0) * 1e9);
     }
     if (!found.is_string()) {
         fail(key, "is " + shown(found) + ", but must be a duration such as \"10s\"");

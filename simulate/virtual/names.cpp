@@ -203,6 +203,15 @@ int SimulatedNames::remove_directory(Directory at, const char* name) noexcept {
     return 0;
 }
 
+namespace {
+
+/// What list() leaves for next() where a kernel would leave entries.
+struct Handed {
+    const std::vector<Listings::Entry>* entries = nullptr;
+};
+
+}  // namespace
+
 std::int64_t SimulatedNames::list(Directory directory, std::span<std::byte> buffer) noexcept {
     const auto index = static_cast<std::size_t>(directory);
     if (listed_[index]) {
@@ -212,10 +221,10 @@ std::int64_t SimulatedNames::list(Directory directory, std::span<std::byte> buff
     if (!directories_.listed) {
         directories_.listed = std::make_unique<Listings>(conductor_.machine(), directories_);
     }
-    const std::vector<Listings::Entry>* entries = &directories_.listed->of(entered_[index]);
-    call(Call::readdir, conductor_.machine().file(entered_[index]), entries->size());
-    std::memcpy(buffer.data(), &entries, sizeof entries);
-    return sizeof entries;
+    const Handed handed{&directories_.listed->of(entered_[index])};
+    call(Call::readdir, conductor_.machine().file(entered_[index]), handed.entries->size());
+    std::memcpy(buffer.data(), &handed, sizeof handed);
+    return sizeof handed;
 }
 
 bool SimulatedNames::next(std::span<const std::byte> listed, std::size_t& place,
@@ -223,12 +232,12 @@ bool SimulatedNames::next(std::span<const std::byte> listed, std::size_t& place,
     if (listed.empty()) {
         return false;  // the end of the directory
     }
-    const std::vector<Listings::Entry>* entries = nullptr;
-    std::memcpy(&entries, listed.data(), sizeof entries);
-    if (place >= entries->size()) {
+    Handed handed;
+    std::memcpy(&handed, listed.data(), sizeof handed);
+    if (place >= handed.entries->size()) {
         return false;
     }
-    const Listings::Entry& found = (*entries)[place++];
+    const Listings::Entry& found = (*handed.entries)[place++];
     entry = {found.name.c_str(), found.directory ? backends::Kind::directory : backends::Kind::file};
     return true;
 }

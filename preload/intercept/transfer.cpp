@@ -18,15 +18,21 @@ using namespace sonde;  // NOLINT: this file is nothing but glue
 // return on the way. So all else stands in functions of its own, and the real call is a jump.
 
 /// What becomes of a call on a file whose small calls are gathered between system calls.
-__attribute__((noinline)) stretch::Entry enter(stretch::Stream& stream, int fd, trace::Kind kind, const void* data,
-                                               std::size_t bytes, off64_t at) {
+stretch::Entry enter_pieces(stretch::Stream& stream, int fd, trace::Kind kind, const stretch::Piece* pieces,
+                            std::size_t count, off64_t at) {
     pthread_testcancel();
-    const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
-    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(stream, fd, &piece, 1, at)
-                                                           : stretch::write(stream, fd, &piece, 1, at);
+    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(stream, fd, pieces, count, at)
+                                                           : stretch::write(stream, fd, pieces, count, at);
     return entry.way == stretch::Way::Plain && stretch::wants_time(stream)
                ? stretch::Entry{stretch::Way::Timed, entry.value}
                : entry;
+}
+
+/// The same of one piece.
+__attribute__((noinline)) stretch::Entry enter(stretch::Stream& stream, int fd, trace::Kind kind, const void* data,
+                                               std::size_t bytes, off64_t at) {
+    const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
+    return enter_pieces(stream, fd, kind, &piece, 1, at);
 }
 
 /// A call that stretch::read() or write() let through and wants to know more of.
@@ -142,18 +148,13 @@ __attribute__((noinline)) ssize_t gather_many(int fd, trace::Kind kind, Vectors 
         copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
         bytes += copies[i].bytes;
     }
-    pthread_testcancel();
-    const auto number = static_cast<std::size_t>(count);
-    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(*stream, fd, copies, number, at)
-                                                           : stretch::write(*stream, fd, copies, number, at);
+    const stretch::Entry entry = enter_pieces(*stream, fd, kind, copies, static_cast<std::size_t>(count), at);
     if (entry.way == stretch::Way::Done) {
         return intercept::result(entry.value);
     }
-    if (entry.way == stretch::Way::Plain && !stretch::wants_time(*stream)) {
-        return real();
-    }
-    return make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at,
-                     entry.way == stretch::Way::Plain ? stretch::Way::Timed : entry.way, real);
+    return entry.way == stretch::Way::Plain
+               ? real()
+               : make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at, entry.way, real);
 }
 
 /// Several pieces on a file that is buffered or traced.

@@ -4,6 +4,7 @@
 
 #include "buffer/statistics.hpp"
 #include "settings/params.hpp"
+#include "stretch/trap.hpp"
 
 #include <sys/types.h>
 #include <atomic>
@@ -87,8 +88,6 @@ inline Stream* stream_of(int fd) noexcept {
     const Slot slot = slot_of(fd);
     return is_early(slot) ? nullptr : reinterpret_cast<Stream*>(slot);
 }
-/// A byte of libc: not 0 while no second thread was ever made. nullptr where this libc has none.
-extern const char* single_threaded;
 /// Counts a call in an early slot, unless it has changed meanwhile.
 inline bool count_early(std::atomic<Slot>& slot, Slot seen) noexcept {
 #if defined(__x86_64__)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stretch/trap.hpp"
 
-#include "stretch/stream.hpp"
 #include "system/critical.hpp"
 #include "system/memory.hpp"
 #include "system/oldest_libc.hpp"

@@ -13,6 +13,8 @@ namespace sonde::stretch {
 
 /// True from close_trap() to open_trap(): the next system call of the program stops and settles.
 extern volatile unsigned char trap_closed;
+/// A byte of libc: not 0 while no second thread was ever made. nullptr where this libc has none.
+extern const char* single_threaded;
 
 /// Once, before the first set_trap(). `settle` makes all as it would be without us, before a call of the program is
 /// made; with `trapped` by bare system calls alone, because the C library may hold any lock.

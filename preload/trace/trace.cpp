@@ -2,6 +2,7 @@
 #include "trace/record.hpp"
 
 #include "settings/glob.hpp"
+#include "system/hash.hpp"
 #include "system/memory.hpp"
 #include "system/size_class.hpp"
 #include "system/text.hpp"
@@ -21,12 +22,8 @@ namespace {
 constinit system::Slab<Handle> handles;
 constinit std::atomic<int> highest{0};
 
-std::uint64_t hash_of(const char* path) noexcept {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (; *path != 0; ++path) {
-        hash = (hash ^ static_cast<unsigned char>(*path)) * 0x100000001B3ULL;
-    }
-    return hash;
+Record*& bucket_of(std::uint64_t hash) noexcept {
+    return state.by_name[(hash >> 32U) % State::buckets];
 }
 
 /// The absolute path of an open descriptor, or what the program called it.
@@ -67,8 +64,9 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
     made->hash = hash;
     made->number = number;
     std::memcpy(made->path, path, std::strlen(path) + 1);
-    made->in_bucket = state.by_name[hash % State::buckets];
-    state.by_name[hash % State::buckets] = made;
+    Record*& bucket = bucket_of(hash);
+    made->in_bucket = bucket;
+    bucket = made;
     state.all[number] = made;
     state.records.store(number + 1, std::memory_order_release);
     return made;
@@ -80,9 +78,9 @@ Record* record_for(int fd, const char* given) noexcept {
     if (settings::is_system_path(path)) {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
-    const std::uint64_t hash = hash_of(path);
+    const std::uint64_t hash = system::hash_of(path);
     system::Hold hold(state.lock);
-    for (Record* one = state.by_name[hash % State::buckets]; one != nullptr; one = one->in_bucket) {
+    for (Record* one = bucket_of(hash); one != nullptr; one = one->in_bucket) {
         if (one->hash == hash && std::strcmp(one->path, path) == 0) {
             return one;
         }

@@ -13,7 +13,7 @@ from buffering.programs import HERE, NotHereError, Workshop
 
 Command = Sequence[str | Path]
 #: As job scripts of the Cray X1 had it: assign -F cachea:4096:8:8, with blocks of 512 bytes, and with -B on.
-FFIO = "*:size=2M:count=8:prefetch=8:preflush=8"
+FFIO = "*:size=2M:count=8:prefetch=8"
 USUAL = {"as is": "", "layer": "*", "alone": "*:alone", "direct": "*:size=4M:direct:alone"}
 AS_FFIO = {"as is": "", "layer": FFIO, "alone": f"{FFIO}:alone", "direct": f"{FFIO}:direct:alone"}
 STDIO = {"as is": "", "layer": "*", "stdio": "*:stdio=alone"}
@@ -44,8 +44,8 @@ def loops(mode: str, record: int, records: int) -> Callable[[Workshop, Path], Co
     return lambda workshop, file: (workshop.c("loops"), mode, file, str(record), str(records))
 
 
-def fortran(program: str, *words: int) -> Callable[[Workshop, Path], Command]:
-    return lambda workshop, file: (workshop.fortran(program), file, *(str(word) for word in words))
+def fortran(program: str, *arguments: int) -> Callable[[Workshop, Path], Command]:
+    return lambda workshop, file: (workshop.fortran(program), file, *(str(word) for word in arguments))
 
 
 def netcdf(what: str, steps: int) -> Callable[[Workshop, Path], Command]:

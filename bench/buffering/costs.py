@@ -42,9 +42,9 @@ class Calls:
 
     def of(self, mode: str, record: int, variables: Mapping[str, str]) -> Cost:
         plain = {name: value for name, value in os.environ.items() if name not in OURS}
-        words = [*quiet_prefix(), "env", *(f"{name}={value}" for name, value in variables.items())]
-        words += [str(self.program), mode, str(self.file), str(record), str(self.rounds)]
-        done = subprocess.run(words, env=plain, capture_output=True, text=True, check=True)
+        arguments = [*quiet_prefix(), "env", *(f"{name}={value}" for name, value in variables.items())]
+        arguments += [str(self.program), mode, str(self.file), str(record), str(self.rounds)]
+        done = subprocess.run(arguments, env=plain, capture_output=True, text=True, check=True)
         return Cost(*(float(word) for word in done.stdout.split()))
 
 

@@ -19,7 +19,7 @@ from buffering.cells import Cell, Command
 from buffering.programs import HERE, NotHereError, Workshop
 from buffering.turns import OURS, Result, Turn, run
 
-WAYS = {"as is": "", "layer": "*", "eager": "*:eager"}
+WAYS = {"as is": "", "layer": "*", "eager": "*:alone,%process:buffer=always"}
 LEAST = 0.9  #: they need not be faster
 
 
@@ -52,13 +52,13 @@ class Place:
     environment: Mapping[str, str]
     user: str | None  #: None: who runs the bench
 
-    def words(self, *words: str) -> list[str]:
+    def words(self, *arguments: str) -> list[str]:
         as_user = ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups"] if self.user else []
-        return [*as_user, *words]
+        return [*as_user, *arguments]
 
-    def call(self, *words: str, under: bool = False) -> None:
+    def call(self, *arguments: str, under: bool = False) -> None:
         done = subprocess.run(
-            self.words(*words),
+            self.words(*arguments),
             env=self.environment if under else plain(),
             cwd=self.folder,
             capture_output=True,
@@ -66,7 +66,7 @@ class Place:
             check=False,
         )
         if done.returncode != 0:
-            raise NotHereError(f"{words[0]} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+            raise NotHereError(f"{arguments[0]} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
 
     def wait(self, *question: str) -> None:
         limit = time.monotonic() + 60
@@ -82,9 +82,9 @@ def plain() -> dict[str, str]:
 
 def redis(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
     socket = str(place.folder / "s")
-    words = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(place.folder), "--save", ""]
-    words += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(place.folder / "log")]
-    server = subprocess.Popen(words, env=place.environment)
+    arguments = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(place.folder), "--save", ""]
+    arguments += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(place.folder / "log")]
+    server = subprocess.Popen(arguments, env=place.environment)
     place.wait("redis-cli", "-s", socket, "ping")
     load = ["redis-benchmark", "-s", socket, "-q", "-c", "10", "-d", "200", "-r", "10000"]
     return server, {"set": [*load, "-n", "60000", "-t", "set"], "get": [*load, "-n", "60000", "-t", "get"]}
@@ -163,11 +163,14 @@ class Running:
         while waiting:
             one = Path(f"/proc/{waiting.pop()}")
             try:
-                words = (one / "stat").read_text().rpartition(")")[2].split()
+                stat_fields = (one / "stat").read_text().rpartition(")")[2].split()
                 waiting += map(int, (one / f"task/{one.name}/children").read_text().split())
             except OSError:
                 continue  # it has just ended, and is its parent's now
-            user, system = user + int(words[11]) + int(words[13]), system + int(words[12]) + int(words[14])
+            user, system = (
+                user + int(stat_fields[11]) + int(stat_fields[13]),
+                system + int(stat_fields[12]) + int(stat_fields[14]),
+            )
         ticks = os.sysconf("SC_CLK_TCK")
         return user / ticks, system / ticks
 

@@ -82,17 +82,19 @@ def left_aside(rounds: int) -> int:
 def run(command: Sequence[str | Path], variables: Mapping[str, str], group: Path | None = None) -> Turn:
     """One run; `group` is joined first. A program that fails ends the bench: its time would mean nothing."""
     plain = {name: value for name, value in os.environ.items() if name not in OURS}
-    words = ["env", *(f"{name}={value}" for name, value in variables.items()), *(str(word) for word in command)]
+    arguments = ["env", *(f"{name}={value}" for name, value in variables.items()), *(str(word) for word in command)]
     if group is not None:
-        words = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group), *words]
+        arguments = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group), *arguments]
     began = time.monotonic()
-    with subprocess.Popen(words, env=plain, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
-        said = child.stderr.read() if child.stderr is not None else b""
+    with subprocess.Popen(arguments, env=plain, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        output = child.stderr.read() if child.stderr is not None else b""
         _, status, used = os.wait4(child.pid, 0)
         ended = time.monotonic()
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"bench/preload.py: {' '.join(words)} ended with {child.returncode}: {said.decode(errors='replace')}")
+        sys.exit(
+            f"bench/preload.py: {' '.join(arguments)} ended with {child.returncode}: {output.decode(errors='replace')}"
+        )
     return Turn(ended - began, used.ru_utime, used.ru_stime)
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/c_streams.hpp"
 
-#include "buffer/descriptors.hpp"
+#include "files/descriptors.hpp"
 #include "system/critical.hpp"
 #include "system/lock.hpp"
 #include "system/memory.hpp"

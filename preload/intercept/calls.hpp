@@ -10,7 +10,6 @@
 #include "intercept/mpi_io_calls.hpp"
 
 #include <aio.h>
-#include <semaphore.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -228,12 +227,11 @@ using Attributes = const posix_spawnattr_t*;
     X(void, abort, (void))                                                                                            \
     X(void, pthread_exit, (void* result))
 
-// Ways to share memory with others, and to forbid system calls: what we do between calls must end before.
-#define SONDE_CALLS_ALONE(X)                                                        \
-    X(void*, shmat, (int segment, const void* where, int flags))                    \
-    X(sem_t*, sem_open, (const char* name, int flags, mode_t mode, unsigned value)) \
-    X(int, unshare, (int flags))                                                    \
-    X(int, setns, (int fd, int kind))                                               \
+// Shared memory, separate tables and spaces, and filters of system calls.
+#define SONDE_CALLS_ALONE(X)                                     \
+    X(void*, shmat, (int segment, const void* where, int flags)) \
+    X(int, unshare, (int flags))                                 \
+    X(int, setns, (int fd, int kind))                            \
     X(int, prctl, (int option, long a, long b, long c, long d))
 
 #define SONDE_CALLS_SIGNALS(X)                                                                  \
@@ -244,8 +242,7 @@ using Attributes = const posix_spawnattr_t*;
     X(sonde::Handler, ssignal, (int number, sonde::Handler handler))                            \
     X(sonde::Handler, sysv_signal, (int number, sonde::Handler handler))                        \
     X(sonde::Handler, __sysv_signal, (int number, sonde::Handler handler))                      \
-    X(sonde::Handler, sigset, (int number, sonde::Handler handler))                             \
-    X(int, sigaltstack, (const stack_t* stack, stack_t* before))
+    X(sonde::Handler, sigset, (int number, sonde::Handler handler))
 
 // Not libc's: calls of other libraries that move data behind our back, or that say whose descriptors to leave alone.
 #define SONDE_CALLS_ELSEWHERE(X)                                                                                  \

@@ -19,7 +19,7 @@ constexpr unsigned close_range_unshare = 1U << 1U;
 constexpr unsigned close_range_cloexec = 1U << 2U;
 
 int highest() noexcept {
-    return std::max({buffer::highest_descriptor(), trace::highest_descriptor(), stretch::highest_stream()});
+    return std::max({buffer::highest_descriptor(), buffer::highest_candidate(), trace::highest_descriptor()});
 }
 
 template <class Real>
@@ -37,21 +37,14 @@ int close_one(int fd, Real real) {
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
-    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0 && !intercept::in_borrowed_memory()) [[unlikely]] {
-        if (stretch::is_early(slot)) {  // nothing but its first calls is known, and nothing held
-            stretch::forget_early(fd);
-            return real();
-        }
-        pthread_testcancel();
-        const int error = stretch::give_up(fd);
-        const int done = real();
-        return intercept::result_of_flush(done, error);
-    }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::closed(fd, began);
         return done;
+    }
+    if (buffer::candidate_state(fd) != buffer::pass_through && !intercept::in_borrowed_memory()) {
+        buffer::forget_candidate(fd);
     }
     return real();
 }
@@ -63,7 +56,7 @@ int close_many(unsigned first, unsigned last, Real real) {
     const bool note = !intercept::in_borrowed_memory();
     for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end))); note && fd <= end && fd <= highest();
          ++fd) {
-        static_cast<void>(stretch::give_up(fd));
+        buffer::forget_candidate(fd);
         if (buffer::watched(fd)) {
             buffer::detach(fd);
         } else if (trace::watched(fd)) {
@@ -79,10 +72,8 @@ int duplicate_to(int fd, int to, Real real) {
     if (intercept::in_borrowed_memory()) {
         return real();
     }
-    if (fd != to &&
-        (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to) || stretch::slot_of(to) != 0) &&
+    if (fd != to && (buffer::watched(to) || trace::watched(to) || intercept::is_ours(to)) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
-        static_cast<void>(stretch::give_up(to));
         if (intercept::is_ours(to)) {
             intercept::give_number(to);
         }
@@ -94,11 +85,12 @@ int duplicate_to(int fd, int to, Real real) {
     }
     const int made = real();
     if (made >= 0 && made != fd) {
-        stretch::leave_alone(fd, "its descriptor was duplicated");
         if (buffer::watched(fd)) [[unlikely]] {
             buffer::duplicated(fd, made);
         } else if (trace::watched(fd)) [[unlikely]] {
             trace::duplicated(fd, made);
+        } else {
+            buffer::duplicate_candidate(fd, made);
         }
     }
     return made;
@@ -106,6 +98,20 @@ int duplicate_to(int fd, int to, Real real) {
 
 bool is_lock(int command) noexcept {
     return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+bool asks_for_lock(int command) noexcept {
+    return command == F_GETLK || command == F_OFD_GETLK;
+}
+
+/// Calls by which a program has leases and signals of its own on a file, where ours would be in the way.
+bool is_about_leases(int command) noexcept {
+    return command == F_SETLEASE || command == F_GETLEASE || command == F_SETSIG || command == F_GETSIG ||
+           command == F_SETOWN || command == F_GETOWN || command == F_SETOWN_EX || command == F_GETOWN_EX;
+}
+
+bool is_duplicate(int command) noexcept {
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
 /// Before a lock is given away, others must find our data; after one was taken, we must find theirs.
@@ -152,34 +158,44 @@ int control(int fd, int command, long argument, Real real) {
         if (is_lock(command)) {
             buffer::note_lock(fd);
             const auto* lock = reinterpret_cast<const struct flock*>(argument);
+            if (lock != nullptr && lock->l_whence == SEEK_CUR) {
+                buffer::give_offset_to_kernel(fd);
+            }
             return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
+        }
+        if (asks_for_lock(command)) {
+            const buffer::Around around(fd);
+            return real();
+        }
+        if (is_about_leases(command)) {
+            buffer::release_descriptor(fd, "the program has leases or signals of its own on it");
         }
         if (command == F_SETFL) {  // before: what is written after O_APPEND is set goes to the end, wherever it belongs
             buffer::flags_change(fd, static_cast<int>(argument));
         }
         const int done = real();
-        if (done >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) {
+        if (done >= 0 && is_duplicate(command)) {
             buffer::duplicated(fd, done);
         }
         return done;
     }
-    if (trace::watched(fd)) [[unlikely]] {
-        const int done = real();
-        if (done >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) {
-            trace::duplicated(fd, done);
-        }
-        return done;
+    if (is_about_leases(command)) {
+        buffer::disqualify(fd);
     }
-    return real();
+    const int done = real();
+    if (done >= 0 && is_duplicate(command)) {
+        if (trace::watched(fd)) [[unlikely]] {
+            trace::duplicated(fd, done);
+        } else {
+            buffer::duplicate_candidate(fd, done);
+        }
+    }
+    return done;
 }
 
 /// A descriptor that travels to another process takes its offset with it.
 void let_go_of_passed(const struct msghdr* message) noexcept {
-    if (message == nullptr || message->msg_controllen == 0) {
-        return;
-    }
-    stretch::note_sharing();
-    if (!buffer::any()) {
+    if (message == nullptr || message->msg_controllen == 0 || buffer::candidates == nullptr) {
         return;
     }
     auto* changing = const_cast<struct msghdr*>(message);  // CMSG_NXTHDR asks for it, and changes nothing
@@ -189,7 +205,8 @@ void let_go_of_passed(const struct msghdr* message) noexcept {
             for (std::size_t i = 0; i < count; ++i) {
                 int fd = -1;
                 std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-                buffer::let_go(fd, "its descriptor was sent to another process");
+                buffer::disqualify(fd);
+                buffer::release_descriptor(fd, "its descriptor was sent to another process");
             }
         }
     }
@@ -208,8 +225,7 @@ int wrap_close_range(unsigned first, unsigned last, int flags) {
         return NEXT(close_range)(first, last, flags);
     }
     if ((static_cast<unsigned>(flags) & close_range_unshare) != 0) {
-        buffer::retire("the program split its table of descriptors");
-        stretch::forbid_trap("the program split its table of descriptors");
+        buffer::disable_buffering("the program split its table of descriptors");
     }
     // In pieces around our own.
     return close_many(first, last, [=] {

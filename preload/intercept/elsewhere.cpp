@@ -16,8 +16,10 @@ using namespace sonde;
 void leave_path_to_stdio(Path path) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (buffer::any() && intercept::behind_path(AT_FDCWD, path, true, device, inode)) {
-        buffer::let_go_of(device, inode, "also opened by the C library's streams");
+    const bool may_be_known =
+        buffer::may_break_own_lease(path) || buffer::unguarded_files.load(std::memory_order_relaxed) != 0;
+    if (may_be_known && intercept::behind_path(AT_FDCWD, path, true, device, inode)) {
+        buffer::release_inode(device, inode, "also opened by the C library's streams");
     }
 }
 
@@ -38,7 +40,7 @@ FILE* open_cxx_stream(Path path, const char* mode, Real real) {
         }
         return stream;
     };
-    if (mode[0] == 'w' && buffer::any()) {
+    if (intercept::opens_buffered_file(path, mode[0] == 'w' ? O_TRUNC : 0)) {
         const intercept::AroundPath around(AT_FDCWD, path, true);  // what was written before must not arrive afterwards
         return open();
     }
@@ -59,9 +61,7 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
         const char* const reason = intercept::enlarge(stream, path, mode)
                                        ? "a stream of the C library, which got a larger buffer (stdio=alone)"
                                        : "opened by the C library's streams";
-        buffer::Seen seen;
-        stretch::take_on(fileno(stream), flags_of(mode), path, seen, reason);
-        buffer::adopt(fileno(stream), flags_of(mode), path, reason, nullptr, &seen);
+        buffer::consider(fileno(stream), flags_of(mode), path, reason);
     }
     if (stream != nullptr && trace::on() && mode != nullptr && path != nullptr) [[unlikely]] {
         trace::opened(fileno(stream), flags_of(mode), path, began);  // what the stream does itself is not seen
@@ -75,20 +75,19 @@ int leave_stream(FILE* stream) noexcept {
     if (intercept::in_borrowed_memory()) {
         return 0;
     }
-    const int error = stretch::give_up(fd);
     if (buffer::watched(fd)) {
         return buffer::detach(fd);
     }
+    buffer::forget_candidate(fd);
     if (trace::watched(fd)) {
         trace::closed(fd, system::ticks());
     }
-    return error;
+    return 0;
 }
 
 template <class Real>
 auto with_rings(Real real) {
-    buffer::retire("the program uses I/O rings, which work without calls that could be seen");
-    stretch::forbid_trap("the program uses I/O rings");
+    buffer::disable_buffering("the program uses I/O rings, which work without calls that could be seen");
     return real();
 }
 
@@ -109,15 +108,14 @@ FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
     return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen64)(path, mode, stream); });
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
-    buffer::let_go(fd, "used by a stream of the C library");
-    stretch::leave_alone(fd, "used by a stream of the C library");
+    buffer::disqualify(fd);
+    buffer::release_descriptor(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
 }
 int wrap_fcloseall(void) {
     // Files of C's streams are let go anyhow, those of C++ are not. Who gets their numbers next is told apart in
     // adopt().
-    buffer::retire("all streams are closed at once");
-    stretch::forbid_trap("all streams are closed at once");
+    buffer::disable_buffering("all streams are closed at once");
     return NEXT(fcloseall)();
 }
 int wrap_fclose(FILE* stream) {
@@ -135,8 +133,8 @@ int wrap_fclose(FILE* stream) {
 FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
     FILE* stream = NEXT_OF_CALLER(_ZNSt12__basic_fileIcE4fileEv)(self);
     if (stream != nullptr) {
-        buffer::let_go(fileno(stream), "the program asked for the FILE of a stream of C++");
-        stretch::leave_alone(fileno(stream), "the program asked for the FILE of a stream of C++");
+        buffer::disqualify(fileno(stream));
+        buffer::release_descriptor(fileno(stream), "the program asked for the FILE of a stream of C++");
     }
     return stream;
 }

@@ -2,11 +2,12 @@
 // From results of the buffer to results of libc.
 #pragma once
 
-#include "buffer/buffer.hpp"
-#include "intercept/lifetime.hpp"
+#include "files/buffer.hpp"
+#include "intercept/borrowed_memory.hpp"
 #include "intercept/next.hpp"
 #include "trace/trace.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <cerrno>
 
@@ -30,14 +31,14 @@ inline int result_of_flush(int done, int error) noexcept {
 }
 
 /// While buffered files are known: the file behind a path, for calls that name it.
-bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept;
+bool behind_path(int at, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
 
 /// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
 template <class Real>
 int with_all_numbers(Real real) noexcept(noexcept(real())) {
     int made = real();
     while (made < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
-           !in_borrowed_memory() && buffer::give_numbers_back()) {
+           !in_borrowed_memory() && buffer::release_descriptors()) {
         made = real();
     }
     return made;
@@ -46,10 +47,12 @@ int with_all_numbers(Real real) noexcept(noexcept(real())) {
 /// As buffer::Around, for the file behind a path.
 class AroundPath {
  public:
-    AroundPath(int at, const char* path, bool follow) noexcept;
+    AroundPath(int at, const char* path, bool follow_stream) noexcept;
     ~AroundPath();
     AroundPath(const AroundPath&) = delete;
     AroundPath& operator=(const AroundPath&) = delete;
+    /// The path leads to a file that is known.
+    bool found() const noexcept { return made_; }
 
  private:
     alignas(buffer::Around) unsigned char place_[sizeof(buffer::Around)];
@@ -63,6 +66,13 @@ inline bool is_ours(int fd) noexcept {
 /// The program takes such a number for itself, as it may: what is behind it gets another one.
 void give_number(int fd) noexcept;
 
+/// Before a file is opened: it may be one that is buffered.
+inline bool opens_buffered_file(const char* path, int flags) noexcept {
+    return buffer::may_break_own_lease(path) ||
+           ((flags & O_TRUNC) != 0 && buffer::unguarded_files.load(std::memory_order_relaxed) != 0);
+}
+/// After a call that made another descriptor for a file that is known.
+int opened_again(int fd, int flags, const char* path) noexcept;
 /// After any call that made a descriptor for a path.
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 

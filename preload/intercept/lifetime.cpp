@@ -20,13 +20,10 @@ SONDE_OLDEST(dlsym);
 
 namespace sonde::intercept {
 
-constinit std::atomic<bool> vforked{false};
-
 namespace {
 
 settings::Settings chosen;
 int report_descriptor = -1;
-long own_pid = 0;
 void* vfork_behind = nullptr;
 
 ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t at) {
@@ -34,10 +31,6 @@ ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t at) {
 }
 ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t at) {
     return NEXT(pwrite64)(fd, data, bytes, at);
-}
-
-ssize_t write_below(int fd, const void* data, std::size_t bytes) {
-    return NEXT(write)(fd, data, bytes);
 }
 
 /// The environment as it was given: a program may have replaced getenv, or not have started yet.
@@ -124,30 +117,16 @@ void start_buffer() noexcept {
             break;
         }
     }
-    chosen.promised_only = true;
-    constexpr std::uint32_t straight_first = 16;
-    chosen.limits.straight_first = straight_first;
+    buffer::single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
     buffer::start({.pread = pread_below, .pwrite = pwrite_below}, chosen, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
-    stretch::start_gathering({.read_at = pread_below, .write = write_below, .write_at = pwrite_below}, chosen,
-                             start_guarding);
-    stretch::start_streams(chosen, variable("SONDE_IOBUF_LINES") != nullptr);
     start_c_streams(chosen);
     buffer_standard_output();
-    // Files that were open before us, by the shell for example: known, but never buffered.
-    constexpr int most_inherited = 16;
-    for (int fd = 0; fd < most_inherited; ++fd) {
-        struct stat got {};
-        if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0 && S_ISREG(got.st_mode)) {
-            const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
-            buffer::adopt(fd, static_cast<int>(flags), "", "open before the program began");
-        }
-    }
 }
 
 __attribute__((constructor)) void begin() {
     const int kept = errno;
-    own_pid = raw::call(SYS_getpid);
+    own_memory();
     look_up_ordinary();
     vfork_behind = dlsym(RTLD_NEXT, "vfork");
     if (const char* folder = variable("SONDE_TRACE")) {
@@ -177,8 +156,6 @@ void give_number(int fd) noexcept {
 
 void prepare_fork() noexcept {
     write_out_streams();
-    stretch::settle();
-    stretch::note_sharing();
     if (buffer::table != nullptr) {
         buffer::fork_prepare();
     }
@@ -186,9 +163,8 @@ void prepare_fork() noexcept {
 
 void after_fork(bool child) noexcept {
     if (child) {
-        own_pid = raw::call(SYS_getpid);
-        vforked.store(false, std::memory_order_relaxed);
-        stretch::gathering_after_fork();
+        own_memory();
+        buffer::close_report();  // else a child that lives on keeps the pipe of its parent's standard error open
         c_streams_after_fork();
     }
     if (buffer::table != nullptr) {
@@ -198,10 +174,6 @@ void after_fork(bool child) noexcept {
     if (child && trace::on()) {
         trace::forked_child();
     }
-}
-
-bool in_borrowed_memory_slow() noexcept {
-    return raw::call(SYS_getpid) != own_pid;
 }
 
 void before_exec() noexcept {
@@ -215,10 +187,8 @@ void at_end() noexcept {
         return;
     }
     const int kept = errno;
-    stretch::end_gathering();
     buffer::finish();
     if (buffer::table != nullptr) {
-        stretch::report_streams();
         buffer::report_at_end();
     }
     if (trace::on()) {
@@ -228,19 +198,17 @@ void at_end() noexcept {
 }
 
 void before_filter() noexcept {
-    stretch::forbid_trap("the program limits its own system calls (seccomp)");
     if (buffer::table != nullptr && !in_borrowed_memory()) {
-        buffer::retire("the program limits its own system calls (seccomp)");
-        buffer::send_workers_home();
+        buffer::disable_buffering("the program limits its own system calls (seccomp)");
+        buffer::stop_workers();
     }
 }
 
-void before_parting() noexcept {
+void before_separation() noexcept {
     if (buffer::table != nullptr && !in_borrowed_memory()) {
         constexpr const char* why = "a thread of the program parts from the others";
-        stretch::forbid_trap(why);
-        buffer::retire(why);
-        buffer::send_workers_home();
+        buffer::disable_buffering(why);
+        buffer::stop_workers();
     }
 }
 

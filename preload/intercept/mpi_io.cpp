@@ -60,9 +60,7 @@ void take_on(const Opening& done, const buffer::OpenedByMpi& mpi) noexcept {
         }
         const char* const reason = one.is_the_file ? nullptr : "MPI-IO has it for itself";
         const char* const path = done.name != nullptr ? done.name : "?";
-        buffer::Seen seen;
-        stretch::take_on(one.fd, one.flags, path, seen, reason, true);
-        buffer::adopt(one.fd, one.flags, path, reason, &mpi, &seen);
+        buffer::adopt({.fd = one.fd, .flags = one.flags, .path = path, .reason = reason, .mpi = &mpi});
     }
 }
 
@@ -150,7 +148,7 @@ constexpr const char* why_atomic = "MPI-IO is in atomic mode";
 template <class Real>
 long together(long handle, const char* reason, Real real) {
     if (buffer::any()) [[unlikely]] {
-        buffer::let_go_of_shared(pointer(handle), reason);
+        buffer::release_shared(pointer(handle), reason);
     }
     const Inside inside(nullptr);
     return real();
@@ -161,7 +159,7 @@ long set_view(long handle, long type, const void* caller, Real real) {
     const long done = real();
     if (static_cast<int>(done) == 0 && buffer::any() && buffer::is_shared(pointer(handle)) && has_holes(type, caller))
         [[unlikely]] {
-        buffer::let_go_of_shared(pointer(handle), why_holes);
+        buffer::release_shared(pointer(handle), why_holes);
     }
     return done;
 }
@@ -169,7 +167,7 @@ long set_view(long handle, long type, const void* caller, Real real) {
 template <class Real>
 long set_atomicity(long handle, long flag, Real real) {
     if (static_cast<int>(flag) != 0 && buffer::any()) [[unlikely]] {
-        buffer::let_go_of_shared(pointer(handle), why_atomic);
+        buffer::release_shared(pointer(handle), why_atomic);
     }
     return real();
 }

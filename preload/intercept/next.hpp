@@ -3,8 +3,6 @@
 #pragma once
 
 #include "intercept/calls.hpp"
-#include "stretch/gather.hpp"
-#include "stretch/trap.hpp"
 
 namespace sonde::intercept {
 
@@ -26,24 +24,14 @@ void* look_up_beside(const char* name, const void* caller) noexcept;
 /// Those that must not be looked up late: in a signal handler, in the child of vfork, while a thread ends.
 void look_up_ordinary() noexcept;
 
-/// Every call that goes on to the kernel ends the stretch, if there is one. The trap would do it too, and costs as much
-/// as ten calls.
-inline void end_stretch() noexcept {
-    if (stretch::trap_closed != 0) [[unlikely]] {
-        stretch::settle();
-    }
-}
-
 template <class Function>
 inline Function* next(Name name, Function*) noexcept {
-    end_stretch();
     void* known = found[static_cast<unsigned>(name)];
     return reinterpret_cast<Function*>(known != nullptr ? known : look_up(name));
 }
 
 template <class Function>
 inline Function* next_for(Name name, const void* caller, Function*) noexcept {
-    end_stretch();
     return reinterpret_cast<Function*>(look_up_for(name, caller));
 }
 

@@ -9,12 +9,12 @@
 
 namespace sonde::intercept {
 
-bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& inode) noexcept {
+bool behind_path(int at, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept {
     if (path == nullptr || !buffer::any()) {
         return false;
     }
     struct stat got {};
-    const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow ? 0 : AT_SYMLINK_NOFOLLOW);
+    const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow_stream ? 0 : AT_SYMLINK_NOFOLLOW);
     if (raw::call(SYS_newfstatat, at, raw::number(path), raw::number(&got), flags) != 0 || !S_ISREG(got.st_mode)) {
         return false;
     }
@@ -23,10 +23,10 @@ bool behind_path(int at, const char* path, bool follow, dev_t& device, ino_t& in
     return true;
 }
 
-AroundPath::AroundPath(int at, const char* path, bool follow) noexcept {
+AroundPath::AroundPath(int at, const char* path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (behind_path(at, path, follow, device, inode)) {
+    if (behind_path(at, path, follow_stream, device, inode)) {
         new (place_) buffer::Around(device, inode);
         made_ = true;
     }
@@ -36,6 +36,15 @@ AroundPath::~AroundPath() {
     if (made_) {
         reinterpret_cast<buffer::Around*>(place_)->~Around();
     }
+}
+
+int opened_again(int fd, int flags, const char* path) noexcept {
+    if (fd >= 0 && !system::Critical::inside() && !in_borrowed_memory() && !left_to_mpi_io(fd, flags, path)) {
+        const int kept = errno;
+        buffer::adopt({.fd = fd, .flags = flags, .path = path});
+        errno = kept;
+    }
+    return fd;
 }
 
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
@@ -48,12 +57,7 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     }
     const int kept = errno;
     if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
-        buffer::Seen seen;
-        seen.by_the_program = true;
-        stretch::take_on(fd, flags, path, seen);
-        if (buffer::takes_files.load(std::memory_order_relaxed) || buffer::any()) [[unlikely]] {
-            buffer::adopt(fd, flags, path, nullptr, nullptr, &seen);
-        }
+        buffer::consider(fd, flags, path);
     }
     errno = kept;
     return fd;
@@ -68,12 +72,23 @@ using namespace sonde;
 template <class Real>
 int open_at(int at, Path path, int flags, Real real) {
     const std::uint64_t began = trace::on() ? system::ticks() : 0;
-    if ((flags & O_TRUNC) != 0 && buffer::any()) [[unlikely]] {
-        // What was written before must not arrive after the file was emptied.
+    if (intercept::opens_buffered_file(path, flags)) [[unlikely]] {
+        // What was written before must not arrive after the file was emptied, and a lease must be given up first.
         const intercept::AroundPath around(at, path, true);
-        return intercept::opened(intercept::with_all_numbers(real), flags, path, began);
+        const int fd = intercept::with_all_numbers(real);
+        return fd >= 0 && around.found() ? intercept::opened_again(fd, flags, path)
+                                         : intercept::opened(fd, flags, path, began);
     }
-    return intercept::opened(intercept::with_all_numbers(real), flags, path, began);
+    const int fd = intercept::with_all_numbers(real);
+    if (fd < 0 && errno == EWOULDBLOCK && buffer::any()) [[unlikely]] {
+        // O_NONBLOCK, and perhaps our own lease on a file of which this is another name. It may be given up already.
+        const intercept::AroundPath around(at, path, true);
+        if (around.found()) {
+            return intercept::opened_again(real(), flags, path);
+        }
+        errno = EWOULDBLOCK;
+    }
+    return intercept::opened(fd, flags, path, began);
 }
 
 /// The beginning of the kernel's struct open_how, which older headers do not have.

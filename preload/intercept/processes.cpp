@@ -15,17 +15,8 @@ using namespace sonde;
 using buffer::Child;
 
 /// posix_spawn: without file actions the child has only what is not close-on-exec.
-/// A child that works in the memory of its parent, beside it.
-void note_shared_memory(unsigned long flags) noexcept {
-    constexpr unsigned long shares_memory = 0x100, parent_waits = 0x4000;
-    if ((flags & shares_memory) != 0 && (flags & parent_waits) == 0) {
-        stretch::forbid_trap("the program shares its memory with another process");
-    }
-}
-
 template <class Real>
 int spawn(Actions actions, Real real) {
-    stretch::note_sharing();
     buffer::before_child(actions == nullptr ? Child::Program : Child::Copy);
     return real();
 }
@@ -109,26 +100,20 @@ pid_t wrap__Fork(void) {
 }
 
 int wrap_clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
-    note_shared_memory(static_cast<unsigned long>(flags));
     if ((flags & CLONE_THREAD) == 0) {
-        stretch::note_sharing();
         buffer::before_child(Child::Copy);
     }
     return NEXT(clone)(run, stack, flags, argument, a, b, c);
 }
 
 int wrap___clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
-    note_shared_memory(static_cast<unsigned long>(flags));
     if ((flags & CLONE_THREAD) == 0) {
-        stretch::note_sharing();
         buffer::before_child(Child::Copy);
     }
     return NEXT(__clone)(run, stack, flags, argument, a, b, c);
 }
 
 extern "C" __attribute__((visibility("hidden"))) void* sonde_before_vfork() noexcept {
-    stretch::settle();
-    stretch::note_sharing();
     buffer::before_child(Child::Copy);
     return intercept::real_vfork();
 }
@@ -163,12 +148,10 @@ int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attribute
     return spawn(actions, [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_system(const char* command) {
-    stretch::note_sharing();
     buffer::before_child(Child::Program);
     return NEXT(system)(command);
 }
 FILE* wrap_popen(const char* command, const char* mode) {
-    stretch::note_sharing();
     buffer::before_child(Child::Program);
     return NEXT(popen)(command, mode);
 }
@@ -230,7 +213,7 @@ void wrap_abort(void) {
 /// Of the main thread: the process lives on until its last thread ends, and none of ours may be that one.
 void wrap_pthread_exit(void* result) {
     if (raw::call(SYS_gettid) == raw::call(SYS_getpid)) {
-        intercept::before_parting();
+        intercept::before_separation();
     }
     NEXT(pthread_exit)(result);
     __builtin_unreachable();

@@ -178,8 +178,7 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_io_uring_enter:
         case SYS_io_setup:
         case SYS_io_submit:
-            buffer::retire("the program uses I/O rings, which work without calls that could be seen");
-            stretch::forbid_trap("the program uses I/O rings");
+            buffer::disable_buffering("the program uses I/O rings, which work without calls that could be seen");
             break;
         case SYS_exit_group:
             intercept::at_end();
@@ -198,23 +197,15 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_exit:
         case SYS_unshare:
         case SYS_setns:
-            intercept::before_parting();
+            intercept::before_separation();
             break;
         case SYS_seccomp:
             intercept::before_filter();
             break;
         case SYS_prctl:
-            a == PR_SET_SECCOMP ? intercept::before_filter() : stretch::forbid_trap("the program calls prctl itself");
-            break;
-        case SYS_shmat:
-            stretch::forbid_trap("the program shares memory with others");
-            break;
-        case SYS_rt_sigaction:
-            stretch::forbid_trap("the program sets handlers of signals where it cannot be seen");
-            break;
-        case SYS_sendmsg:
-        case SYS_sendmmsg:
-            stretch::note_sharing();
+            if (a == PR_SET_SECCOMP) {
+                intercept::before_filter();
+            }
             break;
         case SYS_execve:
         case SYS_execveat:
@@ -223,7 +214,6 @@ void ends_or_splits(long call, long a) noexcept {
             break;
         case SYS_clone: {
             constexpr long thread = 0x00010000;
-            stretch::forbid_trap("the program makes processes where it cannot be seen");
             if ((a & thread) == 0) {
                 buffer::before_child(buffer::Child::Copy);
             }
@@ -234,7 +224,6 @@ void ends_or_splits(long call, long a) noexcept {
         case SYS_vfork:
 #endif
         case SYS_clone3:
-            stretch::forbid_trap("the program makes processes where it cannot be seen");
             buffer::before_child(buffer::Child::Copy);
             break;
         default:

@@ -27,8 +27,6 @@ thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))
 thread_local bool mask_changed __attribute__((tls_model("initial-exec"))) = false;
 thread_local std::uint64_t noted __attribute__((tls_model("initial-exec"))) = 0;  ///< put off without a frame
 
-constinit std::atomic<bool> faults_guarded{false};
-
 bool is_fault(int number) noexcept {
     return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
            number == SIGSYS;
@@ -36,7 +34,6 @@ bool is_fault(int number) noexcept {
 
 void let_in() {
     system::thread_state.put_off = false;
-    stretch::settle(true);  // the trap was opened for the return of the handler that put it off
     while (noted != 0) {
         const int number = __builtin_ctzll(noted) + 1;
         noted &= noted - 1;
@@ -49,7 +46,6 @@ void let_in() {
 }
 
 void put_off(int number, bool details, siginfo_t* info, void* context) noexcept {
-    stretch::open_trap();
     const long pid = raw::call(SYS_getpid);
     const long thread = raw::call(SYS_gettid);
     if (!details || raw::call(SYS_rt_tgsigqueueinfo, pid, thread, number, raw::number(info)) != 0) {
@@ -64,25 +60,10 @@ void put_off(int number, bool details, siginfo_t* info, void* context) noexcept 
     std::memset(&interrupted->uc_sigmask, 0xFF, kernel_mask_bytes);  // in force when this handler returns
 }
 
-/// A fault that the program does not handle ends it. What it has written must be in the file, as without us.
-void end_by_fault(int number, const siginfo_t* info) noexcept {
-    struct sigaction usual {};
-    usual.sa_handler = SIG_DFL;
-    NEXT(sigaction)(number, &usual, nullptr);
-    if (info == nullptr || info->si_code <= 0) {  // sent: it does not happen again by itself
-        raw::call(SYS_tgkill, raw::call(SYS_getpid), raw::call(SYS_gettid), number);
-    }
-}
-
 void stand_in(int number, siginfo_t* info, void* context) {
     Wanted& one = wanted[number];
     if (system::Critical::inside() && !is_fault(number)) {
         put_off(number, one.details.load(std::memory_order_relaxed), info, context);
-        return;
-    }
-    stretch::settle(true);  // a signal is a message, and the handler may leave for elsewhere
-    if (one.handler.load(std::memory_order_acquire) == nullptr && is_fault(number)) {
-        end_by_fault(number, info);
         return;
     }
     void* handler = one.handler.load(std::memory_order_acquire);
@@ -99,12 +80,10 @@ void stand_in(int number, siginfo_t* info, void* context) {
 /// For the moment between signal() of libc and ours: without SA_SIGINFO there may be no details and no frame.
 void stand_in_plain(int number) {
     if (system::Critical::inside() && !is_fault(number)) {
-        stretch::open_trap();
         noted |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
         system::thread_state.put_off = true;
         return;
     }
-    stretch::settle(true);
     if (void* handler = wanted[number].handler.load(std::memory_order_acquire)) {
         reinterpret_cast<void (*)(int)>(handler)(number);
     }
@@ -128,34 +107,10 @@ bool is_stand_in(const void* one) noexcept {
 void set_stand_in(struct sigaction& action) noexcept {
     action.sa_sigaction = stand_in;
     action.sa_flags = (action.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
-    sigdelset(&action.sa_mask, SIGSYS);  // blocked, it would end the process when a stretch ends
-}
-
-/// The faults that would end the program are seen from now on.
-void guard_faults() noexcept {
-    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-        struct sigaction now {};
-        if (NEXT(sigaction)(number, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
-            wanted[number].handler.store(nullptr, std::memory_order_release);
-            set_stand_in(now);
-            now.sa_flags |= SA_ONSTACK;
-            NEXT(sigaction)(number, &now, nullptr);
-        }
-    }
-    faults_guarded.store(true);
-}
-
-bool is_guarded(int number) noexcept {
-    return faults_guarded.load(std::memory_order_relaxed) &&
-           (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL);
 }
 
 /// What the program would have found without us.
 void show(struct sigaction& found, void* handler, bool once, bool details) noexcept {
-    if (handler == nullptr) {  // nobody's but ours
-        found = {};
-        return;
-    }
     found.sa_handler = reinterpret_cast<void (*)(int)>(handler);
     found.sa_flags = (found.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
     found.sa_flags |= details ? SA_SIGINFO : 0;
@@ -165,9 +120,6 @@ template <class Real>
 int set_action(int number, const struct sigaction* action, struct sigaction* before, Real real) {
     if (!needed(number)) {
         return real(action, before);
-    }
-    if (number == SIGSYS && action != nullptr) {
-        stretch::forbid_trap("the program handles SIGSYS itself");
     }
     system::let_signals_in = let_in;
     Wanted& one = wanted[number];
@@ -183,18 +135,11 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
             one.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0, std::memory_order_relaxed);
             one.handler.store(handler, std::memory_order_release);
             set_stand_in(changed);
-        } else if (action->sa_handler == SIG_DFL && is_guarded(number)) {
-            one.handler.store(nullptr, std::memory_order_release);
-            set_stand_in(changed);
-            changed.sa_flags |= SA_ONSTACK;
         }
     }
     const int done = real(action != nullptr ? &changed : nullptr, before);
     if (done == 0 && before != nullptr && is_stand_in(reinterpret_cast<void*>(before->sa_handler))) {
         show(*before, old_handler, old_once, old_details);
-    }
-    if (done == 0 && before != nullptr && stretch::is_trap_handler(reinterpret_cast<void*>(before->sa_handler))) {
-        *before = {};
     }
     if (done != 0 && action != nullptr) {
         one.handler.store(old_handler, std::memory_order_release);
@@ -211,9 +156,6 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
         return real(handler);
     }
     system::let_signals_in = let_in;
-    if (number == SIGSYS) {
-        stretch::forbid_trap("the program handles SIGSYS itself");
-    }
     Wanted& one = wanted[number];
     void* const old_handler = one.handler.load(std::memory_order_acquire);
     const bool ours = is_handler(reinterpret_cast<void*>(handler));
@@ -223,9 +165,6 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
         one.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
     }
     const Handler before = real(ours ? stand_in_plain : handler);
-    if (handler == SIG_DFL && is_guarded(number)) {
-        guard_faults();
-    }
     if (before == SIG_ERR && ours) {
         one.handler.store(old_handler, std::memory_order_release);
     }
@@ -239,19 +178,6 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
 
 }  // namespace
 
-void sonde::intercept::start_guarding() noexcept {
-    system::let_signals_in = let_in;
-    guard_faults();
-}
-
-int wrap_sigaltstack(const stack_t* stack, stack_t* before) {
-    const int done = NEXT(sigaltstack)(stack, before);
-    if (done == 0 && before != nullptr && stretch::is_trap_stack(before->ss_sp)) {
-        *before = {};
-        before->ss_flags = SS_DISABLE;
-    }
-    return done;
-}
 int wrap_sigaction(int number, const struct sigaction* action, struct sigaction* before) {
     return set_action(number, action, before, [=](auto* a, auto* b) { return NEXT(sigaction)(number, a, b); });
 }

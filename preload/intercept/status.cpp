@@ -3,6 +3,7 @@
 #include "intercept/errors.hpp"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 
 namespace {
 
@@ -16,8 +17,11 @@ int status_of(int fd, Real real) {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if (buffer::holds_any_dirty() && buffer::watched(fd) && buffer::holds_dirty(fd)) [[unlikely]] {
-        buffer::hand_to_kernel(fd);
+    if (buffer::holds_any_dirty()) [[unlikely]] {
+        buffer::look_at_unseen(fd);
+        if (buffer::holds_dirty(fd)) {
+            buffer::hand_to_kernel(fd);
+        }
     }
     if (trace::watched(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -29,28 +33,51 @@ int status_of(int fd, Real real) {
 }
 
 /// What is held of the file behind a path goes to the kernel. Beside: see the top of transfer.cpp.
-__attribute__((noinline)) void hand_over_behind(int at, Path path, bool follow, bool only_dirty) noexcept {
+__attribute__((noinline)) void hand_over_behind(int at, Path path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (intercept::behind_path(at, path, follow, device, inode) &&
-        (!only_dirty || buffer::inode_holds_dirty(device, inode))) {
+    if (intercept::behind_path(at, path, follow_stream, device, inode)) {
         buffer::flush_inode(device, inode);
     }
 }
 
-/// Status of a path.
-template <class Real>
-int status_at(int at, Path path, bool follow, Real real) {
-    if (buffer::holds_any_dirty()) [[unlikely]] {
-        hand_over_behind(at, path, follow, true);
+struct Identity {
+    dev_t device;
+    ino_t inode;
+};
+
+Identity identity_of(const struct stat& status) noexcept {
+    return {status.st_dev, status.st_ino};
+}
+
+Identity identity_of(const struct statx& status) noexcept {
+    return {makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
+}
+
+/// Flushes the file that a call on a path has identified. True when the library buffers it: then the call is repeated.
+/// Its first result may be old even if nothing is dirty now, because a worker may have written the data in between.
+__attribute__((noinline)) bool hand_over(const Identity& file) noexcept {
+    if (!buffer::is_buffered_inode(file.device, file.inode)) {
+        return false;
     }
+    buffer::flush_inode(file.device, file.inode);
+    return true;
+}
+
+/// Status of a path.
+template <class Status, class Real>
+int status_at(const Status* got, Real real) {
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::named(Kind::Stat, began);
         return done;
     }
-    return real();
+    if (!buffer::holds_any_dirty()) [[likely]] {
+        return real();
+    }
+    const int done = real();
+    return done == 0 && hand_over(identity_of(*got)) ? real() : done;
 }
 
 bool follows(int flags) noexcept {
@@ -80,8 +107,8 @@ int resize_at(Path path, Real real) {
 /// over the old one so that there is always a whole one.
 template <class Real>
 int change_name(int at, Path from, Real real) {
-    if (from != nullptr && buffer::any()) [[unlikely]] {
-        hand_over_behind(at, from, false, false);
+    if (from != nullptr && buffer::holds_any_dirty()) [[unlikely]] {
+        hand_over_behind(at, from, false);
     }
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -102,12 +129,12 @@ int mark(int fd, Real real) {
 }
 
 template <class Real>
-int mark_at(int at, Path path, bool follow, Real real) {
+int mark_at(int at, Path path, bool follow_stream, Real real) {
     if (path == nullptr) {
         return mark(at, real);
     }
-    if (buffer::any()) [[unlikely]] {
-        hand_over_behind(at, path, follow, false);
+    if (buffer::holds_any_dirty()) [[unlikely]] {
+        hand_over_behind(at, path, follow_stream);
     }
     return real();
 }
@@ -115,16 +142,16 @@ int mark_at(int at, Path path, bool follow, Real real) {
 }  // namespace
 
 int wrap_stat(Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, true, [=] { return NEXT(stat)(path, got); });
+    return status_at(got, [=] { return NEXT(stat)(path, got); });
 }
 int wrap_stat64(Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, true, [=] { return NEXT(stat64)(path, got); });
+    return status_at(got, [=] { return NEXT(stat64)(path, got); });
 }
 int wrap_lstat(Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, false, [=] { return NEXT(lstat)(path, got); });
+    return status_at(got, [=] { return NEXT(lstat)(path, got); });
 }
 int wrap_lstat64(Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, false, [=] { return NEXT(lstat64)(path, got); });
+    return status_at(got, [=] { return NEXT(lstat64)(path, got); });
 }
 int wrap_fstat(int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(fstat)(fd, got); });
@@ -133,22 +160,22 @@ int wrap_fstat64(int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(fstat64)(fd, got); });
 }
 int wrap_fstatat(int at, Path path, struct stat* got, int flags) {
-    return status_at(at, path, follows(flags), [=] { return NEXT(fstatat)(at, path, got, flags); });
+    return status_at(got, [=] { return NEXT(fstatat)(at, path, got, flags); });
 }
 int wrap_fstatat64(int at, Path path, struct stat* got, int flags) {
-    return status_at(at, path, follows(flags), [=] { return NEXT(fstatat64)(at, path, got, flags); });
+    return status_at(got, [=] { return NEXT(fstatat64)(at, path, got, flags); });
 }
 int wrap___xstat(int version, Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, true, [=] { return NEXT(__xstat)(version, path, got); });
+    return status_at(got, [=] { return NEXT(__xstat)(version, path, got); });
 }
 int wrap___xstat64(int version, Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, true, [=] { return NEXT(__xstat64)(version, path, got); });
+    return status_at(got, [=] { return NEXT(__xstat64)(version, path, got); });
 }
 int wrap___lxstat(int version, Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, false, [=] { return NEXT(__lxstat)(version, path, got); });
+    return status_at(got, [=] { return NEXT(__lxstat)(version, path, got); });
 }
 int wrap___lxstat64(int version, Path path, struct stat* got) {
-    return status_at(AT_FDCWD, path, false, [=] { return NEXT(__lxstat64)(version, path, got); });
+    return status_at(got, [=] { return NEXT(__lxstat64)(version, path, got); });
 }
 int wrap___fxstat(int version, int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(__fxstat)(version, fd, got); });
@@ -157,13 +184,13 @@ int wrap___fxstat64(int version, int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
 }
 int wrap___fxstatat(int version, int at, Path path, struct stat* got, int flags) {
-    return status_at(at, path, follows(flags), [=] { return NEXT(__fxstatat)(version, at, path, got, flags); });
+    return status_at(got, [=] { return NEXT(__fxstatat)(version, at, path, got, flags); });
 }
 int wrap___fxstatat64(int version, int at, Path path, struct stat* got, int flags) {
-    return status_at(at, path, follows(flags), [=] { return NEXT(__fxstatat64)(version, at, path, got, flags); });
+    return status_at(got, [=] { return NEXT(__fxstatat64)(version, at, path, got, flags); });
 }
 int wrap_statx(int at, Path path, int flags, unsigned mask, struct statx* got) {
-    return status_at(at, path, follows(flags), [=] { return NEXT(statx)(at, path, flags, mask, got); });
+    return status_at(got, [=] { return NEXT(statx)(at, path, flags, mask, got); });
 }
 int wrap_truncate(Path path, off64_t bytes) {
     return resize_at(path, [=] { return NEXT(truncate)(path, bytes); });

@@ -2,7 +2,6 @@
 // read, write, lseek and their kin.
 #include "intercept/errors.hpp"
 #include "intercept/lifetime.hpp"
-#include "stretch/held.hpp"
 #include "system/oldest_libc.hpp"
 
 #include <climits>
@@ -16,53 +15,6 @@ using namespace sonde;  // NOLINT: this file is nothing but glue
 // A call that goes on to the kernel as it is must be the last thing that its function does, and the function must not
 // return: after a system call the processor does not know any more where calls return to, and guesses wrong at each
 // return on the way. So all else stands in functions of its own, and the real call is a jump.
-
-/// What becomes of a call on a file whose small calls are gathered between system calls.
-stretch::Entry enter_pieces(stretch::Stream& stream, int fd, trace::Kind kind, const stretch::Piece* pieces,
-                            std::size_t count, off64_t at) {
-    pthread_testcancel();
-    const stretch::Entry entry = kind == trace::Kind::Read ? stretch::read(stream, fd, pieces, count, at)
-                                                           : stretch::write(stream, fd, pieces, count, at);
-    return entry.way == stretch::Way::Plain && stretch::wants_time(stream)
-               ? stretch::Entry{stretch::Way::Timed, entry.value}
-               : entry;
-}
-
-/// The same of one piece.
-__attribute__((noinline)) stretch::Entry enter(stretch::Stream& stream, int fd, trace::Kind kind, const void* data,
-                                               std::size_t bytes, off64_t at) {
-    const stretch::Piece piece{static_cast<char*>(const_cast<void*>(data)), bytes};
-    return enter_pieces(stream, fd, kind, &piece, 1, at);
-}
-
-/// A call that stretch::read() or write() let through and wants to know more of.
-template <class Real>
-__attribute__((noinline)) ssize_t make_seen(stretch::Stream& stream, int fd, bool writes, std::size_t bytes, off64_t at,
-                                            stretch::Way way, Real real) {
-    const std::uint64_t began = system::now_ns();
-    const ssize_t got = real();
-    const std::uint64_t spent = system::now_ns() - began;
-    if (way == stretch::Way::Timed) {
-        stretch::note_time(stream, writes, spent);
-    } else {
-        stretch::first_written(stream, fd, bytes, at, got, spent);
-    }
-    return got;
-}
-
-/// Its stream, when its calls may be gathered now. `fits`: stretch::is_one_of_few().
-stretch::Stream* stream_of(int fd, stretch::Slot slot, bool fits) noexcept {
-    stretch::Stream* stream = reinterpret_cast<stretch::Stream*>(slot);
-    if (stretch::is_early(slot)) {
-        stream = system::Critical::inside() || intercept::in_borrowed_memory() || stretch::is_one_of_few(fd, slot, fits)
-                     ? nullptr
-                     : stretch::make_known(fd, slot);
-    }
-    return stream == nullptr || stretch::is_left(*stream) || system::Critical::inside() ||
-                   intercept::in_borrowed_memory()
-               ? nullptr
-               : stream;
-}
 
 /// One call that moves data, on a file that is traced.
 template <class Real>
@@ -78,9 +30,9 @@ __attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const vo
 template <class Real>
 __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                off64_t at, Real real) {
-    if (buffer::Place* place = buffer::go_past(fd)) {
+    if (buffer::Place* place = buffer::enter_bypass(fd)) {
         const ssize_t got = real();
-        buffer::arrived(*place, kind == trace::Kind::Write, got);
+        buffer::leave_bypass(*place, kind == trace::Kind::Write, got);
         return got;
     }
     pthread_testcancel();
@@ -93,29 +45,40 @@ __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const v
     return buffer::pass(answer, real);
 }
 
+/// A call on a descriptor that counts_calls().
+__attribute__((noinline)) buffer::CallRoute count_call(int fd) noexcept {
+    return system::Critical::inside() || intercept::in_borrowed_memory() ? buffer::CallRoute::Pass
+                                                                         : buffer::count_candidate_call(fd);
+}
+
+template <class Real>
+__attribute__((noinline)) ssize_t move_candidate(int fd, buffer::CallRoute route, trace::Kind kind, const void* data,
+                                                 std::size_t bytes, off64_t at, Real real) {
+    if (route == buffer::CallRoute::Buffer) {
+        return move_watched(fd, kind, data, bytes, at, real);
+    }
+    const std::uint64_t began = system::now_ns();
+    const ssize_t got = real();
+    const int kept = errno;
+    buffer::note_call_time(fd, bytes, system::now_ns() - began);
+    errno = kept;
+    return got;
+}
+
 /// One call that moves data. `real` does it for real.
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                        off64_t at, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
-        return buffer::is_let_go(fd) ? real() : move_watched(fd, kind, data, bytes, at, real);
+        return buffer::is_released(fd) ? real() : move_watched(fd, kind, data, bytes, at, real);
     }
     if (trace::watched(fd)) [[unlikely]] {
         return move_traced(fd, kind, data, bytes, at, real);
     }
-    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
-        const bool fits = at == buffer::here && bytes <= stretch::most_of_an_early_call;
-        if (stretch::Stream* stream = stream_of(fd, slot, fits)) {
-            if (stretch::begins_nothing(*stream, bytes, at)) {
-                return real();
-            }
-            const stretch::Entry entry = enter(*stream, fd, kind, data, bytes, at);
-            if (entry.way == stretch::Way::Done) {
-                return intercept::result(entry.value);
-            }
-            if (entry.way != stretch::Way::Plain) [[unlikely]] {
-                return make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at, entry.way, real);
-            }
+    if (buffer::counts_calls(fd) && !buffer::count_usual_call(fd)) [[unlikely]] {
+        const buffer::CallRoute route = count_call(fd);
+        if (route != buffer::CallRoute::Pass) {
+            return move_candidate(fd, route, kind, data, bytes, at, real);
         }
     }
     return real();
@@ -127,34 +90,6 @@ std::size_t sum(Vectors parts, int count) noexcept {
         bytes += parts[i].iov_len;
     }
     return bytes;
-}
-
-/// Several pieces on a file whose small calls may be gathered.
-template <class Real>
-__attribute__((noinline)) ssize_t gather_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags,
-                                              Real real) {
-    stretch::Stream* stream = stream_of(fd, stretch::slot_of(fd), false);
-    constexpr int most = 16;
-    if (stream == nullptr || flags != 0 || count <= 0 || count > most ||
-        reinterpret_cast<std::uintptr_t>(parts) <= 65536) {
-        return real();
-    }
-    stretch::Piece copies[most];
-    std::size_t bytes = 0;
-    for (int i = 0; i < count; ++i) {
-        if (parts[i].iov_len > stretch::most_of_a_piece) {
-            return real();
-        }
-        copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
-        bytes += copies[i].bytes;
-    }
-    const stretch::Entry entry = enter_pieces(*stream, fd, kind, copies, static_cast<std::size_t>(count), at);
-    if (entry.way == stretch::Way::Done) {
-        return intercept::result(entry.value);
-    }
-    return entry.way == stretch::Way::Plain
-               ? real()
-               : make_seen(*stream, fd, kind == trace::Kind::Write, bytes, at, entry.way, real);
 }
 
 /// Several pieces on a file that is buffered or traced.
@@ -170,9 +105,9 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
         }
         return got;
     }
-    if (buffer::Place* place = buffer::go_past(fd)) {
+    if (buffer::Place* place = buffer::enter_bypass(fd)) {
         const ssize_t got = real();
-        buffer::arrived(*place, kind == trace::Kind::Write, got);
+        buffer::leave_bypass(*place, kind == trace::Kind::Write, got);
         return got;
     }
     pthread_testcancel();
@@ -202,11 +137,10 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at,
                                                         int flags, Real real) {
-    if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
+    if (buffer::watched(fd) || trace::watched(fd) ||
+        (buffer::counts_calls(fd) && !buffer::count_usual_call(fd) && count_call(fd) == buffer::CallRoute::Buffer))
+        [[unlikely]] {
         return move_many_watched(fd, kind, parts, count, at, flags, real);
-    }
-    if (stretch::slot_of(fd) != 0) [[unlikely]] {
-        return gather_many(fd, kind, parts, count, at, flags, real);
     }
     return real();
 }
@@ -236,9 +170,9 @@ __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whenc
         trace::sought(fd, got, began);
         return got;
     }
-    if (buffer::Place* place = buffer::go_past(fd)) {
+    if (buffer::Place* place = buffer::enter_bypass(fd)) {
         const off64_t got = real();
-        buffer::arrived(*place);
+        buffer::leave_bypass(*place);
         return got;
     }
     const buffer::Answer answer = buffer::seek(fd, offset, whence);
@@ -253,16 +187,9 @@ __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int w
     if (buffer::watched(fd) || trace::watched(fd)) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
-    if (const stretch::Slot slot = stretch::slot_of(fd); slot != 0) [[unlikely]] {
-        if (stretch::Stream* stream = stream_of(fd, slot, true)) {
-            if (stretch::moves_nothing(*stream, whence)) {
-                return real();
-            }
-            const stretch::Entry entry = stretch::seek(*stream, fd, offset, whence);
-            if (entry.way == stretch::Way::Done) {
-                return intercept::result(entry.value);
-            }
-        }
+    if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd) &&
+        count_call(fd) == buffer::CallRoute::Buffer) [[unlikely]] {
+        return seek_watched(fd, offset, whence, real);
     }
     return real();
 }

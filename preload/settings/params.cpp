@@ -57,16 +57,15 @@ struct Number {
 };
 constexpr Number numbers[] = {{"size", &Rule::size, 512, 1U << 30U},
                               {"count", &Rule::count, 1, 1U << 16U},
-                              {"prefetch", &Rule::prefetch, 0, 256},
-                              {"preflush", &Rule::preflush, 0, 256}};
+                              {"prefetch", &Rule::prefetch, 0, 256}};
 struct Flag {
     const char* name;
     bool Rule::*member;
 };
 constexpr Flag flags[] = {
     {"direct", &Rule::direct},        {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
-    {"lazyclose", &Rule::lazy_close}, {"eager", &Rule::eager},     {"off", &Rule::off},
-    {"auto", &Rule::automatic},       {"alone", &Rule::alone}};
+    {"lazyclose", &Rule::lazy_close}, {"off", &Rule::off},         {"auto", &Rule::automatic},
+    {"alone", &Rule::alone}};
 
 /// Something that the user promises of the files, in the one word that there is for it.
 struct Promise {
@@ -77,9 +76,6 @@ struct Promise {
     const char* after;
 };
 constexpr Promise promises[] = {
-    {"append", "own", &Rule::append_own,
-     "IOBUF_PARAMS: append= takes \"own\" (nobody else appends to these files) or \"off\", not \"",
-     "\"; appended data is not buffered."},
     {"mpiio", "disjoint", &Rule::mpi_disjoint,
      "IOBUF_PARAMS: mpiio= takes \"disjoint\" (no rank writes or reads what another one writes before both have "
      "synchronized) or \"off\", not \"",
@@ -103,9 +99,10 @@ bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return false;
 }
 
-/// Members of IOBUF_PARAMS that change nothing here: how much is remembered adapts by itself.
+/// Options of Cray's library that change nothing here: full pages are always written by the library's threads, and the
+/// table of earlier accesses has a fixed size.
 bool without_effect(Piece name) noexcept {
-    return name.is("vbuffer_count");
+    return name.is("vbuffer_count") || name.is("preflush");
 }
 
 bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
@@ -147,8 +144,8 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         }
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, preflush, direct, verbose, ignoreflush, lazyclose, alone, eager, "
-        "append, mpiio, stdio, auto and off.");
+        "\"; known are size, count, prefetch, direct, verbose, ignoreflush, lazyclose, alone, mpiio, stdio, "
+        "auto and off.");
 }
 
 bool read_engine(Piece value, Engine& engine) noexcept {
@@ -180,12 +177,14 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
-    } else if (name.is("gather") && value.is("always")) {
-        limits.gather_always = true;
+    } else if (name.is("leases") && value.is("off")) {
+        limits.leases = false;
+    } else if (name.is("buffer") && value.is("always")) {
+        limits.always = true;
     } else if (!name.is("engine") || !read_engine(value, limits.engine)) {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
             "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16), engine=threads, uring or "
-            "sync, gather=always, "
+            "sync, leases=off, buffer=always "
             "and age=SECONDS (1 to 3600).");
     }
 }
@@ -197,7 +196,7 @@ bool is_option(Piece piece) noexcept {
         return false;
     }
     const Piece name = trimmed(piece.at, equals);
-    bool known = name.is("append") || name.is("mpiio") || name.is("stdio") || without_effect(name);
+    bool known = name.is("mpiio") || name.is("stdio") || without_effect(name);
     for (const Number& number : numbers) {
         known |= name.is(number.name);
     }
@@ -306,6 +305,20 @@ Rule* rule_for(Settings& settings, const char* given, const char* absolute) noex
         }
     }
     return nullptr;
+}
+
+int rule_by_given_name(const Settings& settings, const char* given) noexcept {
+    for (std::size_t i = 0; i < settings.count; ++i) {
+        const Rule& rule = settings.rules[i];
+        if (pattern_covers(rule.pattern, given, nullptr)) {
+            return rule.off ? no_rule : static_cast<int>(i);
+        }
+        const char first = rule.pattern[0];
+        if (first == '/' || first == '*' || first == '?' || first == '[' || first == '\\') {
+            return rule_by_absolute_path;  // a link, or a relative name, may still lead to a file that it covers
+        }
+    }
+    return no_rule;
 }
 
 }  // namespace sonde::settings

@@ -14,24 +14,19 @@ struct Rule {
     std::uint32_t size = 1U << 20U;
     std::uint32_t count = 4;
     std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
-    std::uint32_t preflush = 1;  ///< full buffers that wait for the worker; 0 = the program writes them itself
     bool direct = false;
     bool verbose = false;
     bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): those of a few calls are told in one line
     bool ignore_flush = false;
     bool lazy_close = false;
-    bool eager = false;       ///< whole pages for every access, whether it seems to pay or not, as older libraries did
-    bool append_own = false;  ///< the user says that nobody else appends: O_APPEND is buffered
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
     bool stdio_alone =
         false;           ///< the user says that streams of the C library are the only way to the file: larger buffers
-    bool alone = false;  ///< the user says that nobody else looks at the file before it is closed or synchronized
-    bool off = false;    ///< matched files are left alone
-    bool automatic = false;  ///< size, count and prefetch are chosen from the first calls on a file
+    bool alone = false;  ///< the user says that no other process uses the file: a refused lease does not count
+    bool off = false;    ///< files that match are not buffered
+    bool automatic = false;  ///< buffered only under a lease; size, count and prefetch follow from the first calls
+    bool always = false;     ///< as Limits::always
     std::uint32_t matched = 0;
-
-    /// The user has said something that only he can know: whole pages may be kept until the file is closed.
-    bool promised() const noexcept { return alone || eager || append_own; }
 };
 
 /// Who reads ahead and writes behind.
@@ -47,9 +42,9 @@ struct Limits {
     std::uint32_t node_share = 25;  ///< percent of the available memory that all processes of a node may use together
     std::uint32_t threads = 2;
     Engine engine = Engine::Threads;
-    bool gather_always = false;        ///< between system calls, whether it seems to pay or not
-    std::uint32_t straight_first = 0;  ///< writes of each file that go straight while storage answers at once
-    std::uint32_t age_ms = 3000;       ///< no data waits longer than about this before it is handed to the kernel
+    bool leases = true;          ///< the kernel's leases are used where there are any
+    bool always = false;         ///< each call of a covered file is buffered, from its opening on: for tests
+    std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
 
     std::uint32_t workers() const noexcept { return engine == Engine::Sync ? 0 : threads; }
 };
@@ -60,17 +55,6 @@ struct Settings {
     std::size_t count = 0;
     std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
     Limits limits;
-    bool promised_only = false;  ///< the others are gathered between system calls only (stretch/)
-
-    /// Some entry says so, for files of MPI-IO at least.
-    bool any_promised() const noexcept {
-        for (std::size_t i = 0; i < count; ++i) {
-            if (rules[i].promised() || rules[i].mpi_disjoint) {
-                return true;
-            }
-        }
-        return false;
-    }
 };
 
 /// Called with one sentence for each thing that cannot be meant.
@@ -85,5 +69,11 @@ bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexc
 
 /// The first rule that covers the name, or nullptr. System paths are covered only by a pattern that starts with "/".
 Rule* rule_for(Settings& settings, const char* given, const char* absolute) noexcept;
+
+/// The number of the rule that covers a file opened as `given`, as far as this name tells: `no_rule` when none can,
+/// `rule_by_absolute_path` when only the absolute path decides.
+inline constexpr int no_rule = -1;
+inline constexpr int rule_by_absolute_path = -2;
+int rule_by_given_name(const Settings& settings, const char* given) noexcept;
 
 }  // namespace sonde::settings

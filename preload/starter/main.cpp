@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sonde-iobuf: starts a program under the library, as `sonde iobuf` does, without Python: for scripts that start many
-// small programs. It knows the options that need no lab; --auto, --from and --ffio are those of `sonde iobuf`.
+// small programs. It has the options that need no lab; --from and --ffio are only in `sonde iobuf`.
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,9 +26,10 @@ constexpr const char* usage =
     "Usage: sonde-iobuf [--params TEXT] [--settings FILE] [--alone] [--report] [--json DIR] [--dry-run]\n"
     "                   -- PROGRAM [ARGUMENTS]...\n"
     "\n"
-    "Runs PROGRAM with its small accesses gathered into large ones, as `sonde iobuf` does, without starting Python.\n";
+    "Runs PROGRAM with a buffer between its small reads and writes and the file system, as `sonde iobuf` does,\n"
+    "without starting Python.\n";
 
-struct Wanted {
+struct Options {
     std::string params;
     std::string settings;
     std::string lines;
@@ -36,8 +37,8 @@ struct Wanted {
     char** command = nullptr;
 };
 
-Wanted read_arguments(char** argument) {
-    Wanted wanted;
+Options read_arguments(char** argument) {
+    Options options;
     for (; *argument != nullptr; ++argument) {
         const std::string word = *argument;
         const std::size_t equals = word.find('=');
@@ -56,18 +57,18 @@ Wanted read_arguments(char** argument) {
             break;
         }
         if (name == "--params") {
-            wanted.params = value();
-            wanted.given = true;
+            options.params = value();
+            options.given = true;
         } else if (name == "--settings") {
-            wanted.settings = value();
+            options.settings = value();
         } else if (name == "--json") {
-            wanted.lines = value();
+            options.lines = value();
         } else if (word == "--alone") {
-            wanted.alone = true;
+            options.alone = true;
         } else if (word == "--report") {
-            wanted.report = true;
+            options.report = true;
         } else if (word == "--dry-run") {
-            wanted.dry_run = true;
+            options.dry_run = true;
         } else if (word == "--help") {
             std::fputs(usage, stdout);
             std::exit(0);
@@ -77,8 +78,8 @@ Wanted read_arguments(char** argument) {
             break;
         }
     }
-    wanted.command = argument;
-    return wanted;
+    options.command = argument;
+    return options;
 }
 
 /// Beside this program (a build tree), or in ../lib (an installation); $SONDE_PRELOAD names another one.
@@ -136,8 +137,8 @@ bool has_no_loader(const std::string& path) {
     return !loader;
 }
 
-/// Each entry with option alone; entries that are no files' stay as they are.
-std::string with_promise(const std::string& params) {
+/// Each entry with option alone; entries that name no files (%process) stay as they are.
+std::string add_alone(const std::string& params) {
     std::string all;
     for (std::size_t at = 0; at <= params.size();) {
         const std::size_t end = params.find(',', at);
@@ -164,27 +165,28 @@ void set(const char* name, const std::string& value, bool dry_run) {
 }  // namespace
 
 int main(int, char** argv) {
-    const Wanted wanted = read_arguments(argv + 1);
+    const Options options = read_arguments(argv + 1);
     const char* before = std::getenv("IOBUF_PARAMS");
-    std::string params = wanted.given ? wanted.params : before != nullptr ? before : "";
-    params = params.empty() && wanted.settings.empty() ? "*" : params;
-    params = wanted.alone ? with_promise(params.empty() ? "*" : params) : params;
-    set("IOBUF_PARAMS", params, wanted.dry_run);
-    set("SONDE_IOBUF_FILE", wanted.settings, wanted.dry_run);
-    set("SONDE_IOBUF_LINES", wanted.lines, wanted.dry_run);
-    set("IOBUF_VERBOSE", wanted.report ? "1" : "", wanted.dry_run);
-    if (wanted.dry_run) {
+    std::string params = options.given ? options.params : before != nullptr ? before : "";
+    constexpr const char* chosen_by_measurement = "*:auto";
+    params = params.empty() && options.settings.empty() ? chosen_by_measurement : params;
+    params = options.alone ? add_alone(params.empty() ? chosen_by_measurement : params) : params;
+    set("IOBUF_PARAMS", params, options.dry_run);
+    set("SONDE_IOBUF_FILE", options.settings, options.dry_run);
+    set("SONDE_IOBUF_LINES", options.lines, options.dry_run);
+    set("IOBUF_VERBOSE", options.report ? "1" : "", options.dry_run);
+    if (options.dry_run) {
         return 0;
     }
-    if (*wanted.command == nullptr) {
+    if (*options.command == nullptr) {
         stop(bad_arguments, "Name the program to run after --: sonde-iobuf -- ./solver input.nml");
     }
-    const std::string program = find_program(*wanted.command);
+    const std::string program = find_program(*options.command);
     if (program.empty()) {
-        stop(bad_arguments, std::string("There is no program \"") + *wanted.command + "\" that can be run.");
+        stop(bad_arguments, std::string("There is no program \"") + *options.command + "\" that can be run.");
     }
     if (has_no_loader(program)) {
-        stop(bad_arguments, std::string(*wanted.command) +
+        stop(bad_arguments, std::string(*options.command) +
                                 " is linked statically: it never asks for a library, so its calls cannot be "
                                 "intercepted. Link it dynamically.");
     }
@@ -192,6 +194,6 @@ int main(int, char** argv) {
     std::string libraries = find_library();
     libraries += preloaded != nullptr && *preloaded != 0 ? std::string(" ") + preloaded : "";
     setenv("LD_PRELOAD", libraries.c_str(), 1);
-    execv(program.c_str(), wanted.command);
-    stop(bad_environment, std::string(*wanted.command) + " does not start: " + std::strerror(errno) + ".");
+    execv(program.c_str(), options.command);
+    stop(bad_environment, std::string(*options.command) + " does not start: " + std::strerror(errno) + ".");
 }

@@ -54,7 +54,7 @@ def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: P
     started = subprocess.Popen(
         [program("many_files"), "400", "wait"],
         cwd=memory,
-        env=preload.environment(IOBUF_PARAMS="*:alone"),
+        env=preload.environment(IOBUF_PARAMS="*:alone,%process:leases=off:buffer=always"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -69,7 +69,7 @@ def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: P
 
 
 @pytest.mark.parametrize("limit", [64, 256, 1024])
-@pytest.mark.parametrize("params", ["*:direct:alone", "*:direct:eager", "*:alone", "*"])
+@pytest.mark.parametrize("params", ["*:direct:alone", "*:direct:alone,%process:buffer=always", "*:alone", "*"])
 def test_the_program_may_use_all_descriptors_that_it_has(
     preload: Preload, program: Program, tmp_path: Path, params: str, limit: int
 ) -> None:

@@ -43,7 +43,7 @@ def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     return {Path(one["path"]).name: one for one in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("params", ["*:alone", "*:auto:alone", "*", "*:eager"])
+@pytest.mark.parametrize("params", ["*:alone", "*:auto:alone", "*", "*:alone,%process:buffer=always"])
 def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
     preload: Preload, memory: Path, params: str
 ) -> None:
@@ -103,7 +103,9 @@ def test_a_report_says_what_was_saved_and_when_it_was_slower(preload: Preload, m
     scattered = (
         "import os; fd = os.open('big', os.O_RDONLY); [os.pread(fd, 100, (i * 37 % 64) << 20) for i in range(64)]"
     )
-    told = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:eager", IOBUF_VERBOSE="1").stderr
+    told = preload.run(
+        [PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone,%process:buffer=always", IOBUF_VERBOSE="1"
+    ).stderr
     found = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", told)
     assert found, told
     assert int(found[1]) > 1000
@@ -146,7 +148,7 @@ def test_a_lock_on_a_file_with_the_number_of_one_that_was_mapped_ends_nothing(
     done = preload.run(
         [PYTHON, "-S", "-c", MAPPED, mapped],
         tmp_path,
-        IOBUF_PARAMS=f"{tmp_path}/data:eager",
+        IOBUF_PARAMS=f"{tmp_path}/data:alone,%process:buffer=always",
         SONDE_IOBUF_LINES=str(tmp_path / "lines"),
     )
     if done.returncode == 77:

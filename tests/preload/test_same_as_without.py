@@ -14,20 +14,20 @@ Program = Callable[[str], Path]
 
 # From pages smaller than a record to one page for everything; with and without guessing what pays.
 PARAMS = {
-    "tiny": "*:size=512:count=3:eager",
+    "tiny": "*:size=512:count=3:alone,%process:buffer=always",
     "small": "*:size=4k:count=4:alone",
-    "ahead": "*:size=64k:count=2:prefetch=1:eager",
+    "ahead": "*:size=64k:count=2:prefetch=1:alone,%process:buffer=always",
     "usual": "*",
-    "always": "*,%process:gather=always",
+    "always": "*,%process:buffer=always",
     "alone": "*:alone",
-    "many": "*:size=16k:count=32:prefetch=4:preflush=4:eager",
-    "lazy": "*:size=8k:count=8:lazyclose:eager,%process:age=1",
-    "direct": "*:size=16k:count=4:prefetch=2:direct:eager",
-    "no threads": "*:size=8k:count=8:eager,%process:engine=sync",
+    "many": "*:size=16k:count=32:prefetch=4:alone,%process:buffer=always",
+    "lazy": "*:size=8k:count=8:lazyclose:alone,%process:buffer=always:age=1",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:alone,%process:buffer=always",
+    "no threads": "*:size=8k:count=8:alone,%process:buffer=always:engine=sync",
     "auto": "*:auto:alone",
-    "own": "*:size=4k:count=4:append=own:eager",
-    "ring": "*:size=4k:count=16:prefetch=4:preflush=4:eager,%process:engine=uring",
-    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:eager,%process:engine=uring",
+    "own": "*:size=4k:count=4:alone,%process:buffer=always",
+    "ring": "*:size=4k:count=16:prefetch=4:alone,%process:buffer=always:engine=uring",
+    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:alone,%process:buffer=always:engine=uring",
 }
 # The programs in programs/hazards, and what each of them does.
 SCENARIOS = {

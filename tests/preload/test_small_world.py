@@ -17,7 +17,7 @@ Program = Callable[[str], Path]
 #: write, pwrite, read, pread; stat, fstat, seek to the end and back; truncate, close and open, O_APPEND, fsync, lock,
 #: unlock, a child that writes.
 OPERATIONS = "wprPsfebtcaylux"
-ALWAYS = "*,%process:gather=always"
+ALWAYS = "*,%process:buffer=always"
 
 
 def orders(lengths: Sequence[int]) -> Iterator[str]:

@@ -20,11 +20,11 @@ HERE = Path(__file__).resolve().parent
 
 # Small pages for everything; what people get; pages that go around the kernel's cache.
 PARAMS = {
-    "small": "*:size=4k:count=8:prefetch=2:eager",
+    "small": "*:size=4k:count=8:prefetch=2:alone,%process:buffer=always",
     "usual": "*",
-    "always": "*,%process:gather=always",
+    "always": "*,%process:buffer=always",
     "alone": "*:alone",
-    "direct": "*:size=64k:count=4:direct:eager",
+    "direct": "*:size=64k:count=4:direct:alone,%process:buffer=always",
 }
 every_setting = pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is thought of a call by those before it, and whether buffering pays: rules with figures worked out by hand.
-#include "buffer/ahead.hpp"
+#include "cache/readahead.hpp"
 
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
 #include "buffered.hpp"
+#include "cache/pages.hpp"
+#include "model/state.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -23,7 +23,7 @@ constexpr std::uint32_t page = 1 << 20;
 Move moved(Stream& stream, std::initializer_list<std::pair<int, int>> calls, std::uint32_t page_size = page) {
     Move last;
     for (const auto& [begin, end] : calls) {
-        last = buffer::follow(stream, begin, end, page_size);
+        last = buffer::follow_stream(stream, begin, end, page_size);
     }
     return last;
 }
@@ -139,7 +139,7 @@ TEST_CASE("a file that is watched goes straight, one with eager pages never does
     CHECK(watched.judged(0, 100).straight);
     CHECK_FALSE(watched.judged(0, 100).local);
     Unseen eager;
-    eager.rule.eager = true;
+    eager.rule.always = true;
     const Move move = eager.judged(7'000'000, 9'000'000);
     CHECK(move.local);
     CHECK_FALSE(move.straight);
@@ -218,7 +218,7 @@ TEST_CASE("a third call in a page is worth a guess, as long as there are guesses
     const auto touches = [&](int times, std::int64_t index) {
         std::string answers;
         for (int i = 0; i < times; ++i) {
-            answers += buffer::worth_a_guess(*one.file, index) ? 'y' : 'n';
+            answers += buffer::is_page_worthwhile(*one.file, index) ? 'y' : 'n';
         }
         return answers;
     };
@@ -235,7 +235,7 @@ TEST_CASE("a third call in a page is worth a guess, as long as there are guesses
     payoff.small_call_ns = 3000;
     CHECK(touches(1, 10) == "y");
     payoff.small_call_ns = 2999;
-    one.rule.eager = true;
+    one.rule.always = true;
     CHECK(touches(3, 11) == "nny");
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("on storage as fast as memory a stream leaves its pages behind once it
     CHECK(passes(17, 4096));
     CHECK_FALSE(passes(17, 4096, true));
     CHECK_FALSE(passes(20, 8192));  // which go straight
-    one.rule.eager = true;
+    one.rule.always = true;
     CHECK_FALSE(passes(17, 4096));
 }
 
@@ -315,10 +315,10 @@ TEST_CASE(
     one.file->ends.direct_out = 3;
     CHECK(buffer::is_slow(*one.file));
     one.file->ends.direct_out = -1;
-    one.rule.eager = true;
+    one.rule.always = true;
     CHECK(buffer::is_slow(*one.file));
     one.file->payoff.best_rate = 1501;
     CHECK(buffer::is_slow(*one.file));
-    one.rule.eager = false;
+    one.rule.always = false;
     CHECK_FALSE(buffer::is_slow(*one.file));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// append=own: data for the end of a file is buffered because the user says that nobody else appends to it.
+// Data for the end of a file is buffered under a lease, or because the user says alone.
 #include "buffered.hpp"
 
 #include <doctest/doctest.h>
@@ -23,8 +23,8 @@ void append_from_outside(const std::string& path, const std::string& text) {
 
 TEST_CASE("appending, reading and truncating leave what they leave on a plain file, wherever the writes say they go") {
     const Folder folder;
-    for (const char* params : {"*:size=512:count=3:append=own:eager", "*:size=8k:count=4:append=own",
-                               "*:size=64k:count=2:append=own,%process:threads=0"}) {
+    for (const char* params : {"*:size=512:count=3:alone,%process:buffer=always", "*:size=8k:count=4:alone",
+                               "*:size=64k:count=2:alone,%process:threads=0"}) {
         CAPTURE(params);
         use(params);
         for (unsigned seed = 1; seed <= 5; ++seed) {
@@ -83,7 +83,7 @@ TEST_CASE("appending, reading and truncating leave what they leave on a plain fi
 
 TEST_CASE("small appended records become few calls") {
     const Folder folder;
-    use("*:size=64k:count=4:append=own");
+    use("*:size=64k:count=4:alone");
     const int fd = open_buffered(folder.path + "/log", O_WRONLY | O_CREAT | O_APPEND);
     std::vector<char> record(100, 'r');
     for (int i = 0; i < 10000; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("small appended records become few calls") {
 TEST_CASE("when somebody else appends too, all that both wrote is there, in its order, and the file is let go") {
     const Folder folder;
     for (const bool large : {false, true}) {
-        use("*:size=4k:count=4:append=own");
+        use("*:size=4k:count=4:alone");
         const std::string path = folder.path + (large ? "/large" : "/small");
         const int fd = open_buffered(path, O_RDWR | O_CREAT | O_APPEND);
         std::string mine;
@@ -114,8 +114,8 @@ TEST_CASE("when somebody else appends too, all that both wrote is there, in its 
         write_mine(large ? 20000 : 300, 'A');
         bool quiet = false;
         CHECK(buffer::flush(fd, quiet) == 0);
-        CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
-        CHECK(std::string(file_of(fd).why_through).find("append=own") != std::string::npos);
+        CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
+        CHECK(std::string(file_of(fd).why_released).find("alone says") != std::string::npos);
         write_mine(300, 'B');
         append_from_outside(path, std::string(23, '#'));
         write_mine(300, 'C');
@@ -132,13 +132,13 @@ TEST_CASE("when somebody else appends too, all that both wrote is there, in its 
 TEST_CASE(
     "writing without O_APPEND beside it, setting and taking it away end the buffering, and nothing is displaced") {
     const Folder folder;
-    use("*:size=4k:count=4:append=own");
+    use("*:size=4k:count=4:alone");
     const std::string path = folder.path + "/mixed";
     std::string text(500, 'a');
     int fd = open_buffered(path, O_RDWR | O_CREAT | O_APPEND);
     REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
     const int plain = open_buffered(path, O_RDWR);
-    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
     CHECK((contents(path) == text));
     CHECK(write_at(plain, text.data(), 10, 1000) == 10);
     CHECK(write_at(fd, text.data(), 10, 0) == 10);
@@ -152,21 +152,21 @@ TEST_CASE(
     buffer::flags_change(fd, O_APPEND | O_NONBLOCK);  // no change of what matters
     CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
     buffer::flags_change(fd, 0);
-    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
     CHECK(contents(path).size() == 1520);
     CHECK(close_buffered(fd) == 0);
 
     fd = open_buffered(path, O_RDWR);
     REQUIRE(write_at(fd, text.data(), 500, 3000) == 500);
     buffer::flags_change(fd, O_APPEND);
-    CHECK(file_of(fd).mode.load() == buffer::Mode::Through);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
     CHECK(contents(path).size() == 3500);
     CHECK(close_buffered(fd) == 0);
 }
 
 TEST_CASE("an error of delayed appending is reported, and what could not land lands when there is space again") {
     const Folder folder;
-    use("*:size=4k:count=4:append=own,%process:threads=0");
+    use("*:size=4k:count=4:alone,%process:threads=0");
     const std::string path = folder.path + "/full";
     const int fd = open_buffered(path, O_WRONLY | O_CREAT | O_APPEND);
     std::string text(1000, 'x');

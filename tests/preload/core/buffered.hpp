@@ -2,9 +2,16 @@
 // The buffer without preloading: files that are opened, read, written and closed through it, on storage that can fail.
 #pragma once
 
-#include "buffer/buffer.hpp"
-#include "buffer/node_locks.hpp"
-#include "buffer/workers.hpp"
+#include "cache/dirty_pages.hpp"
+#include "cache/profitability.hpp"
+#include "cache/work_queue.hpp"
+#include "files/buffer.hpp"
+#include "guards/node_locks.hpp"
+#include "model/file.hpp"
+#include "model/registry.hpp"
+#include "modes/lease_breaks.hpp"
+#include "workers/pool.hpp"
+#include "workers/tasks.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -45,13 +52,15 @@ inline ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t at) {
 }
 
 /// $SONDE_TEST_ENGINE is who works: a crew is chosen once a process, so each kind has a run of all tests.
-inline settings::Settings& use(const char* params) {
+/// Without leases: what a test does to a file besides would break them.
+inline settings::Settings& use(const char* params, bool leases = false) {
     static std::vector<std::unique_ptr<settings::Settings>> kept;  // files may outlive a test
     kept.push_back(std::make_unique<settings::Settings>());
     const char* engine = std::getenv("SONDE_TEST_ENGINE");
     const std::string all =
         std::string(params) + (engine != nullptr ? ",%process:engine=" : "") + (engine != nullptr ? engine : "");
     settings::read_params(all.c_str(), *kept.back(), [](const char*) {});
+    kept.back()->limits.leases = leases;
     buffer::start({.pread = read_below, .pwrite = write_below}, *kept.back(), -1, nullptr);
     return *kept.back();
 }
@@ -59,7 +68,7 @@ inline settings::Settings& use(const char* params) {
 /// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
 /// behind its back.
 inline void dismiss_crew() {
-    buffer::send_workers_home();
+    buffer::stop_workers();
     {
         const system::Hold hold(buffer::crew.lock);
         REQUIRE(buffer::crew.started == 0);
@@ -97,7 +106,7 @@ struct Folder {
 
 inline int open_buffered(const std::string& path, int flags) {
     const int fd = open(path.c_str(), flags, 0644);
-    buffer::adopt(fd, flags, path.c_str());
+    buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str()});
     REQUIRE(buffer::watched(fd));
     return fd;
 }
@@ -116,12 +125,12 @@ inline int close_buffered(int fd) {
 /// As the intercepted calls do it: past the buffer while the file sleeps, else through it.
 template <class Real>
 bool went_past(int fd, ssize_t& got, Real real) {
-    buffer::Place* place = buffer::go_past(fd);
+    buffer::Place* place = buffer::enter_bypass(fd);
     if (place == nullptr) {
         return false;
     }
     got = real();
-    buffer::arrived(*place);
+    buffer::leave_bypass(*place);
     return true;
 }
 

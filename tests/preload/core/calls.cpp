@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls are done here and which are left to the kernel, at the borders; what is counted of each; when a sleeping
 // file wakes.
-#include "buffer/calls.hpp"
+#include "files/calls.hpp"
 
 #include "held.hpp"
 
-#include "buffer/ahead.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/readahead.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ bool done_here(const Answer& answer, int fd) {
         buffer::pass(answer, [] { return ssize_t{0}; });
         CHECK(file_of(fd).dormant_left.load() == 1);
         file_of(fd).lock.lock();
-        buffer::wake_up(file_of(fd));
+        buffer::resume_buffering(file_of(fd));
         file_of(fd).lock.unlock();
     }
     CHECK(file_of(fd).passing.load() == 0);
@@ -184,15 +184,15 @@ TEST_CASE("each call is counted by its size, by whether it follows the one befor
 }
 
 TEST_CASE("a call counts as one that needed nothing below when it was answered here, or is as large as a buffer") {
-    Held one("*:size=4k:count=4:eager:prefetch=0,%process:age=600:threads=0");
+    Held one("*:size=4k:count=4:prefetch=0,%process:buffer=always:age=600:threads=0");
     File& file = file_of(one.fd);
     std::string data(8192, 'x');
     REQUIRE(write_at(one.fd, data.data(), 8192, 0) == 8192);
     REQUIRE(write_at(one.fd, data.data(), 8192, 8192) == 8192);
     buffer::hand_to_kernel(one.fd);
     file.lock.lock();
-    buffer::fall_asleep(file);
-    buffer::wake_up(file);  // nothing is held
+    buffer::suspend_buffering(file);
+    buffer::resume_buffering(file);  // nothing is held
     file.lock.unlock();
     file.payoff.window_hits = file.payoff.window_calls = 0;
     file.payoff.probes = 9;
@@ -231,7 +231,7 @@ TEST_CASE("once the process has ended its calls, nothing is buffered any more") 
         char data[10];
         const Vector part{data, 10};
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
-        return mode_of(one.fd) == Mode::Through && contents(one.path) == one.text && !answer.done &&
+        return mode_of(one.fd) == Mode::Released && contents(one.path) == one.text && !answer.done &&
                answer.passing == nullptr;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
@@ -240,8 +240,8 @@ TEST_CASE("once the process has ended its calls, nothing is buffered any more") 
         char data[10];
         const Vector part{data, 10};
         const Answer answer = buffer::read(one.fd, &part, 1, 0);
-        return file_of(one.fd).lock.try_lock(0) && mode_of(one.fd) == Mode::Through && contents(one.path) == one.text &&
-               !answer.done && answer.passing == nullptr;
+        return file_of(one.fd).lock.try_lock(0) && mode_of(one.fd) == Mode::Released &&
+               contents(one.path) == one.text && !answer.done && answer.passing == nullptr;
     }));
 }
 

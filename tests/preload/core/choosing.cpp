@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Option auto: what is chosen for accesses that are known, and when.
-#include "buffer/choosing.hpp"
+#include "model/choice.hpp"
 
 #include "buffered.hpp"
 
@@ -67,7 +67,7 @@ TEST_CASE("nothing is chosen for scattered calls, large ones, long distances and
 
 TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known again when it is opened again") {
     const Folder folder;
-    use("*:auto");
+    use("*:auto", true);
     const std::string path = folder.path + "/stream";
     std::string record(1000, 'x');
     std::string truth;
@@ -98,7 +98,7 @@ TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known
 
 TEST_CASE("scattered calls stay with the kernel, and a stream that follows them is found") {
     const Folder folder;
-    use("*:auto");
+    use("*:auto", true);
     const std::string path = folder.path + "/scattered";
     REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
     const int fd = open_buffered(path, O_RDWR);
@@ -108,7 +108,7 @@ TEST_CASE("scattered calls stay with the kernel, and a stream that follows them 
     for (int i = 0; i < 500; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, static_cast<off64_t>(random() % ((1ULL << 32U) - 1000))) == 1000);
     }
-    CHECK(file.mode.load() == buffer::Mode::Asleep);
+    CHECK(file.mode.load() == buffer::Mode::Suspended);
     CHECK_FALSE(file.choice.pays);
     CHECK(file.held.count == 0);
     CHECK(file.statistics.read.below == 200);
@@ -181,10 +181,10 @@ TEST_CASE("each rule of the choice turns at its number") {
           2);
     check(choice([](Watch& one) { one.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }), 8 * MiB,
           4, 2);
-    const auto written = [](std::uint32_t reads, std::uint32_t follow) {
+    const auto written = [](std::uint32_t reads, std::uint32_t follow_stream) {
         Watch watch;
         watch.write = {.calls = 300, .consecutive = 299, .bytes = 300'000};
-        watch.read = {.calls = reads, .consecutive = follow, .bytes = reads};
+        watch.read = {.calls = reads, .consecutive = follow_stream, .bytes = reads};
         return buffer::choose(watch, 4096).ahead;
     };
     CHECK(written(0, 0) == 0);
@@ -225,7 +225,7 @@ TEST_CASE("a short distance counts when a quarter of all calls have it, and half
 
 TEST_CASE("a file that is watched has room for what may be chosen, and what is said of it is about its name") {
     const Folder folder;
-    use("*:auto");
+    use("*:auto", true);
     const int fd = open_buffered(folder.path + "/new", O_RDWR | O_CREAT);
     CHECK(file_of(fd).watching);
     CHECK(file_of(fd).held.page_size == 1 << 20);

@@ -2,9 +2,9 @@
 // The threads of the library: there while there is something to do, gone when there is not, and back again.
 #include "buffered.hpp"
 
-#include "buffer/buffer.hpp"
-#include "buffer/state.hpp"
-#include "buffer/workers.hpp"
+#include "files/buffer.hpp"
+#include "model/state.hpp"
+#include "workers/pool.hpp"
 
 #include <sys/stat.h>
 

@@ -2,10 +2,10 @@
 // The life of a descriptor: which are ours, what its duplicates share, what stays after the last close.
 #include "held.hpp"
 
-#include "buffer/files.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/pages.hpp"
+#include "files/lifecycle.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -27,12 +27,13 @@ TEST_CASE("a file that is opened with O_SYNC, O_DSYNC, O_DIRECT or O_APPEND is l
         if (other < 0) {
             continue;  // not every file system has O_DIRECT
         }
-        buffer::adopt(other, O_RDWR | flag, one.path.c_str());
-        CHECK(mode_of(one.fd) == Mode::Through);
-        CHECK(why(one.fd) == "opened with O_APPEND, O_DIRECT or O_SYNC");
+        buffer::adopt({.fd = other, .flags = O_RDWR | flag, .path = one.path.c_str()});
+        CHECK(mode_of(one.fd) == Mode::Released);
+        CHECK(why(one.fd) ==
+              (flag == O_APPEND ? "open for writing with O_APPEND and without" : "opened with O_DIRECT or O_SYNC"));
         CHECK(contents(one.path) == one.text);
         CHECK(close_buffered(other) == 0);
-        CHECK(mode_of(one.fd) == Mode::Through);
+        CHECK(mode_of(one.fd) == Mode::Released);
     }
     Held one(quiet);
     const int reader = open_buffered(one.path, O_RDONLY | O_APPEND);  // which means nothing where nothing is written
@@ -46,21 +47,26 @@ TEST_CASE("names without a file, temporary files and pipes are none of ours") {
     const std::string path = folder.path + "/data";
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     const int name = open(path.c_str(), O_PATH);
-    buffer::adopt(name, O_PATH, path.c_str());
+    buffer::adopt({.fd = name, .flags = O_PATH, .path = path.c_str()});
     CHECK_FALSE(buffer::watched(name));
     close(name);
     const int fd = open(path.c_str(), O_RDWR);
-    buffer::adopt(fd, O_RDWR | O_TMPFILE, path.c_str());
+    buffer::adopt({.fd = fd, .flags = O_RDWR | O_TMPFILE, .path = path.c_str()});
     CHECK_FALSE(buffer::watched(fd));
     close(fd);
     const int fd_of_folder = open(folder.path.c_str(), O_RDONLY | O_DIRECTORY);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
-    buffer::adopt(ends[0], O_RDONLY, path.c_str());
+    buffer::adopt({.fd = ends[0], .flags = O_RDONLY, .path = path.c_str()});
     CHECK_FALSE(buffer::watched(ends[0]));
     const int made_up = open("/proc/self/status", O_RDONLY);
-    CHECK_FALSE(buffer::file_system_allows(made_up));
-    CHECK(buffer::file_system_allows(fd_of_folder));
+    struct statfs about {};
+    CHECK_FALSE(buffer::file_system_allows(made_up, about));
+    CHECK_FALSE(buffer::is_local_file_system(about));
+    CHECK(buffer::file_system_allows(fd_of_folder, about));
+    CHECK(buffer::is_local_file_system(about));
+    about.f_type = 0x6969;  // NFS
+    CHECK_FALSE(buffer::is_local_file_system(about));
     close(made_up);
     close(fd_of_folder);
     close(ends[0]);
@@ -74,7 +80,7 @@ TEST_CASE("what no rule covers is not taken, and that it was there is known") {
     state.strangers = false;
     const std::string path = folder.path + "/data.log";
     const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
-    buffer::adopt(fd, O_RDWR, path.c_str());
+    buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
     CHECK_FALSE(buffer::watched(fd));
     CHECK(state.strangers.load());
     state.strangers = false;
@@ -120,8 +126,8 @@ TEST_CASE("a number that the kernel gives anew was closed behind our back: its d
     Held one(quiet);
     const int other = open_buffered(one.path, O_RDWR);
     REQUIRE(write_at(other, one.text.data(), 10, 1000) == 10);
-    buffer::adopt(other, O_RDWR, one.path.c_str());  // the same number once more
-    CHECK(mode_of(one.fd) == Mode::Through);
+    buffer::adopt({.fd = other, .flags = O_RDWR, .path = one.path.c_str()});  // the same number once more
+    CHECK(mode_of(one.fd) == Mode::Released);
     CHECK(why(one.fd) == "a descriptor of it was closed where it could not be seen");
     CHECK(contents(one.path) == "");
     CHECK(buffer::detach(one.fd) == EIO);
@@ -145,7 +151,7 @@ TEST_CASE("pages are kept for the next opening where the user says so, unless so
         const std::string now = contents(one.path);
         REQUIRE(read_at(one.fd, seen.data(), 600, 0) == static_cast<ssize_t>(now.size()));
         CHECK(seen.substr(0, now.size()) == now);
-        buffer::let_go(one.fd, "so that nothing stays");
+        buffer::release_descriptor(one.fd, "so that nothing stays");
         return pages;
     };
     CHECK(pages_after(lazy, [](const std::string&) {}) == 1);
@@ -163,7 +169,7 @@ TEST_CASE("pages are kept for the next opening where the user says so, unless so
     CHECK(close_buffered(gone.fd) == 0);
     CHECK_FALSE(buffer::any());  // nobody can open it again
     gone.fd = open_buffered(gone.path, O_RDWR | O_CREAT);
-    buffer::let_go(gone.fd, "so that nothing stays");
+    buffer::release_descriptor(gone.fd, "so that nothing stays");
 }
 
 TEST_CASE("all memory comes back with the last close, and no file takes more pages than it may") {
@@ -246,7 +252,7 @@ TEST_CASE("after a lock what another process wrote is found, at the size that it
 
 TEST_CASE("where each lock throws away more than was gained the file sleeps, for longer each time") {
     for (const char* const params :
-         {"*:size=4k:count=4,%process:age=600", "*:size=1m:count=4:eager,%process:age=600"}) {
+         {"*:size=4k:count=4,%process:age=600", "*:size=1m:count=4,%process:buffer=always:age=600"}) {
         CAPTURE(params);
         use(params);
         const Folder folder;
@@ -259,7 +265,7 @@ TEST_CASE("where each lock throws away more than was gained the file sleeps, for
             CHECK(read_at(fd, &byte, 1, 10 * locks) == 1);
             buffer::lock_taken(fd);
         }
-        REQUIRE(mode_of(fd) == Mode::Asleep);
+        REQUIRE(mode_of(fd) == Mode::Suspended);
         CHECK(file_of(fd).dormant);
         CHECK(file_of(fd).dormant_left.load() == 1024);
         buffer::lock_taken(fd);
@@ -274,7 +280,7 @@ TEST_CASE("where each lock throws away more than was gained the file sleeps, for
 }
 
 TEST_CASE("where there is much to gain between two locks, or only one lock, the file stays buffered") {
-    use("*:size=1m:count=4:eager,%process:age=600");
+    use("*:size=1m:count=4,%process:buffer=always:age=600");
     const Folder folder;
     const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
     REQUIRE(ftruncate(fd, 10'000) == 0);

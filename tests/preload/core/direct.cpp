@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of the library's own that go past the kernel's cache: which files get them, and when there are too few.
-#include "buffer/direct.hpp"
+#include "files/direct_descriptors.hpp"
 
 #include "held.hpp"
 
@@ -90,7 +90,7 @@ TEST_CASE("no more than a sixteenth of all descriptors are taken, and none where
         setrlimit(RLIMIT_NOFILE, &few);
         const std::string path = folder.path + "/high";
         const int fd = dup2(open(path.c_str(), O_RDWR | O_CREAT, 0644), 32);
-        buffer::adopt(fd, O_RDWR, path.c_str());
+        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
         return file_of(fd).ends.direct == -1;
     }));
 }

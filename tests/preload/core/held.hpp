@@ -16,7 +16,7 @@ inline buffer::Mode mode_of(int fd) {
 
 /// Why a file is no longer buffered; empty while it is.
 inline std::string why(int fd) {
-    const char* reason = file_of(fd).why_through;
+    const char* reason = file_of(fd).why_released;
     return reason != nullptr ? reason : "";
 }
 

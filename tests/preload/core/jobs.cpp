@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One page on its way from or to storage, request by request: what is asked for, and what each answer means.
-#include "buffer/below.hpp"
+#include "cache/job.hpp"
 
-#include "buffer/flushing.hpp"
-#include "buffer/state.hpp"
-#include "buffer/workers.hpp"
 #include "buffered.hpp"
+#include "cache/writeback.hpp"
+#include "model/state.hpp"
+#include "workers/pool.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -304,14 +304,6 @@ TEST_CASE("a worker writes a page that is full or old, or when nearly all are di
     CHECK(begins([](Waiting& one) { one.page.full = true; }));
     CHECK(begins([](Waiting& one) { one.page.dirty_since_ns = 1; }));
     CHECK_FALSE(begins([](Waiting& one) {
-        one.rule.preflush = 0;  // by the program, when it needs the page
-        one.page.full = true;
-    }));
-    CHECK(begins([](Waiting& one) {
-        one.rule.preflush = 0;
-        one.page.dirty_since_ns = 1;
-    }));
-    CHECK_FALSE(begins([](Waiting& one) {
         one.page.full = true;
         one.file->turns.writing = true;
     }));
@@ -320,17 +312,15 @@ TEST_CASE("a worker writes a page that is full or old, or when nearly all are di
         one.page.busy = Busy::Loading;
     }));
     static Page second;
-    const auto of_two = [&](std::uint32_t limit, std::uint32_t preflush = 1) {
+    const auto of_two = [&](std::uint32_t limit) {
         return begins([=](Waiting& one) {
             second = Page{};
             buffer::note_dirty(*one.file, second);
             one.file->held.limit = limit;
-            one.rule.preflush = preflush;
         });
     };
     CHECK(of_two(3));
     CHECK_FALSE(of_two(4));
-    CHECK_FALSE(of_two(3, 0));
     CHECK_FALSE(begins([](Waiting& one) { one.file->held.limit = 1; }));  // of one page nobody is in the way
     Waiting ahead;
     ahead.file->held.newest = &ahead.page;

@@ -2,11 +2,11 @@
 // What of a file is left over for its next life, its next opening and its next descriptor; and which numbers are ours.
 #include "held.hpp"
 
-#include "buffer/files.hpp"
-#include "buffer/flushing.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/pages.hpp"
+#include "cache/writeback.hpp"
+#include "files/lifecycle.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 #include "system/high_descriptor.hpp"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,11 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     file->inherited = file->sign = file->write_through = file->shared = true;
     file->handle = file;
     file->dormant = true;
-    file->name = 11;
+    file->claimed = true;
+    file->lease.lost = true;
+    file->is_local = true;
+    file->last_guard = buffer::Guard::Lease;
+    file->space_checked_ns = 12;
     file->watch.switches = 6;
     file->choice.why = "so";
     file->accepted_since_check = 8;
@@ -65,10 +69,11 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK_FALSE((file->locked_in_parts || file->held.divided || file->held.small || file->inherited || file->sign ||
                  file->write_through || file->shared || file->dormant || file->watching));
     CHECK(file->handle == nullptr);
-    CHECK(file->name == 0);
+    CHECK((!file->lease.lost && file->lease.fd == -1 && file->space_checked_ns == 0));
+    CHECK((file->is_local && file->last_guard == buffer::Guard::NodeTable));  // as of the second file
     CHECK(file->watch.switches == 0);
     CHECK(file->choice.why == nullptr);
-    CHECK(file->why_through == nullptr);
+    CHECK(file->why_released == nullptr);
     CHECK(file->accepted_since_check == 0);
     CHECK(file->statistics.seeks == 0);
     CHECK(file->mode.load() == Mode::Active);
@@ -143,14 +148,14 @@ TEST_CASE("all descriptors of ours that go past the kernel's cache move when the
     const int writer = open_buffered(path, O_WRONLY);
     CHECK(file_of(writer).ends.direct_out == -1);
     CHECK(in_child([&] {  // nor does the program get that one's number, but what is left after all
-        buffer::give_numbers_back();
+        buffer::release_descriptors();
         return file_of(reader).ends.direct >= 0 && state.retired;
     }));
     CHECK(close_buffered(writer) == 0);
     CHECK(close_buffered(reader) == 0);
     const int plain = open_buffered(path, O_RDWR);
     CHECK(in_child([&] {
-        return buffer::give_numbers_back() && file_of(plain).ends.direct == -1 &&
+        return buffer::release_descriptors() && file_of(plain).ends.direct == -1 &&
                file_of(plain).ends.direct_out == -1 && !state.retired && mode_of(plain) == Mode::Active;
     }));
     CHECK(close_buffered(plain) == 0);
@@ -165,28 +170,28 @@ TEST_CASE("a descriptor begins where the kernel has it when it was not just open
         REQUIRE(lseek(fd, 100, SEEK_SET) == 100);
         int handle = 0;
         const buffer::OpenedByMpi mpi{1, &handle};
-        buffer::adopt(fd, O_RDWR, path.c_str(), nullptr, by_mpi ? &mpi : nullptr);
+        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str(), .mpi = by_mpi ? &mpi : nullptr});
         CHECK(buffer::seek(fd, 0, SEEK_CUR).value == (by_mpi ? 100 : 0));
         CHECK(close_buffered(fd) == 0);
     }
-    use("*:size=4k:count=4:append=own,%process:age=600");
+    use("*:size=4k:count=4:alone,%process:age=600");
     REQUIRE(truncate(path.c_str(), 77) == 0);
     const int fd = open(path.c_str(), O_WRONLY | O_APPEND);
     REQUIRE(lseek(fd, 0, SEEK_END) == 77);  // as fopen() does
-    buffer::adopt(fd, O_WRONLY | O_APPEND, path.c_str());
+    buffer::adopt({.fd = fd, .flags = O_WRONLY | O_APPEND, .path = path.c_str()});
     CHECK(buffer::seek(fd, 0, SEEK_CUR).value == 77);
     CHECK(close_buffered(fd) == 0);
 }
 
 TEST_CASE("who opens a file after an error is not told of it") {
     Held one(quiet);
-    buffer::keep_error(file_of(one.fd), ENOSPC);
+    buffer::store_error(file_of(one.fd), ENOSPC);
     const int later = open_buffered(one.path, O_RDWR);
     bool ignored = false;
     CHECK(buffer::flush(later, ignored) == 0);
     CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
-    buffer::keep_error(file_of(one.fd), EIO);
-    buffer::keep_error(file_of(one.fd), EDQUOT);
+    buffer::store_error(file_of(one.fd), EIO);
+    buffer::store_error(file_of(one.fd), EDQUOT);
     CHECK(buffer::flush(later, ignored) == EDQUOT);
     CHECK(buffer::flush(one.fd, ignored) == EDQUOT);
     CHECK(buffer::flush(one.fd, ignored) == 0);
@@ -246,11 +251,11 @@ TEST_CASE("a copy at the first number behind the standard streams is a copy like
     }));
     CHECK(in_child([&] {
         buffer::duplicated(one.fd, 2);
-        return mode_of(one.fd) == Mode::Through && buffer::table[2].load() == buffer::table[one.fd].load();
+        return mode_of(one.fd) == Mode::Released && buffer::table[2].load() == buffer::table[one.fd].load();
     }));
     CHECK(in_child([&] {
         const int fd = dup2(one.fd, 2);
-        buffer::adopt(fd, O_RDWR, one.path.c_str());
+        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = one.path.c_str()});
         return why(one.fd) == "a standard stream";
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
@@ -291,7 +296,7 @@ TEST_CASE("a number that the kernel gave to another file takes the data of the o
     const int again = open(other.c_str(), O_RDWR | O_CREAT, 0644);
     REQUIRE(again == one.fd);
     const std::uint32_t generation = before->generation;
-    buffer::adopt(again, O_RDWR, other.c_str());
+    buffer::adopt({.fd = again, .flags = O_RDWR, .path = other.c_str()});
     CHECK(before->generation == generation + 1);  // nobody has it open any more
     CHECK(file_of(again).inode != 0);
     CHECK(mode_of(again) == Mode::Active);
@@ -307,7 +312,7 @@ TEST_CASE("of several numbers of a descriptor one that was closed behind our bac
     const int first = one.fd;
     REQUIRE(dup2(elsewhere, first) == first);  // not told to us
     close(elsewhere);
-    buffer::adopt(first, O_RDWR, other.c_str());
+    buffer::adopt({.fd = first, .flags = O_RDWR, .path = other.c_str()});
     CHECK(buffer::table[copy].load()->fd == copy);
     CHECK(buffer::table[copy].load()->references == 1);
     CHECK(why(copy) == "a descriptor of it was closed where it could not be seen");
@@ -316,7 +321,7 @@ TEST_CASE("of several numbers of a descriptor one that was closed behind our bac
     close(copy);
     buffer::duplicated(999, 1000);
     CHECK_FALSE(buffer::in_table(1000));
-    buffer::let_go(999, "nobody");
+    buffer::release_descriptor(999, "nobody");
 }
 
 TEST_CASE("very many files are known each by itself") {
@@ -328,7 +333,7 @@ TEST_CASE("very many files are known each by itself") {
         if (fd < 0) {
             break;  // fewer descriptors are allowed here
         }
-        buffer::adopt(fd, O_RDWR, "x");
+        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = "x"});
         open_ones.push_back(fd);
     }
     CHECK(buffer::files_known.load() == open_ones.size());
@@ -401,12 +406,12 @@ TEST_CASE("the reason why nothing is buffered any more is the first, and without
     use(quiet);
     int handle = 0;
     CHECK_FALSE(buffer::is_shared(&handle));
-    buffer::let_go_of_shared(&handle, "nothing");
+    buffer::release_shared(&handle, "nothing");
     buffer::sync_shared(&handle);
     buffer::before_child(buffer::Child::Copy);
     Held one(quiet);
-    buffer::retire("first");
-    buffer::retire("second");
+    buffer::disable_buffering("first");
+    buffer::disable_buffering("second");
     CHECK(why(one.fd) == "first");
     state.retired = false;
     buffer::move_private(999'999);  // nobody has it

@@ -20,12 +20,12 @@ using namespace under_test;
 
 namespace {
 
-constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1:eager",
+constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1,%process:buffer=always",
                                  "*:size=4k:count=5:prefetch=2",
-                                 "*:size=64k:count=3:preflush=2",
+                                 "*:size=64k:count=3",
                                  "*:size=1M:count=4",
-                                 "*:size=8k:count=4:eager,%process:threads=0",
-                                 "*:size=7k:count=6:prefetch=4:preflush=4:eager"};
+                                 "*:size=8k:count=4,%process:buffer=always:threads=0",
+                                 "*:size=7k:count=6:prefetch=4,%process:buffer=always"};
 
 }  // namespace
 
@@ -105,7 +105,7 @@ TEST_CASE("threads that read and write their own parts of one file see their own
                     }
                     if (i % 50 == 0) {
                         const int other = open(path.c_str(), O_RDONLY);
-                        buffer::adopt(other, O_RDONLY, path.c_str());
+                        buffer::adopt({.fd = other, .flags = O_RDONLY, .path = path.c_str()});
                         wrong += read_at(other, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
                         wrong += close_buffered(other);
                     }
@@ -213,7 +213,7 @@ TEST_CASE("scattered accesses end with the buffer out of the way, and a stream b
     for (int i = 0; i < 600; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, static_cast<off64_t>(random() % ((1ULL << 32U) - 1000))) == 1000);
     }
-    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    CHECK(file->mode.load() == buffer::Mode::Suspended);
     for (int i = 0; i < 6000; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
@@ -233,7 +233,7 @@ int open_asleep(const std::string& path) {
     for (int i = 0; i < 600; ++i) {
         REQUIRE(read_at(fd, data, sizeof(data), static_cast<off64_t>(random() % (1ULL << 31U))) == 100);
     }
-    REQUIRE(file_of(fd).mode.load() == buffer::Mode::Asleep);
+    REQUIRE(file_of(fd).mode.load() == buffer::Mode::Suspended);
     return fd;
 }
 
@@ -249,14 +249,14 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
     std::thread slow([&] {
         char data[100];
         REQUIRE(read_at(fd, data, sizeof(data), 0) == 100);  // the first call takes a place
-        buffer::Place* place = buffer::go_past(fd);
+        buffer::Place* place = buffer::enter_bypass(fd);
         REQUIRE(place != nullptr);
         stage = 1;
         while (stage != 2) {
             usleep(1000);
         }
         REQUIRE(pwrite(fd, "late", 4, 1 << 20) == 4);
-        buffer::arrived(*place);
+        buffer::leave_bypass(*place);
     });
     while (stage != 1) {
         usleep(1000);
@@ -265,10 +265,10 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
     for (int i = 0; i < 2000; ++i) {  // more than the sleep lasts
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
-    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    CHECK(file->mode.load() == buffer::Mode::Suspended);
     stage = 2;
     slow.join();
-    for (int i = 0; i < 10000 && file->mode.load() == buffer::Mode::Asleep; ++i) {
+    for (int i = 0; i < 10000 && file->mode.load() == buffer::Mode::Suspended; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
     CHECK(file->mode.load() == buffer::Mode::Active);
@@ -282,16 +282,16 @@ TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all 
     use("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/left");
     const buffer::File* file = &file_of(fd);
-    buffer::Place* place = buffer::go_past(fd);
+    buffer::Place* place = buffer::enter_bypass(fd);
     REQUIRE(place != nullptr);
-    CHECK(buffer::go_past(fd) == nullptr);  // as in a handler that interrupted the call
+    CHECK(buffer::enter_bypass(fd) == nullptr);  // as in a handler that interrupted the call
     std::vector<char> data(1000);
     for (int i = 0; i < 5000; ++i) {
         REQUIRE(write_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
-    CHECK(file->mode.load() == buffer::Mode::Asleep);
+    CHECK(file->mode.load() == buffer::Mode::Suspended);
     CHECK(close_buffered(fd) == 0);
-    buffer::arrived(*place);
+    buffer::leave_bypass(*place);
 }
 
 TEST_CASE("threads that end give their places back") {
@@ -302,7 +302,7 @@ TEST_CASE("threads that end give their places back") {
         std::thread([&] {
             char data[100];
             REQUIRE(read_at(fd, data, sizeof(data), number * 4096LL) == 100);
-            CHECK(buffer::own_place != nullptr);
+            CHECK(buffer::own_bypass_slot != nullptr);
         }).join();
     }
     CHECK(close_buffered(fd) == 0);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who else on this node uses a file: locks on bytes of the small file of the user, seen as another process sees them.
-#include "buffer/node_locks.hpp"
+#include "guards/node_locks.hpp"
 
 #include "held.hpp"
 
-#include "buffer/state.hpp"
+#include "model/state.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -142,7 +142,7 @@ TEST_CASE("who comes second to a file that is written is not buffered, and leave
     const off64_t byte = byte_of(path);
     const auto opened = [&](int flags) {
         const int fd = open(path.c_str(), flags);
-        buffer::adopt(fd, flags, path.c_str());
+        buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str()});
         return fd;
     };
     for (const auto& [theirs, ours, buffered] :
@@ -182,8 +182,8 @@ TEST_CASE("a file is let go when a sign says that somebody else came, at the nex
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     other.take(F_RDLCK, byte_of(path) + to_sign);
     const int next = open(path.c_str(), O_RDWR);
-    buffer::adopt(next, O_RDWR, path.c_str());
-    CHECK(mode_of(next) == Mode::Through);
+    buffer::adopt({.fd = next, .flags = O_RDWR, .path = path.c_str()});
+    CHECK(mode_of(next) == Mode::Released);
     CHECK(close_buffered(next) == 0);
 }
 

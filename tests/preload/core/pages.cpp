@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages of a file: how they are found, which is taken again, whose memory is touched beforehand.
-#include "buffer/pages.hpp"
+#include "cache/pages.hpp"
 
 #include "held.hpp"
 
-#include "buffer/state.hpp"
+#include "model/state.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -151,23 +151,23 @@ TEST_CASE("a stream takes the page again that it has left behind, when there are
     Paged one(4);
     Page* first = one.page(10);
     REQUIRE(first != nullptr);
-    CHECK(buffer::page_left_behind(*one.file, 11, false) == nullptr);  // the only one
+    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);  // the only one
     REQUIRE(one.page(20) != nullptr);
-    CHECK(buffer::page_left_behind(*one.file, 12, false) == nullptr);
-    CHECK(buffer::page_left_behind(*one.file, 11, true) == nullptr);
+    CHECK(buffer::reuse_page_behind(*one.file, 12, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*one.file, 11, true) == nullptr);
     first->valid.add(0, 10);
-    CHECK(buffer::page_left_behind(*one.file, 11, false) == first);
+    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == first);
     CHECK(first->index == 11);
     CHECK(first->valid.empty());
     CHECK(one.by_use() == "11 20");
     CHECK(buffer::find_page(*one.file, 10) == nullptr);
     CHECK(buffer::find_page(*one.file, 11) == first);
-    CHECK(buffer::page_left_behind(*one.file, 10, true) == first);
+    CHECK(buffer::reuse_page_behind(*one.file, 10, true) == first);
     first->is_dirty = true;
-    CHECK(buffer::page_left_behind(*one.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);
     first->is_dirty = false;
     first->busy = Busy::Loading;
-    CHECK(buffer::page_left_behind(*one.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);
     first->busy = Busy::No;
     CHECK(one.file->held.count == 2);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that go past a file that sleeps: how many, who counts them, and who is waited for.
-#include "buffer/passing.hpp"
+#include "model/bypass.hpp"
 
 #include "held.hpp"
 
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ TEST_CASE("a file that sleeps for some calls lets so many go past, and the next 
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
-    buffer::sleep_for(file, 3);
+    buffer::suspend_for(file, 3);
     file.lock.unlock();
     CHECK(file.dormant);
     CHECK(file.dormant_left.load() == 3);
@@ -73,7 +73,7 @@ TEST_CASE("calls that went past are told with the others, by the file that they 
     const Held second(quiet);
     const auto asleep = [](File& file) {
         file.lock.lock();
-        buffer::sleep_for(file, 1000);
+        buffer::suspend_for(file, 1000);
         file.lock.unlock();
     };
     File& one = file_of(first.fd);
@@ -83,13 +83,13 @@ TEST_CASE("calls that went past are told with the others, by the file that they 
     char data[10];
     const Vector part{data, 10};
     buffer::pass(buffer::read(first.fd, &part, 1, 0), [] { return ssize_t{10}; });  // takes a place
-    REQUIRE(buffer::own_place != nullptr);
-    buffer::own_place->calls = 0;
+    REQUIRE(buffer::own_bypass_slot != nullptr);
+    buffer::own_bypass_slot->calls = 0;
     const auto past = [](int fd, bool writes, ssize_t got) {
-        buffer::Place* place = buffer::go_past(fd);
+        buffer::Place* place = buffer::enter_bypass(fd);
         REQUIRE(place != nullptr);
         CHECK(place->file.load() == &file_of(fd));
-        buffer::arrived(*place, writes, got);
+        buffer::leave_bypass(*place, writes, got);
         CHECK(place->file.load() == nullptr);
     };
     past(first.fd, false, 100);
@@ -97,9 +97,9 @@ TEST_CASE("calls that went past are told with the others, by the file that they 
     past(first.fd, true, 7);
     past(second.fd, true, 1000);
     past(first.fd, true, 3);
-    CHECK(buffer::go_past(999) == nullptr);
+    CHECK(buffer::enter_bypass(999) == nullptr);
     const std::uint64_t asked = one.statistics.read.asked;
-    buffer::collect_passed(one);
+    buffer::collect_bypass_counts(one);
     CHECK(one.statistics.read.past == 3);
     CHECK(one.statistics.read.asked == asked + 3);
     CHECK(one.statistics.read.below == 3);
@@ -107,10 +107,10 @@ TEST_CASE("calls that went past are told with the others, by the file that they 
     CHECK(one.statistics.read.below_bytes == 110);
     CHECK(one.statistics.write.past == 2);
     CHECK(one.statistics.write.below_bytes >= 10);
-    buffer::collect_passed(two);
+    buffer::collect_bypass_counts(two);
     CHECK(two.statistics.write.past == 1);
     CHECK(two.statistics.read.past == 0);
-    buffer::collect_passed(one);
+    buffer::collect_bypass_counts(one);
     CHECK(one.statistics.read.past == 3);  // once
 }
 
@@ -118,35 +118,35 @@ TEST_CASE("a thread with a place counts the calls of a sleep by the score, and e
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
-    buffer::sleep_for(file, 1000);
+    buffer::suspend_for(file, 1000);
     file.lock.unlock();
     char data[10];
     const Vector part{data, 10};
     buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return ssize_t{10}; });
-    REQUIRE(buffer::own_place != nullptr);
-    buffer::own_place->calls = 0;
+    REQUIRE(buffer::own_bypass_slot != nullptr);
+    buffer::own_bypass_slot->calls = 0;
     file.dormant_left = 40;
     for (int i = 1; i <= 32; ++i) {
-        buffer::Place* place = buffer::go_past(one.fd);
+        buffer::Place* place = buffer::enter_bypass(one.fd);
         if (place == nullptr) {
             break;
         }
-        buffer::arrived(*place);
+        buffer::leave_bypass(*place);
         CHECK(file.dormant_left.load() == (i < 16 ? 40 : i < 32 ? 24 : 8));
     }
     CHECK(file.dormant_left.load() == 8);
-    CHECK(buffer::go_past(one.fd) == nullptr);  // the last ones are counted one by one
-    CHECK(buffer::own_place->file.load() == nullptr);
+    CHECK(buffer::enter_bypass(one.fd) == nullptr);  // the last ones are counted one by one
+    CHECK(buffer::own_bypass_slot->file.load() == nullptr);
     file.dormant_left = 17;
-    buffer::Place* place = buffer::go_past(one.fd);
+    buffer::Place* place = buffer::enter_bypass(one.fd);
     CHECK(place != nullptr);
-    CHECK(buffer::on_the_way(file) == 1);
-    buffer::arrived(*place);
-    CHECK(buffer::on_the_way(file) == 0);
+    CHECK(buffer::bypass_in_flight(file) == 1);
+    buffer::leave_bypass(*place);
+    CHECK(buffer::bypass_in_flight(file) == 0);
     file.dormant_left = 16;
-    CHECK(buffer::go_past(one.fd) == nullptr);
+    CHECK(buffer::enter_bypass(one.fd) == nullptr);
     file.passing = 1;
-    CHECK(buffer::on_the_way(file) == 1);
+    CHECK(buffer::bypass_in_flight(file) == 1);
     file.passing = 0;
 }
 
@@ -154,10 +154,10 @@ TEST_CASE("a file that sleeps because it does not pay stays asleep after a call 
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
-    buffer::sleep_for(file, 100);
+    buffer::suspend_for(file, 100);
     file.lock.unlock();
     { const buffer::Around around(one.fd); }
-    CHECK(mode_of(one.fd) == Mode::Asleep);
+    CHECK(mode_of(one.fd) == Mode::Suspended);
     CHECK(file.turns.around == 0);
     CHECK(file.dormant_left.load() == 100);
     CHECK(file.statistics.given_up == 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pages a stream has read ahead, with their parts, to the byte.
-#include "buffer/ahead.hpp"
+#include "cache/readahead.hpp"
 
-#include "buffer/pages.hpp"
 #include "buffered.hpp"
+#include "cache/pages.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "buffer/ranges.hpp"
+#include "model/ranges.hpp"
 
 #include <doctest/doctest.h>
 

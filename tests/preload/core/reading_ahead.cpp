@@ -55,7 +55,7 @@ TEST_CASE(
         {"*:alone", O_RDONLY, MiB / 8, 32, 8, MiB, 4, 1},
         {"*:size=32m:count=2:alone", O_RDWR, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
         {"*:size=32m:count=2:direct:alone", O_RDONLY, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
-        {"*:size=32m:count=2:eager", O_RDONLY, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
+        {"*:size=32m:count=2,%process:buffer=always", O_RDONLY, 32 * MiB, 2, 1, 32 * MiB, 2, 1},
         {"*:size=128k:count=3:alone", O_RDONLY, MiB / 8, 3, 1, MiB / 8, 3, 1},
     };
     for (const Case& one : cases) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a file, word by word: for people, as lines of JSON, and what would have helped.
-#include "buffer/report.hpp"
+#include "files/report.hpp"
 
-#include "buffer/state.hpp"
 #include "buffered.hpp"
+#include "model/state.hpp"
 #include "system/clock.hpp"
 
 #include <doctest/doctest.h>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -86,11 +87,6 @@ settings::Rule rule_of_all() {
     return rule;
 }
 
-void tell(const Statistics& counted, std::uint64_t call_ns, const char* why = nullptr, const char* advice = nullptr) {
-    buffer::report_lines(
-        {"/data/x", rule_of_all(), 65'536, system::now_ns(), 80, counted, call_ns, nullptr, why, advice});
-}
-
 /// A file that is nowhere open, 4 buffers of 1 MiB, with these statistics: what its report says.
 struct Told {
     Heard heard;
@@ -130,41 +126,30 @@ bool begins(const std::string& text, const char* with) {
 
 }  // namespace
 
-TEST_CASE("the report of gathered calls says what the program asked, what storage did and what that may have gained") {
-    Heard heard;
-    tell(hundred_reads(), 5'000'000);
-    CHECK(heard.text() ==
-          std::string("sonde: /data/x  (*: small calls gathered between system calls)\n") + line_of_reads +
-              "  gathered 80 calls; open ? s; seeks 4\n  90 calls saved, of 5000.000 us each: about 0.450 s, less what "
-              "copying costs\n");
-}
-
-TEST_CASE("writes have a line of their own, and calls that went past the buffer are said to be known no closer") {
-    Heard heard;
-    Statistics counted = hundred_reads();
-    counted.write = counted.read;
-    counted.read = {};
-    counted.write.past = 7;
-    tell(counted, 0, "why not", "do otherwise");
+TEST_CASE("writes_have_their_own_report_line") {
+    Told told;
+    told.file->statistics.write = told.file->statistics.read;
+    told.file->statistics.read = {};
+    told.file->statistics.write.past = 7;
+    told.file->why_released = "why not";
     std::string line = line_of_reads;
     line.replace(2, 5, "write");
-    CHECK(heard.text() ==
-          "sonde: /data/x  (*: small calls gathered between system calls)\n" + line +
+    CHECK(told.text() ==
+          "sonde: x  (*: 4 buffers of 1048576 bytes)\n" + line +
               "         of these 7 calls went past the buffer, which stood aside because it did not pay: their places "
-              "and times are not known\n  gathered 80 calls; open ? s; seeks 4\n  90 calls saved; whether that was "
-              "faster is "
-              "not known, because no small call went to storage: time a run without\n  left as it was: why not\n  do "
-              "otherwise\n");
+              "and times are not known\n"
+              "  open ? s, waited 0.000 s; read ahead 0, used 0; written behind 0; seeks 4, syncs 0, interrupted 0\n"
+              "  90 calls saved; whether that was faster is not known, because no small call went to storage: time a "
+              "run without\n  no longer buffered: why not\n");
 }
 
 TEST_CASE("what was lost is said too: too many bytes, no call saved, more waiting than was saved") {
     const auto said = [](auto change, std::uint64_t call_ns = 5'000'000) {
-        Heard heard;
-        Statistics counted = hundred_reads();
-        change(counted);
-        tell(counted, call_ns);
-        const std::string all = heard.text();
-        return all.substr(all.find("seeks 4\n") + 8);
+        Told told;
+        change(told.file->statistics);
+        told.file->payoff.small_call_ns = call_ns;
+        const std::string all = told.text();
+        return all.substr(all.find("interrupted 0\n") + 14);
     };
     CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'003; }).find("calls saved") != std::string::npos);
     CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'004; }) ==
@@ -180,9 +165,9 @@ TEST_CASE("what was lost is said too: too many bytes, no call saved, more waitin
     CHECK(said([](Statistics& one) { one.read.asked = 16; }) != "");
 }
 
-TEST_CASE("a line of JSON states every figure") {
-    Heard heard;
-    Statistics counted = hundred_reads();
+TEST_CASE("report_json_states_every_figure") {
+    Told told;
+    Statistics& counted = told.file->statistics;
     counted.wait_ns = 250'000'000;
     counted.syncs = 5;
     counted.ahead_started = 6;
@@ -191,31 +176,43 @@ TEST_CASE("a line of JSON states every figure") {
     counted.given_up = 9;
     counted.dormant = 10;
     counted.write.past = 11;
-    tell(counted, 1, "why \"not\"", "do otherwise");
+    told.file->why_released = "why \"not\"";
+    told.file->last_guard = buffer::Guard::Lease;
+    told.text();
     CHECK(
-        heard.lines() ==
-        "{\"type\":\"buffer\",\"path\":\"/data/x\",\"pattern\":\"*\",\"page_bytes\":65536,\"pages\":1,\"open_s\":?,"
+        told.heard.lines() ==
+        "{\"type\":\"buffer\",\"path\":\"x\",\"pattern\":\"*\",\"page_bytes\":1048576,\"pages\":4,\"guard\":"
+        "\"lease\",\"open_s\":?,"
         "\"wait_s\":0.250000000,\"seeks\":4,\"syncs\":5,\"ahead_started\":6,\"ahead_used\":7,\"behind_started\":8,"
-        "\"interrupted\":9,\"dormant\":10,\"gathered\":80,\"let_go\":\"why \\\"not\\\"\",\"advice\":\"do otherwise\","
-        "\"read\":{\"calls\":100,\"bytes\":5000000,\"below_calls\":10,\"below_bytes\":6000000,\"below_s\":1.500000000,"
-        "\"hits\":90,\"consecutive\":99,\"past\":0,\"unaligned\":3,\"sizes\":[0,0,0,100,0,0,0,0,0,0]},"
-        "\"write\":{\"calls\":0,\"bytes\":0,\"below_calls\":0,\"below_bytes\":0,\"below_s\":0.000000000,\"hits\":0,"
-        "\"consecutive\":0,\"past\":11,\"unaligned\":0,\"sizes\":[0,0,0,0,0,0,0,0,0,0]}}\n");
+        "\"interrupted\":9,\"dormant\":10,\"engine\":\"" +
+            std::string(state.settings->limits.engine == settings::Engine::Ring ? "uring" : "threads") +
+            "\",\"let_go\":\"why \\\"not\\\"\","
+            "\"read\":{\"calls\":100,\"bytes\":5000000,\"below_calls\":10,\"below_bytes\":6000000,\"below_s\":"
+            "1.500000000,"
+            "\"hits\":90,\"consecutive\":99,\"past\":0,\"unaligned\":3,\"sizes\":[0,0,0,100,0,0,0,0,0,0]},"
+            "\"write\":{\"calls\":0,\"bytes\":0,\"below_calls\":0,\"below_bytes\":0,\"below_s\":0.000000000,\"hits\":0,"
+            "\"consecutive\":0,\"past\":11,\"unaligned\":0,\"sizes\":[0,0,0,0,0,0,0,0,0,0]}}\n");
+}
+
+TEST_CASE("report_names_what_guards_the_file") {
+    const auto sentence = [](buffer::Guard guard) {
+        Told told;
+        told.file->last_guard = guard;
+        const std::string text = told.text();
+        const std::size_t at = text.find("  guarded by ");
+        return at == std::string::npos ? "" : text.substr(at + 13, text.find_first_of(":,", at) - at - 13);
+    };
+    CHECK(sentence(buffer::Guard::None) == "");
+    CHECK(sentence(buffer::Guard::Lease) == "a lease");
+    CHECK(sentence(buffer::Guard::NodeTable) == "the table of this node");
+    CHECK(sentence(buffer::Guard::UserWord) == "your word alone");
 }
 
 TEST_CASE("of a file without calls nothing is told, unless there is a reason to name") {
-    Heard heard;
-    tell({}, 0);
-    CHECK(heard.text() == "");
-    tell({}, 0, "it was not to be");
-    CHECK(heard.text() ==
-          "sonde: /data/x  (*: small calls gathered between system calls)\n  gathered 80 calls; open ? s; seeks 0\n  "
-          "left as "
-          "it was: it was not to be\n");
     Told told;
     told.file->statistics = {};
     CHECK(told.text() == "");
-    told.file->why_through = "gone";
+    told.file->why_released = "gone";
     told.file->inherited = true;
     CHECK(told.text() == "");
     told.file->inherited = false;
@@ -231,13 +228,11 @@ TEST_CASE("the report of a buffered file names its buffers, what was done before
     told.file->statistics.syncs = 2;
     told.file->statistics.given_up = 3;
     told.file->payoff.small_call_ns = 5'000'000;
-    told.file->why_through = "a child process shares it";
-    state.others_unseen = true;
+    told.file->why_released = "a child process shares it";
     CHECK(told.text() ==
           std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
               "  open ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, syncs 2, interrupted 3\n"
               "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
-              "  other processes that use it are not noticed: /dev/shm/sonde-preload-UID is missing, or not yours\n"
               "  no longer buffered: a child process shares it\n");
 }
 
@@ -353,16 +348,19 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
 }
 
 TEST_CASE("files of fewer than 16 calls are one line at the end, those that were let go one line each") {
-    Heard heard;
-    settings::Rule rule = rule_of_all();
-    rule.brief = true;
+    Told told_file;
+    Heard& heard = told_file.heard;
+    told_file.rule.brief = true;
+    std::strcpy(told_file.file->path, "/data/x");
     Statistics few;
     few.read.asked = 10;
     few.write.asked = 5;
     few.read.asked_bytes = 3000;
     few.write.asked_bytes = 4000;
     const auto report = [&](const Statistics& counted, const char* stopped) {
-        buffer::report_lines({"/data/x", rule, 1, system::now_ns(), 0, counted, 0, stopped, nullptr, nullptr});
+        told_file.file->statistics = counted;
+        told_file.file->why_released = stopped;
+        buffer::report_file(*told_file.file);
     };
     report(few, nullptr);
     report(few, nullptr);
@@ -438,17 +436,17 @@ TEST_CASE("a line of JSON names who worked") {
 }
 
 TEST_CASE("one file of few calls is told in the singular, and what is open at the end is told, once") {
-    Heard heard;
-    settings::Rule rule = rule_of_all();
-    rule.brief = true;
-    Statistics few;
-    few.read.asked = 15;
-    few.read.asked_bytes = 1'000'000;
-    buffer::report_lines({"/data/x", rule, 1, system::now_ns(), 0, few, 0, nullptr, nullptr, nullptr});
+    Told told_file;
+    Heard& heard = told_file.heard;
+    told_file.rule.brief = true;
+    told_file.file->statistics = {};
+    told_file.file->statistics.read.asked = 15;
+    told_file.file->statistics.read.asked_bytes = 1'000'000;
+    buffer::report_file(*told_file.file);
     const Folder folder;
     const int fd = open((folder.path + "/open").c_str(), O_RDWR | O_CREAT, 0644);
     state.settings->rules[0].verbose = true;
-    buffer::adopt(fd, O_RDWR, "open");
+    buffer::adopt({.fd = fd, .flags = O_RDWR, .path = "open"});
     std::string text(20'000, 'x');
     for (int i = 0; i < 20; ++i) {
         REQUIRE(write_at(fd, text.data(), 1000, i * 1000) == 1000);

@@ -79,7 +79,6 @@ TEST_CASE("settings of production job scripts mean what they say") {
         CHECK(settings->rules[0].size == 1U << 30U);
         CHECK(settings->rules[0].count == 32);
         CHECK(settings->rules[0].prefetch == 8);
-        CHECK(settings->rules[0].preflush == 8);
     }
     SUBCASE("earthquakes, with the standard streams") {
         const auto settings = parse("*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*.e:size=2M,%stdout,%stderr");
@@ -110,15 +109,17 @@ TEST_CASE("what cannot be meant is said, and the rest is used") {
     CHECK(warnings.size() == 1);
     CHECK(parse(":size=4M,*.dat")->count == 1);
     CHECK(warnings.size() == 1);
-    CHECK(parse("*.log:append=own")->rules[0].append_own);
-    CHECK_FALSE(parse("*.log:append=own:append=off")->rules[0].append_own);
+    CHECK(parse("*.log:alone")->rules[0].alone);
+    CHECK_FALSE(parse("*.log:alone:alone=off")->rules[0].alone);
     CHECK(warnings.empty());
     CHECK(parse("*.h5:mpiio=disjoint")->rules[0].mpi_disjoint);
     CHECK_FALSE(parse("*.h5:mpiio=disjoint:mpiio=off")->rules[0].mpi_disjoint);
     CHECK_FALSE(parse("*.h5:mpiio=all")->rules[0].mpi_disjoint);
-    CHECK_FALSE(parse("*.log:append=mine")->rules[0].append_own);
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0].find("\"mine\"") != std::string::npos);
+    CHECK(warnings[0].find("\"all\"") != std::string::npos);
+    CHECK(parse("*:eager")->count == 1);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("\"eager\"") != std::string::npos);
     CHECK(parse("")->count == 0);
     CHECK(parse(",,\n ,")->count == 0);
     CHECK(warnings.empty());
@@ -158,6 +159,17 @@ TEST_CASE("options without a pattern are for all files") {
     CHECK(given_for_all.rules[0].size == 32U << 20U);
     CHECK(given_for_all.rules[0].direct);
     CHECK(given_for_all.rules[1].off);
+}
+
+TEST_CASE("rule_by_given_name_leaves_only_what_the_path_decides") {
+    CHECK(rule_by_given_name(*parse("*"), "x") == 0);
+    CHECK(rule_by_given_name(*parse("*.log:off,*"), "run.log") == no_rule);
+    CHECK(rule_by_given_name(*parse("out.dat,a.dat"), "a.dat") == 1);
+    CHECK(rule_by_given_name(*parse("out.dat"), "run/out.dat") == 0);
+    CHECK(rule_by_given_name(*parse("out.dat"), "b.dat") == no_rule);
+    CHECK(rule_by_given_name(*parse("*.dat"), "link") == rule_by_absolute_path);
+    CHECK(rule_by_given_name(*parse("/scratch/x"), "x") == rule_by_absolute_path);
+    CHECK(rule_by_given_name(*parse(""), "x") == no_rule);
 }
 
 TEST_CASE("no text makes the parser stumble") {

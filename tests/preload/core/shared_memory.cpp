@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that share memory with what they fork work on common files behind our back: nothing is buffered from then
 // on.
-#include "buffer/shared_memory.hpp"
+#include "files/shared_memory.hpp"
 
-#include "buffer/state.hpp"
 #include "held.hpp"
+#include "model/state.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

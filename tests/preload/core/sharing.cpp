@@ -2,10 +2,10 @@
 // Who else may have the file: children, other processes, ranks of MPI. What ends the buffering, and when it need not.
 #include "held.hpp"
 
-#include "buffer/files.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/pages.hpp"
+#include "files/lifecycle.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
 /// Opened as ranks of MPI do it.
 int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
     const int fd = open(path.c_str(), flags, 0644);
-    buffer::adopt(fd, flags, path.c_str(), nullptr, &mpi);
+    buffer::adopt({.fd = fd, .flags = flags, .path = path.c_str(), .mpi = &mpi});
     REQUIRE(buffer::watched(fd));
     return fd;
 }
@@ -52,14 +52,14 @@ TEST_CASE("a child that inherits a file ends its buffering, one that cannot have
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
         buffer::before_child(buffer::Child::Vanishing);
-        CHECK(mode_of(one.fd) == Mode::Asleep);
+        CHECK(mode_of(one.fd) == Mode::Suspended);
         CHECK(contents(one.path) == one.text);
         // If it does not succeed we are back after 64 calls; a thread that slept before counts them by the score, and
         // its first sixteen may have begun with calls on another file.
         char seen[10];
         for (int i = 0; i < 64; ++i) {
             REQUIRE(read_at(one.fd, seen, 10, 0) == 10);
-            REQUIRE((i >= 48 || mode_of(one.fd) == Mode::Asleep));
+            REQUIRE((i >= 48 || mode_of(one.fd) == Mode::Suspended));
         }
         CHECK(mode_of(one.fd) == Mode::Active);
     }
@@ -117,9 +117,9 @@ TEST_CASE("files of ranks are theirs by their handle, until one is let go or ope
     bool ignored = false;
     CHECK(buffer::flush(fd, ignored) == 0);
     CHECK(file_of(fd).size == 100);
-    buffer::let_go_of_shared(&stranger, "not this one");
+    buffer::release_shared(&stranger, "not this one");
     CHECK(mode_of(fd) == Mode::Active);
-    buffer::let_go_of_shared(&handle, "a view that overlaps");
+    buffer::release_shared(&handle, "a view that overlaps");
     CHECK(why(fd) == "a view that overlaps");
     CHECK_FALSE(buffer::is_shared(&handle));
     CHECK(close_buffered(fd) == 0);

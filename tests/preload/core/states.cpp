@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asleep, awake and let go: what each way from one to another leaves behind. And what is true of an object that was
+// Suspended, awake and let go: what each way from one to another leaves behind. And what is true of an object that was
 // just made.
-#include "buffer/states.hpp"
+#include "modes/modes.hpp"
 
 #include "held.hpp"
 
-#include "buffer/ahead.hpp"
-#include "buffer/files.hpp"
-#include "buffer/outside.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
+#include "cache/pages.hpp"
+#include "cache/readahead.hpp"
+#include "files/lifecycle.hpp"
+#include "model/outside.hpp"
+#include "model/state.hpp"
 #include "system/clock.hpp"
 
 #include <doctest/doctest.h>
@@ -50,8 +50,8 @@ TEST_CASE(
     CHECK(buffer::seek(one.fd, 7, SEEK_SET).value == 7);
     CHECK(buffer::seek(other, 9, SEEK_SET).value == 9);
     const Locked held(one.fd);
-    buffer::fall_asleep(held.file);
-    CHECK(held.file.mode.load() == Mode::Asleep);
+    buffer::suspend_buffering(held.file);
+    CHECK(held.file.mode.load() == Mode::Suspended);
     CHECK(lseek(one.fd, 0, SEEK_CUR) == 7);
     CHECK(lseek(other, 0, SEEK_CUR) == 9);
     CHECK(held.file.held.count == 0);
@@ -60,7 +60,7 @@ TEST_CASE(
     CHECK(state.undelivered.load() == before);
     REQUIRE(lseek(other, 11, SEEK_SET) == 11);
     REQUIRE(ftruncate(one.fd, 400) == 0);
-    buffer::wake_up(held.file);
+    buffer::resume_buffering(held.file);
     CHECK(held.file.mode.load() == Mode::Active);
     CHECK(buffer::table[one.fd].load()->offset == 7);
     CHECK(buffer::table[other].load()->offset == 11);
@@ -77,24 +77,24 @@ TEST_CASE("a file does not wake while a call is on its way, and sleeps longer ea
     File& file = file_of(one.fd);
     {
         const Locked held(one.fd);
-        buffer::sleep_for(file, 1000);
+        buffer::suspend_for(file, 1000);
     }
     char data[10];
     const buffer::Vector part{data, 10};
     buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return 10; });
-    buffer::Place* place = buffer::go_past(one.fd);
+    buffer::Place* place = buffer::enter_bypass(one.fd);
     REQUIRE(place != nullptr);
     for (const int calls : {1024, 2048, 4096}) {
         const Locked held(one.fd);
-        buffer::wake_up(file);
-        CHECK(file.mode.load() == Mode::Asleep);
+        buffer::resume_buffering(file);
+        CHECK(file.mode.load() == Mode::Suspended);
         CHECK(file.dormant);
         CHECK(file.dormant_left.load() == calls);
         CHECK_FALSE(file.turns.gate);
     }
-    buffer::arrived(*place);
+    buffer::leave_bypass(*place);
     const Locked held(one.fd);
-    buffer::wake_up(file);
+    buffer::resume_buffering(file);
     CHECK(file.mode.load() == Mode::Active);
     CHECK_FALSE(file.dormant);
 }
@@ -102,16 +102,16 @@ TEST_CASE("a file does not wake while a call is on its way, and sleeps longer ea
 TEST_CASE("a file to which somebody else has appended is let go when it would wake, and its reason stays the first") {
     Held one(quiet);
     const Locked held(one.fd);
-    buffer::fall_asleep(held.file);
+    buffer::suspend_buffering(held.file);
     held.file.appended.grew = true;
-    buffer::wake_up(held.file);
-    CHECK(held.file.mode.load() == Mode::Through);
+    buffer::resume_buffering(held.file);
+    CHECK(held.file.mode.load() == Mode::Released);
     CHECK(why(one.fd) == buffer::why_grown);
-    buffer::through_for_good(held.file, "later");
+    buffer::release_file(held.file, "later");
     CHECK(why(one.fd) == buffer::why_grown);
-    buffer::wake_up(held.file);
-    buffer::sleep_for(held.file, 5);
-    CHECK(held.file.mode.load() == Mode::Through);
+    buffer::resume_buffering(held.file);
+    buffer::suspend_for(held.file, 5);
+    CHECK(held.file.mode.load() == Mode::Released);
     CHECK_FALSE(held.file.dormant);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a file is read by a descriptor that reads and written by one that wri
     CHECK(close_buffered(reader) == 0);
     CHECK(file.ends.reader == -1);
     CHECK(file.ends.writer == writer);
-    buffer::let_go(writer, "test");
+    buffer::release_descriptor(writer, "test");
     CHECK_FALSE(buffer::is_active(writer));
     CHECK(close_buffered(writer) == 0);
 }
@@ -253,40 +253,6 @@ TEST_CASE("what was just made is nothing yet: a page holds nothing, a file is no
     CHECK_FALSE((file->write_through || file->sign || file->shared || file->inherited || file->watching));
     CHECK_FALSE(file->dormant.load());
     CHECK((file->passing.load() == 0 && file->dormant_left.load() == 0));
-}
-
-TEST_CASE("the buffer takes files when a rule may want one, and in a process of promises only those that promise") {
-    const auto takes = [](const char* params, bool promised_only) {
-        settings::Settings& settings = use(params);
-        settings.promised_only = promised_only;
-        buffer::start(state.below, settings, -1, nullptr);
-        return buffer::takes_files.load();
-    };
-    CHECK(takes("*", false));
-    CHECK_FALSE(takes("%process:threads=1", false));
-    CHECK_FALSE(takes("*", true));
-    CHECK(takes("*:eager", true));
-    CHECK(takes("*.h5:mpiio=disjoint", true));
-    const auto taken = [](const char* params, bool by_mpi) {
-        settings::Settings& settings = use(params);
-        settings.promised_only = true;
-        const Folder folder;
-        const std::string path = folder.path + "/data";
-        const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0644);
-        int handle = 0;
-        const buffer::OpenedByMpi mpi{2, &handle};
-        buffer::adopt(fd, O_RDWR, path.c_str(), nullptr, by_mpi ? &mpi : nullptr);
-        const bool watched = buffer::watched(fd);
-        CHECK(buffer::detach(fd) == 0);
-        close(fd);
-        return watched;
-    };
-    CHECK_FALSE(taken("*", false));
-    CHECK(taken("*:alone", false));
-    CHECK_FALSE(taken("*:mpiio=disjoint", false));
-    CHECK(taken("*:mpiio=disjoint", true));
-    use(quiet);
-    state.strangers = false;
 }
 
 TEST_CASE("a share of the machine's free memory is that share, and 16 MiB at least") {

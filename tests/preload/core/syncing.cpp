@@ -2,10 +2,10 @@
 // Data is in the file before anybody needs it there: when a file is let go, handed over, or asked about by a call.
 #include "held.hpp"
 
-#include "buffer/files.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/pages.hpp"
+#include "files/lifecycle.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the
     struct stat got {};
     {
         Held one(quiet);
-        buffer::let_go(one.fd, "by descriptor");
-        CHECK(mode_of(one.fd) == Mode::Through);
+        buffer::release_descriptor(one.fd, "by descriptor");
+        CHECK(mode_of(one.fd) == Mode::Released);
         CHECK(why(one.fd) == "by descriptor");
         CHECK(contents(one.path) == one.text);
         CHECK(file_of(one.fd).held.count == 0);
@@ -44,20 +44,20 @@ TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the
     {
         Held one(quiet);
         REQUIRE(fstat(one.fd, &got) == 0);
-        buffer::let_go_of(got.st_dev, got.st_ino + 1, "another");
+        buffer::release_inode(got.st_dev, got.st_ino + 1, "another");
         CHECK(mode_of(one.fd) == Mode::Active);
-        buffer::let_go_of(got.st_dev, got.st_ino, "by inode");
+        buffer::release_inode(got.st_dev, got.st_ino, "by inode");
         CHECK(why(one.fd) == "by inode");
         CHECK(contents(one.path) == one.text);
     }
     {
         Held one(quiet);
-        buffer::retire("for all");
+        buffer::disable_buffering("for all");
         CHECK(why(one.fd) == "for all");
         CHECK(contents(one.path) == one.text);
         const std::string path = one.folder.path + "/next";
         const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
-        buffer::adopt(fd, O_RDWR, path.c_str());
+        buffer::adopt({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
         CHECK_FALSE(buffer::watched(fd));
         close(fd);
         state.retired = false;
@@ -70,11 +70,11 @@ TEST_CASE("data is handed over by descriptor, by inode and for all, and the file
         Held one(quiet);
         REQUIRE(fstat(one.fd, &got) == 0);
         CHECK(buffer::holds_dirty(one.fd));
-        CHECK(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+        CHECK(buffer::is_buffered_inode(got.st_dev, got.st_ino));
         hand_over(one.fd);
         CHECK(contents(one.path) == one.text);
         CHECK_FALSE(buffer::holds_dirty(one.fd));
-        CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+        CHECK(buffer::is_buffered_inode(got.st_dev, got.st_ino));
         CHECK(mode_of(one.fd) == Mode::Active);
         CHECK(file_of(one.fd).held.count == 1);
     };
@@ -88,7 +88,7 @@ TEST_CASE("data is handed over by descriptor, by inode and for all, and the file
         CHECK(file_of(fd).statistics.syncs == 1);
     });
     CHECK_FALSE(buffer::holds_dirty(999));
-    CHECK_FALSE(buffer::inode_holds_dirty(got.st_dev, got.st_ino));
+    CHECK_FALSE(buffer::is_buffered_inode(got.st_dev, got.st_ino));
     bool ignored = true;
     CHECK(buffer::flush(999, ignored) == 0);
     CHECK_FALSE(ignored);
@@ -99,7 +99,7 @@ TEST_CASE("a sync need not reach storage where the user says so, as long as the 
     bool ignored = false;
     CHECK(buffer::flush(one.fd, ignored) == 0);
     CHECK(ignored);
-    buffer::let_go(one.fd, "test");
+    buffer::release_descriptor(one.fd, "test");
     CHECK(buffer::flush(one.fd, ignored) == 0);
     CHECK_FALSE(ignored);
 }
@@ -108,11 +108,11 @@ TEST_CASE("around a call that must see the file it is as the program sees it, an
     Held one(quiet);
     {
         const buffer::Around around(one.fd);
-        CHECK(mode_of(one.fd) == Mode::Asleep);
+        CHECK(mode_of(one.fd) == Mode::Suspended);
         CHECK_FALSE(can_be_canceled());
         CHECK(contents(one.path) == one.text);
         { const buffer::Around inner(one.fd); }
-        CHECK(mode_of(one.fd) == Mode::Asleep);  // the outer call still needs it so
+        CHECK(mode_of(one.fd) == Mode::Suspended);  // the outer call still needs it so
         REQUIRE(ftruncate(one.fd, 50) == 0);
         REQUIRE(lseek(one.fd, 7, SEEK_SET) == 7);
     }
@@ -125,7 +125,7 @@ TEST_CASE("around a call that must see the file it is as the program sees it, an
     REQUIRE(fstat(one.fd, &got) == 0);
     {
         const buffer::Around by_inode(got.st_dev, got.st_ino);
-        CHECK(mode_of(one.fd) == Mode::Asleep);
+        CHECK(mode_of(one.fd) == Mode::Suspended);
     }
     CHECK(mode_of(one.fd) == Mode::Active);
     const buffer::Around nobody(999);

@@ -2,9 +2,9 @@
 // Which bytes are asked of storage and when, to the byte; which page goes when there is no room.
 #include "buffered.hpp"
 
-#include "buffer/pages.hpp"
-#include "buffer/shared_memory.hpp"
-#include "buffer/state.hpp"
+#include "cache/pages.hpp"
+#include "files/shared_memory.hpp"
+#include "model/state.hpp"
 #include "system/high_descriptor.hpp"
 
 #include <doctest/doctest.h>
@@ -59,7 +59,7 @@ struct Opened {
 
 // Pages do not become old while a test runs.
 constexpr const char* plain = "*:size=64k:count=4:prefetch=0,%process:age=600";
-constexpr const char* eager = "*:size=4k:count=2:prefetch=0:eager,%process:threads=0:age=600";
+constexpr const char* eager = "*:size=4k:count=2:prefetch=0,%process:buffer=always:threads=0:age=600";
 
 }  // namespace
 
@@ -216,35 +216,8 @@ TEST_CASE("who locks a part of a file that is mapped to be written is a database
     CHECK(one.file->mode.load() == buffer::Mode::Active);
     buffer::note_range_lock(fd);
     CHECK(state.retired.load());
-    CHECK(one.file->mode.load() == buffer::Mode::Through);
-    CHECK(std::string(one.file->why_through).find("as processes of a database do") != std::string::npos);
+    CHECK(one.file->mode.load() == buffer::Mode::Released);
+    CHECK(std::string(one.file->why_released).find("as processes of a database do") != std::string::npos);
     state.retired = false;
     close(fd);
-}
-
-TEST_CASE("the first writes on a file go straight while storage answers at once, and are kept from then on") {
-    settings::Settings& settings = use("*:size=4k:count=4:eager,%process:age=600");
-    settings.limits.straight_first = 3;
-    const Folder folder;
-    const std::string path = folder.path + "/data";
-    char text[] = "abcdefgh";
-    const int fd = open_buffered(path, O_RDWR | O_CREAT);
-    for (int at = 0; at < 3; ++at) {
-        file_of(fd).payoff.small_call_ns = 1000;  // whatever this machine needed
-        CHECK(write_at(fd, text + at, 1, at) == 1);
-        CHECK(contents(path) == std::string(text, static_cast<std::size_t>(at) + 1));
-        CHECK(file_of(fd).dirty.pages == 0);
-    }
-    file_of(fd).payoff.small_call_ns = 1000;
-    CHECK(write_at(fd, text + 3, 1, 3) == 1);
-    CHECK(contents(path) == "abc");
-    CHECK(file_of(fd).dirty.pages == 1);
-    CHECK(close_buffered(fd) == 0);
-    CHECK(contents(path) == "abcd");
-
-    const int slow = open_buffered(folder.path + "/slow", O_RDWR | O_CREAT);
-    file_of(slow).payoff.small_call_ns = 20'000;
-    CHECK(write_at(slow, text, 1, 0) == 1);
-    CHECK(file_of(slow).dirty.pages == 1);
-    CHECK(close_buffered(slow) == 0);
 }

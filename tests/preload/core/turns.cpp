@@ -2,11 +2,11 @@
 // Who must wait for whom: calls of another thread that come while a file is closed, let go or worked on.
 #include "held.hpp"
 
-#include "buffer/files.hpp"
-#include "buffer/flushing.hpp"
-#include "buffer/pages.hpp"
-#include "buffer/state.hpp"
-#include "buffer/states.hpp"
+#include "cache/pages.hpp"
+#include "cache/writeback.hpp"
+#include "files/lifecycle.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
@@ -151,7 +151,7 @@ TEST_CASE("a file falls asleep when no call is under way on it, and lets none in
         {
             const Beside other([&] {
                 file.lock.lock();
-                buffer::fall_asleep(file);
+                buffer::suspend_buffering(file);
                 file.lock.unlock();
             });
             CHECK(other.waits());
@@ -162,10 +162,10 @@ TEST_CASE("a file falls asleep when no call is under way on it, and lets none in
             file.changed.tell();
             file.lock.unlock();
         }
-        CHECK(file.mode.load() == Mode::Asleep);
+        CHECK(file.mode.load() == Mode::Suspended);
         CHECK_FALSE(file.turns.gate);
         file.lock.lock();
-        buffer::wake_up(file);
+        buffer::resume_buffering(file);
         CHECK(file.mode.load() == Mode::Active);
         file.lock.unlock();
     }
@@ -271,15 +271,15 @@ TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake
                 }
             });
             CHECK(other.waits());
-            buffer::fall_asleep(file);
+            buffer::suspend_buffering(file);
             if (!asleep) {
-                buffer::wake_up(file);
+                buffer::resume_buffering(file);
             }
             file.lock.unlock();
         }
         CHECK(answer.done == !asleep);
         REQUIRE(file.lock.try_lock(1'000'000'000));
-        buffer::wake_up(file);
+        buffer::resume_buffering(file);
         CHECK(file.mode.load() == Mode::Active);
         CHECK(file.turns.running == 0);
         file.lock.unlock();
@@ -293,17 +293,17 @@ TEST_CASE("whoever wakes a file waits until it is not held for another call, and
     for (const bool woken : {false, true}) {
         CAPTURE(woken);
         file.lock.lock();
-        buffer::fall_asleep(file);
+        buffer::suspend_buffering(file);
         buffer::close_gate(file);
         file.lock.unlock();
         {
             const Beside other([&] {
                 file.lock.lock();
-                buffer::wake_up(file);
+                buffer::resume_buffering(file);
                 file.lock.unlock();
             });
             CHECK(other.waits());
-            CHECK(file.mode.load() == Mode::Asleep);
+            CHECK(file.mode.load() == Mode::Suspended);
             file.lock.lock();
             if (woken) {
                 file.mode = Mode::Active;

@@ -3,7 +3,8 @@
 // thread.
 #include "held.hpp"
 
-#include "buffer/state.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
 #include "system/clock.hpp"
 
 #include <doctest/doctest.h>
@@ -43,10 +44,9 @@ struct Nobody {
 }  // namespace
 
 TEST_CASE("threads go round from the first dirty byte on, and a file is handed over with each full page, if wanted") {
-    for (const bool wanted : {true, false}) {
-        CAPTURE(wanted);
+    {
         const Folder folder;
-        use(wanted ? "*:size=4k:count=8,%process:age=600" : "*:size=4k:count=8:preflush=0,%process:age=600");
+        use("*:size=4k:count=8,%process:age=600");
         const Nobody nobody;
         const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
         File* const file = &file_of(fd);
@@ -57,11 +57,11 @@ TEST_CASE("threads go round from the first dirty byte on, and a file is handed o
         REQUIRE(write_at(fd, text.data(), 100, 100) == 100);
         CHECK(Nobody::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 3896, 200) == 3896);
-        CHECK(Nobody::taken() == (wanted ? file : nullptr));
+        CHECK(Nobody::taken() == file);
         REQUIRE(write_at(fd, text.data(), 50, 4096) == 50);
         CHECK(Nobody::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 4046, 4146) == 4046);
-        CHECK(Nobody::taken() == (wanted ? file : nullptr));
+        CHECK(Nobody::taken() == file);
         CHECK(close_buffered(fd) == 0);
         Nobody::taken();
     }
@@ -71,7 +71,7 @@ TEST_CASE("a child has a crew of its own, which is handed what its parent's crew
     use(quiet);
     const Nobody nobody;
     const Held one(quiet);
-    buffer::hand_to_workers(file_of(one.fd));
+    buffer::enqueue_file(file_of(one.fd));
     const std::uint32_t before = crew.number;
     REQUIRE(file_of(one.fd).on_list_of == before);
     buffer::workers_after_fork();
@@ -79,7 +79,7 @@ TEST_CASE("a child has a crew of its own, which is handed what its parent's crew
     CHECK(crew.started == 0);
     crew.started = crew.made = 1;
     CHECK(Nobody::taken() == nullptr);
-    buffer::hand_to_workers(file_of(one.fd));
+    buffer::enqueue_file(file_of(one.fd));
     CHECK(Nobody::taken() == &file_of(one.fd));
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("the walk over all files finds dirty data, and says whether a file is 
         buffer::hand_to_kernel(one.fd);
         CHECK(buffer::walk_over_files());
         CHECK(Nobody::taken() == nullptr);
-        buffer::let_go(one.fd, "test");
+        buffer::release_descriptor(one.fd, "test");
         CHECK_FALSE(buffer::walk_over_files());
     }
     CHECK_FALSE(buffer::walk_over_files());
@@ -108,8 +108,8 @@ TEST_CASE("a file to which somebody else appended is let go by the walk, also wh
     CHECK(mode_of(one.fd) == Mode::Active);
     file_of(one.fd).appended.grew = true;
     buffer::walk_over_files();
-    CHECK(mode_of(one.fd) == Mode::Through);
-    CHECK(why(one.fd).find("append") != std::string::npos);
+    CHECK(mode_of(one.fd) == Mode::Released);
+    CHECK(why(one.fd) == buffer::why_grown);
     CHECK(contents(one.path) == one.text);
 }
 
@@ -123,8 +123,8 @@ TEST_CASE("files are taken in the order in which they were handed over, 256 at m
     crew.first = 200;  // the list goes round
     crew.calm = 2;
     for (const auto& file : files) {
-        buffer::hand_to_workers(*file);
-        buffer::hand_to_workers(*file);
+        buffer::enqueue_file(*file);
+        buffer::enqueue_file(*file);
     }
     CHECK(crew.count == 256);
     CHECK(crew.calm == 0);  // there is something to do
@@ -157,7 +157,7 @@ TEST_CASE("the walk is due when a nap has passed, and calm ones are counted unti
     CHECK(crew.calm == 0);
     buffer::note_walk(false);
     errno = 77;
-    buffer::call_workers();
+    buffer::ensure_workers();
     CHECK(crew.calm == 0);
     CHECK(errno == 77);
 }

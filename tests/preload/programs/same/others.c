@@ -44,7 +44,7 @@ static int wrong_answers(void (*tell)(int), void (*hear)(int)) {
     if (child == 0) {
         for (int i = 0; i < STEPS; ++i) {
             hear(i);
-            const long seen = bare_size("data");
+            const long seen = opened_size("data");
             if (write(answer[1], &seen, sizeof(seen)) != sizeof(seen)) {
                 _exit(1);
             }
@@ -105,7 +105,7 @@ static void told_by_a_signal(void) {  // to the whole group; everybody blocks it
     if (child == 0) {
         for (int i = 0; i < STEPS; ++i) {
             hear_signal(i);
-            const long seen = bare_size("data");
+            const long seen = opened_size("data");
             if (write(answer[1], &seen, sizeof(seen)) < 0) _exit(1);
         }
         _exit(0);
@@ -161,7 +161,7 @@ static void told_by_a_lock(void) {  // each burst ends with the release of one b
         for (int i = 0; i < STEPS; ++i) {
             struct flock one = {.l_type = F_WRLCK, .l_start = i, .l_len = 1};
             fcntl(own, F_SETLKW, &one);
-            const long seen = bare_size("data");
+            const long seen = opened_size("data");
             if (write(answer[1], &seen, sizeof(seen)) < 0) _exit(1);
         }
         _exit(0);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/dirty_pages.hpp"
+
+#include "cache/work_queue.hpp"
+#include "model/state.hpp"
+#include "system/clock.hpp"
+
+namespace sonde::buffer {
+
+void note_dirty(File& file, Page& page) noexcept {
+    page.is_dirty = true;
+    page.dirty_next = nullptr;
+    page.dirty_before = file.dirty.last;
+    (file.dirty.last != nullptr ? file.dirty.last->dirty_next : file.dirty.first) = &page;
+    file.dirty.last = &page;
+    page.dirty_since_ns = system::clock_ns(CLOCK_MONOTONIC_COARSE);
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);
+    ++file.dirty.pages;
+    if (file.dirty.pages == 1) {
+        ensure_workers();  // it must not stay here for ever, but nobody is in a hurry: they go round often enough
+    }
+}
+
+void note_still_dirty(File& file, Page& page) noexcept {
+    page.is_dirty = true;
+    page.dirty_before = nullptr;
+    page.dirty_next = file.dirty.first;
+    (file.dirty.first != nullptr ? file.dirty.first->dirty_before : file.dirty.last) = &page;
+    file.dirty.first = &page;
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);
+    ++file.dirty.pages;
+}
+
+void forget_dirty(File& file, Page& page) noexcept {
+    (page.dirty_before != nullptr ? page.dirty_before->dirty_next : file.dirty.first) = page.dirty_next;
+    (page.dirty_next != nullptr ? page.dirty_next->dirty_before : file.dirty.last) = page.dirty_before;
+    page.dirty_before = page.dirty_next = nullptr;
+    page.is_dirty = false;
+    state.undelivered.fetch_sub(1, std::memory_order_release);
+    --file.dirty.pages;
+}
+
+void store_error(File& file, int error) noexcept {
+    file.errors.last = error;
+    ++file.errors.count;
+}
+
+bool take_error(File& file, Description& description, int& error) noexcept {
+    if (description.error_seen == file.errors.count) {
+        return false;
+    }
+    description.error_seen = file.errors.count;
+    error = file.errors.last;
+    return true;
+}
+
+void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
+    file.appended.landed += static_cast<std::int64_t>(bytes);
+    if (size != file.appended.landed) {
+        file.appended.grew = true;
+        file.appended.landed = size;
+    }
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dirty pages of a file, in the order in which they became dirty, and the errors that storage answered with. The
+// lock of the file is held.
+#pragma once
+
+#include "model/file.hpp"
+
+namespace sonde::buffer {
+
+void note_dirty(File& file, Page& page) noexcept;
+/// What could not be written is the oldest again.
+void note_still_dirty(File& file, Page& page) noexcept;
+void forget_dirty(File& file, Page& page) noexcept;
+void store_error(File& file, int error) noexcept;
+bool take_error(File& file, Description& description, int& error) noexcept;
+/// With `appends`, after `bytes` were written, whereupon the kernel's file had `size`: that is ours alone, or it grew.
+void note_landed(File& file, std::uint64_t bytes, std::int64_t size) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cache/job.hpp"
+
+#include "cache/dirty_pages.hpp"
+#include "cache/profitability.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "system/clock.hpp"
+
+#include <algorithm>
+
+namespace sonde::buffer {
+
+namespace {
+
+/// What storage refused is tried again after this time.
+constexpr std::uint64_t retry_ns = 1'000'000'000;
+
+}  // namespace
+
+bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
+    const std::int64_t start = page.index * file.held.page_size;
+    const std::int64_t left = file.size - start;
+    end = left < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(left, 0)) : end;
+    if (begin >= end) {
+        return false;
+    }
+    if (page.busy == Busy::Queued) {
+        --file.held.queued;
+    }
+    page.busy = Busy::Loading;
+    ++file.turns.in_flight;
+    file_ = &file;
+    page_ = &page;
+    writes_ = false;
+    start_ = start;
+    begin_ = place_ = part_.end = begin;
+    end_ = end;
+    align_ = file.ends.direct_align;
+    page_size_ = file.held.page_size;
+    fd_ = file.ends.reader;
+    direct_ = page.valid.empty() ? file.ends.direct : -1;
+    return true;
+}
+
+void Job::begin_write(File& file) noexcept {
+    Page& page = *file.dirty.first;
+    state.undelivered.fetch_add(1, std::memory_order_relaxed);  // first: it must not look as if there were none
+    forget_dirty(file, page);
+    ranges_ = page.dirty;
+    page.dirty.clear();
+    page.busy = Busy::Writing;
+    page.full = false;
+    file.turns.writing = true;
+    ++file.turns.in_flight;
+    file_ = &file;
+    page_ = &page;
+    writes_ = true;
+    start_ = page.index * file.held.page_size;
+    align_ = file.ends.direct_align;
+    page_size_ = file.held.page_size;
+    fd_ = file.ends.writer;
+    appends_ = file.appended.all;
+    direct_ = appends_ ? -1 : file.ends.direct_out;
+}
+
+bool Job::next_part() noexcept {
+    if (writes_) {
+        if (parts_ == ranges_.count()) {
+            return false;
+        }
+        part_ = ranges_[parts_];
+        by_direct_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end % align_ == 0;
+    } else {
+        part_ = page_->valid.gap(part_.end, end_);
+        if (part_.begin == part_.end) {
+            return false;
+        }
+        by_direct_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end - part_.begin >= align_;
+    }
+    place_ = part_.begin;
+    ++parts_;
+    return true;
+}
+
+bool Job::next(Request& request) noexcept {
+    if (error_ != 0 || (place_ == part_.end && !next_part())) {
+        return false;
+    }
+    std::uint32_t bytes = part_.end - place_;
+    if (by_direct_ && !writes_) {  // whole sectors; what the end of the file cuts off is no error
+        bytes = (bytes + align_ - 1) / align_ * align_;
+        bytes = std::min(bytes, page_size_ - place_);
+    }
+    request = {by_direct_ ? direct_ : fd_, page_->data + place_, bytes, start_ + place_};
+    return true;
+}
+
+void Job::done(ssize_t got) noexcept {
+    if (by_direct_) {
+        // What this way refuses, for whatever reason, the ordinary way may take; its error is the one that counts.
+        by_direct_ = false;
+        got = std::clamp<ssize_t>(got, 0, part_.end - place_);
+        place_ += static_cast<std::uint32_t>(got);
+        bytes_ += static_cast<std::uint64_t>(got);
+    } else if (got > 0) {
+        place_ += static_cast<std::uint32_t>(got);
+        bytes_ += static_cast<std::uint64_t>(got);
+        size_below_ = appends_ ? size_below(fd_) : -1;
+    } else if (got == 0 && !writes_) {
+        // Past the end of what the kernel has, but before the end that the program made: zeros.
+        std::memset(page_->data + place_, 0, part_.end - place_);
+        place_ = part_.end;
+    } else if (got != -EINTR) {
+        error_ = got == 0 ? -EIO : static_cast<int>(got);
+    }
+}
+
+ssize_t Job::ask(const Request& request) const noexcept {
+    const ssize_t got = writes_ ? state.below.pwrite(request.fd, request.data, request.bytes, request.at)
+                                : state.below.pread(request.fd, request.data, request.bytes, request.at);
+    return got < 0 ? -errno : got;
+}
+
+void Job::do_all() noexcept {
+    Request request{};
+    while (next(request)) {
+        done(ask(request));
+    }
+}
+
+int Job::finish(std::uint64_t spent_ns) noexcept {
+    File& file = *file_;
+    note_transfer(file, bytes_, spent_ns);
+    Direction& counted = writes_ ? file.statistics.write : file.statistics.read;
+    counted.below += parts_;
+    counted.below_bytes += bytes_;
+    counted.below_ns += spent_ns;
+    page_->busy = Busy::No;
+    --file.turns.in_flight;
+    const int error = writes_ ? finish_write() : finish_load();
+    file.changed.tell();
+    return error;
+}
+
+int Job::finish_load() noexcept {
+    Page& page = *page_;
+    page.ahead = page.ahead && error_ == 0;  // the program's own read will meet the error
+    if (error_ == 0 && !page.valid.add(begin_, end_)) {
+        // Too many pieces: what is dirty must be known, and the part just read if there is room. The caller copies
+        // from it before the lock is given back in any case.
+        page.valid = page.dirty;
+        page.valid.add(begin_, end_);
+    }
+    return error_;
+}
+
+int Job::finish_write() noexcept {
+    File& file = *file_;
+    file.turns.writing = false;
+    if (appends_ && bytes_ > 0) {
+        note_landed(file, bytes_, size_below_);
+    }
+    if (error_ != 0) {
+        page_->dirty.add(place_, part_.end);
+        for (std::uint32_t at = parts_; at < ranges_.count(); ++at) {
+            page_->dirty.add(ranges_[at].begin, ranges_[at].end);
+        }
+        note_still_dirty(file, *page_);
+        store_error(file, -error_);
+        file.errors.retry_after_ns = system::now_ns() + retry_ns;
+    }
+    state.undelivered.fetch_sub(1, std::memory_order_release);
+    return error_;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loading or the writing of one page, as a list of calls below. A thread makes them one after the other; a ring is
+// given one at a time too, but of several pages, so that they overlap (workers.cpp).
+#pragma once
+
+#include "model/file.hpp"
+
+#include <cerrno>
+
+namespace sonde::buffer {
+
+/// One call that reaches the storage.
+struct Request {
+    int fd;
+    char* data;
+    std::uint32_t bytes;
+    std::int64_t at;
+};
+
+class Job {
+ public:
+    // These three with the lock of the file held.
+    /// The gaps of [begin, end) in the page. False when there is nothing to read.
+    bool begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept;
+    /// The oldest dirty page, which must be free.
+    void begin_write(File& file) noexcept;
+    /// When next() has said that there is no more. 0 or a negative errno.
+    int finish(std::uint64_t spent_ns) noexcept;
+
+    // And these without it: the page is marked as busy.
+    bool next(Request& request) noexcept;
+    /// The result of that request: bytes, or a negative errno.
+    void done(ssize_t got) noexcept;
+    /// Makes the call of a request: bytes, or a negative errno.
+    ssize_t ask(const Request& request) const noexcept;
+    void do_all() noexcept;
+
+    bool writes() const noexcept { return writes_; }
+    File& file() const noexcept { return *file_; }
+    std::uint64_t began_ns = 0;  ///< for who makes the calls by a ring
+
+ private:
+    bool next_part() noexcept;
+    int finish_load() noexcept;
+    int finish_write() noexcept;
+
+    File* file_ = nullptr;
+    Page* page_ = nullptr;
+    bool writes_ = false;
+    bool appends_ = false;    ///< to a file that only we append to: where it ended up shows whether that is true
+    bool by_direct_ = false;  ///< the next request goes past the cache of the kernel
+    int fd_ = -1, direct_ = -1;
+    std::uint32_t align_ = 0, page_size_ = 0;  ///< copies: the file may be joined by another description meanwhile
+    std::int64_t start_ = 0;                   ///< of the page in the file
+    Range part_{0, 0};                         ///< what is being read or written
+    std::uint32_t place_ = 0;                  ///< up to here it is done
+    std::uint32_t begin_ = 0, end_ = 0;        ///< of what is to be loaded
+    RangeSet ranges_;                          ///< to be written
+    std::uint32_t parts_ = 0;                  ///< begun so far
+    std::uint64_t bytes_ = 0;
+    std::int64_t size_below_ = -1;  ///< after the last write, with appends_
+    int error_ = 0;
+};
+
+}  // namespace sonde::buffer

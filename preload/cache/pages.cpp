@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of a file: finding, taking, giving back, filling.
+
+#include "cache/pages.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include "cache/job.hpp"
+#include "cache/profitability.hpp"
+#include "cache/writeback.hpp"
+#include "model/outside.hpp"
+#include "model/state.hpp"
+
+namespace sonde::buffer {
+
+namespace {
+
+/// Buffers that were given back, for the next file: fresh memory costs a page fault every 4 KiB.
+struct Spare {
+    void* data;
+    std::size_t bytes;
+};
+constexpr std::size_t most_spare_bytes = 32U << 20U;
+constinit system::Lock spare_lock;
+Spare spares[64];
+std::size_t spare_count = 0;
+std::size_t spare_bytes = 0;
+
+char* take_buffer(std::size_t bytes) noexcept {
+    {
+        system::Hold hold(spare_lock);
+        for (std::size_t i = spare_count; i > 0; --i) {
+            if (spares[i - 1].bytes == bytes) {
+                void* data = spares[i - 1].data;
+                spares[i - 1] = spares[--spare_count];
+                spare_bytes -= bytes;
+                return static_cast<char*>(data);
+            }
+        }
+    }
+    auto* data = static_cast<char*>(system::map_bytes(bytes));
+    if (data != nullptr && bytes >= 2U << 20U) {
+        raw::call(SYS_madvise, raw::number(data), static_cast<long>(bytes), MADV_HUGEPAGE);
+    }
+    return data;
+}
+
+void give_buffer(char* data, std::size_t bytes) noexcept {
+    {
+        system::Hold hold(spare_lock);
+        if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
+            spares[spare_count++] = {data, bytes};
+            spare_bytes += bytes;
+            return;
+        }
+    }
+    system::unmap_bytes(data, bytes);
+}
+
+Page** bucket(File& file, std::int64_t index) noexcept {
+    return &file.held.buckets[static_cast<std::uint64_t>(index) & file.held.bucket_mask];
+}
+
+void unlink_use(File& file, Page& page) noexcept {
+    (page.newer != nullptr ? page.newer->older : file.held.newest) = page.older;
+    (page.older != nullptr ? page.older->newer : file.held.oldest) = page.newer;
+    page.newer = page.older = nullptr;
+}
+
+void link_newest(File& file, Page& page) noexcept {
+    page.older = file.held.newest;
+    (file.held.newest != nullptr ? file.held.newest->newer : file.held.oldest) = &page;
+    file.held.newest = &page;
+}
+
+void leave_bucket(File& file, Page& page) noexcept {
+    Page** at = bucket(file, page.index);
+    while (*at != &page) {
+        at = &(*at)->in_bucket;
+    }
+    *at = page.in_bucket;
+}
+
+void enter(File& file, Page& page, std::int64_t index) noexcept {
+    page.index = index;
+    page.in_bucket = *bucket(file, index);
+    *bucket(file, index) = &page;
+    link_newest(file, page);
+}
+
+bool memory_for(File& file) noexcept {
+    const std::uint64_t bytes = file.held.page_size;
+    if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
+        state.memory_most.load(std::memory_order_relaxed)) {
+        state.memory_used.fetch_sub(bytes, std::memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+Page* fresh_page(File& file) noexcept {
+    if (file.held.count >= file.held.limit || !memory_for(file)) {
+        return nullptr;
+    }
+    Page* page = state.page_slab.take();
+    char* data = page != nullptr ? take_buffer(file.held.page_size) : nullptr;
+    if (data == nullptr) {
+        if (page != nullptr) {
+            state.page_slab.give(page);
+        }
+        state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
+        return nullptr;
+    }
+    page->data = data;
+    page->touched = false;
+    ++file.held.count;
+    return page;
+}
+
+/// The clean page that was not used for longest; nullptr when all are dirty or busy.
+Page* victim(File& file) noexcept {
+    for (Page* page = file.held.oldest; page != nullptr; page = page->newer) {
+        if (!page->is_dirty && page->busy == Busy::No) {
+            return page;
+        }
+    }
+    // What is only planned gives way to what is needed now.
+    for (Page* page = file.held.oldest; page != nullptr && file.held.queued > 0; page = page->newer) {
+        if (page->busy == Busy::Queued) {
+            return page;
+        }
+    }
+    return nullptr;
+}
+
+void forget(File& file, Page& page) noexcept {
+    if (page.ahead) {
+        page.ahead = false;
+        wasted_ahead(file);
+    }
+    if (page.busy == Busy::Queued) {
+        --file.held.queued;
+    }
+    page.busy = Busy::No;
+    page.full = false;
+    page.valid.clear();
+    page.dirty.clear();
+}
+
+}  // namespace
+
+void pages_after_fork() noexcept {
+    spare_lock.reset();
+}
+
+bool make_buckets(File& file) noexcept {
+    constexpr std::uint32_t few = std::size(Held{}.few_buckets);
+    std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
+    while (buckets < file.held.limit && buckets < (1U << 20U)) {
+        buckets *= 2;
+    }
+    file.held.buckets = buckets == few ? file.held.few_buckets
+                                       // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+                                       : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.held.bucket_mask = buckets - 1;
+    return file.held.buckets != nullptr;
+}
+
+void free_buckets(File& file) noexcept {
+    if (file.held.buckets != nullptr && file.held.buckets != file.held.few_buckets) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+        system::unmap_bytes(static_cast<void*>(file.held.buckets), (file.held.bucket_mask + 1ULL) * sizeof(Page*));
+    }
+    file.held.buckets = nullptr;
+}
+
+Page* find_page(File& file, std::int64_t index) noexcept {
+    if (file.held.newest != nullptr && file.held.newest->index == index) {
+        return file.held.newest;
+    }
+    Page* page = file.held.buckets != nullptr ? *bucket(file, index) : nullptr;
+    while (page != nullptr && page->index != index) {
+        page = page->in_bucket;
+    }
+    return page;
+}
+
+void touch(File& file, Page& page) noexcept {
+    if (file.held.newest != &page) {
+        unlink_use(file, page);
+        link_newest(file, page);
+    }
+}
+
+Page* reuse_page_behind(File& file, std::int64_t index, bool backward) noexcept {
+    constexpr std::uint32_t some = 2;
+    Page* page = file.held.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
+    if (page == nullptr || page->is_dirty || page->busy != Busy::No) {
+        return nullptr;
+    }
+    forget(file, *page);
+    leave_bucket(file, *page);
+    unlink_use(file, *page);
+    enter(file, *page, index);
+    return page;
+}
+
+Page* new_page(File& file, std::int64_t index, bool& again, bool may_wait) noexcept {
+    again = false;
+    Page* page = fresh_page(file);
+    if (page == nullptr) {
+        page = victim(file);
+        if (page != nullptr) {
+            forget(file, *page);
+            leave_bucket(file, *page);
+            unlink_use(file, *page);
+        }
+    }
+    if (page != nullptr) {
+        enter(file, *page, index);
+        return page;
+    }
+    if (!may_wait || file.held.count == 0) {
+        return nullptr;
+    }
+    again = true;
+    if (file.dirty.first != nullptr && !file.turns.writing) {
+        if (write_oldest(file, true) != 0) {
+            again = false;  // it stays dirty; whoever asked must do without a page
+        }
+    } else {
+        wait_for_change(file);
+    }
+    return nullptr;
+}
+
+void drop_page(File& file, Page& page) noexcept {
+    if (page.is_dirty) {
+        forget_dirty(file, page);
+    }
+    forget(file, page);
+    leave_bucket(file, page);
+    unlink_use(file, page);
+    give_buffer(page.data, file.held.page_size);
+    page.data = nullptr;
+    state.memory_used.fetch_sub(file.held.page_size, std::memory_order_relaxed);
+    --file.held.count;
+    state.page_slab.give(&page);
+}
+
+void drop_all(File& file) noexcept {
+    while (file.held.oldest != nullptr) {
+        drop_page(file, *file.held.oldest);
+    }
+}
+
+namespace {
+
+/// Memory that nobody has touched costs about what it costs to fill it from the kernel's cache. That must not be taken
+/// for the time of storage, and all at once is cheaper (Linux 5.14; before, each page is made when it is met).
+void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
+    constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
+    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
+    if (page.touched || bytes < worth_it || file.held.page_size > most) {
+        return;
+    }
+    page.touched = true;
+    const std::int64_t left = file.size - page.index * file.held.page_size;
+    const auto used = static_cast<long>(std::clamp<std::int64_t>(left, 0, file.held.page_size));
+    raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
+}
+
+}  // namespace
+
+int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
+    Job job;
+    if (!job.begin_load(file, page, begin, end)) {
+        return 0;
+    }
+    touch_memory(file, page, end - begin);
+    Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    job.do_all();
+    outside.end();
+    return job.finish(outside.spent_ns);
+}
+
+}  // namespace sonde::buffer

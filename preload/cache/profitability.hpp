@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether buffering pays: how fast storage answers, what was gained, and when a file goes to sleep. The lock of the
+// file is held.
+#pragma once
+
+#include "model/file.hpp"
+
+namespace sonde::buffer {
+
+bool is_page_worthwhile(File& file, std::int64_t index) noexcept;
+void used_ahead(File& file, Page& page) noexcept;
+void wasted_ahead(File& file) noexcept;
+/// A call of the program went straight to storage: its `bytes` that were not there before took `ns`.
+void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
+/// A transfer of ours of `bytes` took `ns`.
+void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
+/// Storage has been seen to be slower than memory.
+bool is_slow(const File& file) noexcept;
+/// Storage answers as fast as memory: see profitability.cpp.
+bool is_fast(const File& file) noexcept;
+/// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
+bool is_unknown(const File& file) noexcept;
+/// How fast the kernel's cache is says nothing where we go around it.
+bool uses_direct_io(const File& file) noexcept;
+/// Counts a call for the question whether buffering pays; true when the file should go to sleep.
+bool count_call(File& file, bool hit) noexcept;
+/// The program has locked the file, and what was read will be forgotten: true when that happens so often, or with so
+/// much read in vain, that the file should go to sleep.
+bool count_lock(File& file) noexcept;
+/// Calls of the next sleep of a file whose last one was followed by nothing better.
+std::uint32_t next_suspension(const File& file) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving data between the program, the pages and storage.
+
+#include "cache/transfer.hpp"
+
+#include <algorithm>
+#include "cache/pages.hpp"
+#include "cache/profitability.hpp"
+#include "cache/work_queue.hpp"
+#include "cache/writeback.hpp"
+#include "model/outside.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+
+namespace sonde::buffer {
+
+namespace {
+
+// --- storage without a page in between ---
+
+ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at) noexcept {
+    std::size_t done = 0;
+    int error = 0;
+    ++file.turns.in_flight;
+    const int fd = file.ends.reader;
+    Outside outside(file, &file.statistics.wait_ns);
+    while (done < bytes) {
+        const ssize_t got = state.below.pread(fd, to + done, bytes - done, at + static_cast<std::int64_t>(done));
+        if (got > 0) {
+            done += static_cast<std::size_t>(got);
+        } else if (got == 0 || errno != EINTR) {
+            error = got < 0 ? errno : 0;
+            break;
+        }
+    }
+    if (error == 0) {
+        std::memset(to + done, 0, bytes - done);  // a hole that the program made by writing further on
+    }
+    outside.end();
+    --file.turns.in_flight;
+    ++file.statistics.read.below;
+    file.statistics.read.below_bytes += done;
+    file.statistics.read.below_ns += outside.spent_ns;
+    note_call(file, std::min<std::uint64_t>(done, move.fresh), outside.spent_ns);
+    return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
+}
+
+/// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
+void drop_range(File& file, std::int64_t at, std::size_t bytes) noexcept {
+    const std::int64_t last = (at + static_cast<std::int64_t>(bytes) - 1) / file.held.page_size;
+    for (std::int64_t index = at / file.held.page_size; index <= last;) {
+        Page* page = file.held.count > 0 ? find_page(file, index) : nullptr;
+        if (page != nullptr && (page->busy == Busy::Loading || page->busy == Busy::Writing)) {
+            wait_for_change(file);
+            continue;
+        }
+        if (page != nullptr && !page->is_dirty) {
+            drop_page(file, *page);
+        } else if (page != nullptr) {
+            page->valid = page->dirty;  // written after us, in the order of the program
+        }
+        ++index;
+    }
+}
+
+ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int64_t at) noexcept {
+    const int before = flush_file(file);  // what was written earlier arrives earlier
+    if (before != 0) {
+        return before;
+    }
+    ++file.turns.in_flight;
+    const int fd = file.ends.writer;
+    const bool appends = file.appended.all;
+    ssize_t got = 0;
+    Outside outside(file, &file.statistics.wait_ns);
+    do {
+        got = state.below.pwrite(fd, from, bytes, at);
+    } while (got < 0 && errno == EINTR);
+    got = got < 0 ? -errno : got;
+    const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
+    outside.end();
+    --file.turns.in_flight;
+    ++file.statistics.write.below;
+    if (appends && got > 0) {
+        note_landed(file, static_cast<std::uint64_t>(got), size);
+    }
+    file.statistics.write.below_ns += outside.spent_ns;
+    if (got > 0) {
+        note_call(file, static_cast<std::uint64_t>(got), outside.spent_ns);
+        file.statistics.write.below_bytes += static_cast<std::uint64_t>(got);
+        drop_range(file, at, static_cast<std::size_t>(got));
+        file.size = std::max(file.size, at + got);
+    }
+    return got;
+}
+
+/// Bytes from `at` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is held.
+std::size_t straight_run(File& file, std::int64_t at, std::size_t bytes, bool pages_pay) noexcept {
+    std::size_t run = 0;
+    while (run < bytes) {
+        const std::int64_t place = at + static_cast<std::int64_t>(run);
+        const auto inside = static_cast<std::size_t>(place % file.held.page_size);
+        const std::size_t part = std::min<std::size_t>(file.held.page_size - inside, bytes - run);
+        const bool whole = part == file.held.page_size;
+        if ((pages_pay && !whole) || (file.held.count > 0 && find_page(file, place / file.held.page_size) != nullptr)) {
+            break;
+        }
+        run += part;
+    }
+    return run;
+}
+
+// --- reading ---
+
+/// The part of the page that is worth loading for a read of [begin, end) in it.
+Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std::uint32_t end) noexcept {
+    if (!move.local) {
+        return {begin, end};
+    }
+    if (move.reach >= file.held.page_size) {
+        return {0, file.held.page_size};
+    }
+    const auto reach = static_cast<std::uint32_t>(move.reach);
+    if (move.backward) {
+        return {end > reach && end - reach < begin ? end - reach : end > reach ? begin : 0, end};
+    }
+    return {begin, std::max(end, std::min(file.held.page_size, begin + std::min(reach, file.held.page_size - begin)))};
+}
+
+}  // namespace
+
+ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at, bool& hit) noexcept {
+    std::size_t done = 0;
+    bool pay = move.local;
+    while (done < bytes) {
+        const std::int64_t place = at + static_cast<std::int64_t>(done);
+        const std::int64_t index = place / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
+        Page* page = find_page(file, index);
+        bool again = false;
+        if (page == nullptr) {
+            hit = false;
+            pay = pay || (!move.straight && is_page_worthwhile(file, index));
+            const std::size_t run = straight_run(file, place, bytes - done, pay);
+            if (run == 0) {
+                page = move.passes ? reuse_page_behind(file, index, move.backward) : nullptr;
+                page = page != nullptr ? page : new_page(file, index, again);
+            }
+            if (again) {
+                continue;
+            }
+            if (page == nullptr) {  // also when there is no memory for it
+                const ssize_t got = read_straight(file, move, to + done, run > 0 ? run : part, place);
+                if (got <= 0) {
+                    return done > 0 ? static_cast<ssize_t>(done) : got;
+                }
+                done += static_cast<std::size_t>(got);
+                continue;
+            }
+        }
+        if (page->busy == Busy::Loading) {
+            hit = false;
+            wait_for_change(file);
+            continue;
+        }
+        if (!page->valid.covers(begin, begin + part)) {
+            hit = false;
+            if (page->busy == Busy::Writing) {
+                wait_for_change(file);
+                continue;
+            }
+            const Range want = worth_loading(file, move, begin, begin + part);
+            const int error = load(file, *page, want.begin, want.end, true);
+            if (error != 0) {
+                return done > 0 ? static_cast<ssize_t>(done) : error;
+            }
+        }
+        std::memcpy(to + done, page->data + begin, part);
+        used_ahead(file, *page);
+        touch(file, *page);
+        done += part;
+    }
+    return static_cast<ssize_t>(done);
+}
+
+// --- writing ---
+namespace {
+
+/// Room for [begin, end) in the page's lists; false when all was flushed to make some: look again.
+bool room_in(File& file, Page& page, int& error) noexcept {
+    if (page.dirty.has_room() && page.valid.has_room()) {
+        return true;
+    }
+    if (!page.dirty.has_room()) {
+        error = flush_file(file);
+        return false;
+    }
+    page.valid = page.dirty;
+    return true;
+}
+
+void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::uint32_t part) noexcept {
+    std::memcpy(page.data + begin, from, part);
+    page.valid.add(begin, begin + part);
+    page.dirty.add(begin, begin + part);
+    if (!page.is_dirty) {
+        note_dirty(file, page);
+    }
+    used_ahead(file, page);
+    touch(file, page);
+    file.size = std::max(file.size, page.index * file.held.page_size + begin + part);
+    const bool complete =
+        page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.held.page_size;
+    if (!page.full && (begin + part == file.held.page_size || complete)) {  // the stream goes on elsewhere
+        page.full = true;
+        enqueue_file(file);
+    }
+}
+
+bool write_pays(File& file, const Move& move, std::int64_t at) noexcept {
+    const std::int64_t index = at / file.held.page_size;
+    return move.local || (!move.straight && at == file.size) ||
+           (!move.straight && file.held.count > 0 && find_page(file, index - 1) != nullptr) ||
+           (!move.straight && is_page_worthwhile(file, index));
+}
+
+}  // namespace
+
+ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t at,
+                  bool& hit) noexcept {
+    std::size_t done = 0;
+    while (done < bytes) {
+        const std::int64_t place = at + static_cast<std::int64_t>(done);
+        const std::int64_t index = place / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
+        Page* page = find_page(file, index);
+        bool again = false;
+        if (page == nullptr) {
+            const bool pays = !file.write_through && write_pays(file, move, place);
+            const std::size_t run = straight_run(file, place, bytes - done, pays);
+            if (run == 0) {
+                page = new_page(file, index, again);
+            }
+            if (again) {
+                continue;
+            }
+            if (page == nullptr) {
+                hit = false;
+                const ssize_t got = write_straight(file, from + done, run > 0 ? run : part, place);
+                if (got <= 0) {
+                    return done > 0 ? static_cast<ssize_t>(done) : got;
+                }
+                done += static_cast<std::size_t>(got);
+                if (static_cast<std::size_t>(got) < (run > 0 ? run : part)) {
+                    return static_cast<ssize_t>(done);
+                }
+                continue;
+            }
+        }
+        if (page->busy == Busy::Loading || page->busy == Busy::Writing) {
+            wait_for_change(file);
+            continue;
+        }
+        if (page->busy == Busy::Queued) {
+            page->busy = Busy::No;  // what would be read is being replaced
+            page->ahead = false;
+            --file.held.queued;
+        }
+        int error = 0;
+        if (!room_in(file, *page, error)) {
+            if (error != 0) {
+                return done > 0 ? static_cast<ssize_t>(done) : error;
+            }
+            continue;
+        }
+        accept(file, *page, from + done, begin, part);
+        done += part;
+    }
+    return static_cast<ssize_t>(done);
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving data between the program, the pages and storage. Unless said otherwise the lock of the file is held.
+#pragma once
+
+#include "cache/readahead.hpp"
+
+namespace sonde::buffer {
+
+/// `bytes` at `at`, page by page. What was moved, also when an error ends it early, or a negative errno. `hit` becomes
+/// false when storage had to be asked.
+ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at, bool& hit) noexcept;
+ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t at,
+                  bool& hit) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dirty pages on their way to storage, in the order in which they became dirty, one at a time: what a killed process
+// leaves behind of a file written from front to back is a beginning of what it wrote.
+#include "cache/writeback.hpp"
+
+#include "cache/job.hpp"
+#include "model/outside.hpp"
+#include "model/state.hpp"
+#include "system/clock.hpp"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+int write_oldest(File& file, bool program_waits) noexcept {
+    if (file.dirty.first->busy == Busy::Loading) {  // its gaps are being filled; then it is our turn
+        wait_for_change(file);
+        return 0;
+    }
+    Job job;
+    job.begin_write(file);
+    Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    job.do_all();
+    outside.end();
+    return job.finish(outside.spent_ns);
+}
+
+int flush_file(File& file) noexcept {
+    // As many as there are now: another thread may make new ones as fast as we write.
+    std::uint32_t left = file.dirty.pages + 1;
+    while (file.turns.writing || (file.dirty.first != nullptr && left > 0)) {
+        if (file.turns.writing || file.dirty.first->busy == Busy::Loading) {
+            wait_for_change(file);
+            continue;
+        }
+        --left;
+        const int error = write_oldest(file, true);
+        if (error != 0) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+namespace {
+
+/// As much as programs may write while we hold data back, also those of other processes.
+constexpr std::uint64_t reserve_bytes = 4ULL << 30U;
+constexpr long quotactl_fd = 443, get_user_quota = 0x80000700, get_group_quota = 0x80000701;  // Linux 5.14
+
+struct Quota {  // struct if_dqblk
+    std::uint64_t hard_blocks, soft_blocks, bytes, hard_inodes, soft_inodes, inodes, block_time, inode_time;
+    std::uint32_t valid;
+};
+
+bool quota_is_low(int fd) noexcept {
+    struct stat status {};
+    if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
+        return true;
+    }
+    constexpr std::uint64_t block = 1024;
+    for (const bool of_user : {true, false}) {
+        Quota quota{};
+        const long id = of_user ? static_cast<long>(status.st_uid) : static_cast<long>(status.st_gid);
+        if (raw::call(quotactl_fd, fd, of_user ? get_user_quota : get_group_quota, id, raw::number(&quota)) != 0) {
+            continue;  // none is in force, or this kernel does not tell
+        }
+        for (const std::uint64_t limit : {quota.hard_blocks, quota.soft_blocks}) {
+            if (limit != 0 && limit * block < quota.bytes + reserve_bytes) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+bool space_is_low(const struct statfs& about) noexcept {
+    if (about.f_blocks == 0) {
+        return false;  // the file system does not tell
+    }
+    return static_cast<std::uint64_t>(about.f_bavail) * static_cast<std::uint64_t>(about.f_bsize) < reserve_bytes;
+}
+
+void check_space(File& file) noexcept {
+    const std::uint64_t now = system::now_ns();
+    constexpr std::uint64_t interval_ns = 100'000'000;
+    if (file.ends.writer < 0 || now - file.space_checked_ns < interval_ns ||
+        file.mode.load(std::memory_order_relaxed) != Mode::Active) {
+        return;
+    }
+    file.space_checked_ns = now;
+    file.accepted_since_check = 0;
+    const int fd = file.ends.writer;
+    struct statfs about {};
+    const bool known = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
+    // Quota groups of btrfs show in no call that a user may make.
+    const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
+    file.write_through = known && (hidden || space_is_low(about) || quota_is_low(fd));
+    if (file.write_through) {
+        flush_file(file);
+    }
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dirty pages on their way to storage, and the errors that storage answers with. Unless said otherwise the lock of the
+// file is held.
+#pragma once
+
+#include "cache/dirty_pages.hpp"
+
+#include <sys/vfs.h>
+
+namespace sonde::buffer {
+
+/// Writes the oldest dirty page. 0 or a negative errno. Gives the lock back while it writes.
+int write_oldest(File& file, bool program_waits) noexcept;
+/// Until nothing is dirty, or the first error.
+int flush_file(File& file) noexcept;
+/// Data is held back only while the free space and the quota certainly cover it: else each write goes straight, so that
+/// an error comes at its own call. Asks the file system, at most every 0.1 s, and hands everything over when it is low.
+void check_space(File& file) noexcept;
+bool space_is_low(const struct statfs& about) noexcept;
+
+}  // namespace sonde::buffer

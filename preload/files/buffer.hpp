@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffer as its users see it: the intercepted calls, and the tests, which use it without preloading anything.
+#pragma once
+
+#include "files/calls.hpp"
+#include "files/candidates.hpp"
+#include "files/descriptors.hpp"
+#include "files/direct_descriptors.hpp"
+#include "files/file_events.hpp"
+#include "files/own_descriptors.hpp"
+#include "files/passthrough.hpp"
+#include "files/processes.hpp"
+#include "files/report.hpp"
+#include "files/shared_memory.hpp"
+#include "files/start.hpp"
+#include "files/syncing.hpp"
+#include "guards/leases.hpp"
+#include "model/table.hpp"
+#include "modes/mpi_sharing.hpp"
+#include "workers/pool.hpp"

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading, writing and seeking: who is let in, what is left to the kernel, what is counted.
+
+#include "files/calls.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <climits>
+#include "cache/profitability.hpp"
+#include "cache/readahead.hpp"
+#include "cache/transfer.hpp"
+#include "cache/writeback.hpp"
+#include "model/outside.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+#include "modes/page_sizes.hpp"
+#include "modes/watching.hpp"
+
+namespace sonde::buffer {
+
+namespace {
+
+/// No offset that a buffered file reaches may be refused by the kernel later; ext4 ends at 16 TiB.
+constexpr std::int64_t farthest = 1LL << 43U;
+/// Calls after which we look who else uses the file; our threads look by the clock.
+constexpr std::uint32_t calls_between_looks = 64;
+constexpr std::uint64_t space_check_bytes = 16U << 20U;
+
+/// One call of the program on one file, between the moment it is let in and its end.
+struct Call {
+    int fd;
+    bool writes;
+    File* file = nullptr;
+    Description* description = nullptr;
+    bool moves = false;  ///< uses the offset of the description
+    Answer answer{false, nullptr, 0};
+};
+
+/// True when the call goes on here, with the lock of the file held; false when call.answer says what to do.
+bool let_in(Call& call) noexcept {
+    while (true) {
+        Description* description = table[call.fd].load(std::memory_order_acquire);
+        File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+        if (file == nullptr) {
+            return false;
+        }
+        const Mode mode = file->mode.load(std::memory_order_acquire);
+        if (mode == Mode::Released) {
+            return false;
+        }
+        if (mode == Mode::Suspended) {
+            acquire_bypass_slot();  // for the calls that follow
+            file->passing.fetch_add(1, std::memory_order_seq_cst);
+            if (file->mode.load(std::memory_order_seq_cst) == Mode::Suspended) {
+                const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
+                file->dormant_left.store(left, std::memory_order_relaxed);
+                if (left > 0 || !file->dormant) {
+                    call.answer.passing = file;
+                    return false;
+                }
+                file->passing.fetch_sub(1, std::memory_order_seq_cst);
+                if (File* locked = locked_file(call.fd, description)) {
+                    resume_buffering(*locked);
+                    if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->dormant) {
+                        locked->dormant = true;  // somebody must see it as it is: try again later
+                        locked->dormant_left.store(64, std::memory_order_relaxed);
+                    }
+                    locked->lock.unlock();
+                }
+            } else {
+                file->passing.fetch_sub(1, std::memory_order_seq_cst);
+            }
+            continue;
+        }
+        file->lock.lock();
+        if (table[call.fd].load(std::memory_order_relaxed) != description ||
+            description->file.load(std::memory_order_relaxed) != file) {
+            file->lock.unlock();
+            continue;
+        }
+        call.file = file;
+        call.description = description;
+        File& held = *file;
+        if (held.turns.gate || (call.moves && call.description->offset_busy) ||
+            (call.writes && held.turns.writer_turn)) {
+            wait_for_change(held);
+            held.lock.unlock();
+            continue;
+        }
+        if (held.mode.load(std::memory_order_relaxed) != Mode::Active) {
+            held.lock.unlock();
+            continue;
+        }
+        if (state.ended.load(std::memory_order_relaxed)) {
+            release_file(held, nullptr);
+            held.lock.unlock();
+            continue;
+        }
+        ++held.turns.running;
+        call.description->offset_busy |= call.moves;
+        held.turns.writer_turn |= call.writes;
+        return true;
+    }
+}
+
+void leave(Call& call) noexcept {
+    File& file = *call.file;
+    --file.turns.running;
+    if (call.moves) {
+        call.description->offset_busy = false;
+    }
+    if (call.writes) {
+        file.turns.writer_turn = false;
+    }
+    file.changed.tell();
+}
+
+/// The kernel does this one call, and perhaps some more; it sees everything as the program does.
+Answer hand_over(Call& call, std::int32_t calls) noexcept {
+    leave(call);
+    ++call.file->statistics.given_up;
+    suspend_for(*call.file, calls);
+    const Mode mode = call.file->mode.load(std::memory_order_relaxed);
+    if (mode == Mode::Suspended) {
+        call.file->passing.fetch_add(1, std::memory_order_seq_cst);
+        call.answer.passing = call.file;
+    }
+    call.file->lock.unlock();
+    return call.answer;
+}
+
+/// The end of a call that was done here: `total` bytes from `start`, or a negative errno. `sleep`: buffering did not
+/// pay.
+Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
+    File& file = *call.file;
+    if (call.moves && total > 0) {
+        call.description->offset = start + total;
+    }
+    if (file.watching) [[unlikely]] {
+        file.watch.add(call.writes, start, std::max<ssize_t>(total, 0));
+    }
+    leave(call);
+    release_if_grown(file);
+    fit_pages(file);
+    if (file.watching && file.watch.calls() >= calls_of_a_watch) [[unlikely]] {
+        end_watch(file);
+    }
+    if (file.payoff.window_calls % calls_between_looks == 0) {
+        release_if_shared(file);
+    }
+    if (sleep) {
+        suspend_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
+    }
+    file.lock.unlock();
+    return {true, nullptr, total};
+}
+
+void count(Direction& direction, const Stream& stream, std::int64_t at, std::size_t bytes) noexcept {
+    ++direction.asked;
+    direction.asked_bytes += bytes;
+    ++direction.sizes[system::size_class(bytes)];
+    direction.consecutive += stream.calls > 0 && at == stream.last_end ? 1 : 0;
+    direction.unaligned += at % 4096 != 0 ? 1 : 0;
+}
+
+/// Bytes of a buffer as the user knows it, which may be several pages: larger calls need none.
+std::size_t buffer_size(const File& file) noexcept {
+    return file.held.small ? file.rule->size : file.held.page_size;
+}
+
+std::size_t sum(const Vector* parts, std::size_t number) noexcept {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < number; ++i) {
+        bytes += parts[i].bytes;
+    }
+    return bytes;
+}
+
+/// Everything the kernel would refuse, or do in a way that is not ours: it shall do it, and see what the program sees.
+bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::int64_t at) noexcept {
+    for (std::size_t i = 0; i < number; ++i) {
+        const auto address = reinterpret_cast<std::uintptr_t>(parts[i].data);
+        if (parts[i].bytes > 0 && (address < 65536 || address > (~std::uintptr_t{0} >> 1U))) {
+            return true;  // EFAULT
+        }
+    }
+    return bytes == 0 || bytes > (1ULL << 31U) - 4096 || at > farthest - static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace
+
+Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
+    const system::Critical critical;
+    Call call{.fd = fd, .writes = false, .moves = at == here, .answer = {false, nullptr, 0, 0}};
+    if (!let_in(call)) {
+        return call.answer;
+    }
+    File& file = *call.file;
+    Description& description = *call.description;
+    std::size_t bytes = sum(parts, number);
+    const std::int64_t start = at == here ? description.offset : at;
+    if (!description.reads || unusual(parts, number, bytes, start)) {
+        return hand_over(call, 1);
+    }
+    count(file.statistics.read, description.stream, start, bytes);
+    if (start + static_cast<std::int64_t>(bytes) > file.size) {
+        if (file.guard != Guard::Lease) {
+            refresh_size(file);  // another process may have appended
+        }
+        bytes =
+            static_cast<std::size_t>(std::clamp<std::int64_t>(file.size - start, 0, static_cast<std::int64_t>(bytes)));
+    }
+    ssize_t total = 0;
+    bool hit = true;
+    bool sleep = false;
+    if (bytes > 0) {
+        const std::int64_t end = start + static_cast<std::int64_t>(bytes);
+        const Move move = judge(file, description.stream, start, end);
+        plan_ahead(file, description.stream, move, start, end);
+        for (std::size_t i = 0; i < number && static_cast<std::size_t>(total) < bytes; ++i) {
+            const std::size_t part = std::min(parts[i].bytes, bytes - static_cast<std::size_t>(total));
+            const ssize_t got = part > 0 ? read_run(file, move, parts[i].data, part, start + total, hit) : 0;
+            if (got < 0 && total == 0) {
+                total = got;
+            }
+            total += got > 0 && total >= 0 ? got : 0;
+            if (got != static_cast<ssize_t>(part)) {
+                break;
+            }
+        }
+        file.statistics.read.hits += hit ? 1 : 0;
+        sleep = count_call(file, hit || bytes >= buffer_size(file));
+    }
+    return finish(call, start, total, sleep);
+}
+
+Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
+    const system::Critical critical;
+    Call call{.fd = fd, .writes = true, .moves = at == here, .answer = {false, nullptr, 0, 1}};
+    if (!let_in(call)) {
+        return call.answer;
+    }
+    File& file = *call.file;
+    Description& description = *call.description;
+    const std::size_t bytes = sum(parts, number);
+    const std::int64_t place = at == here ? description.offset : at;
+    const std::int64_t start = description.appends ? file.size : place;
+    const std::int64_t end = start + static_cast<std::int64_t>(bytes);
+    if (!description.writes || unusual(parts, number, bytes, std::max(start, place)) ||
+        static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
+        return hand_over(call, 1);
+    }
+    count(file.statistics.write, description.stream, start, bytes);
+    int earlier = 0;
+    ssize_t total = 0;
+    bool hit = true;
+    if (take_error(file, description, earlier)) {
+        total = -earlier;
+    } else {
+        file.accepted_since_check += bytes;
+        if (file.accepted_since_check >= space_check_bytes || file.space_checked_ns == 0) {
+            file.space_checked_ns = 0;
+            check_space(file);
+        }
+        const Move move = judge(file, description.stream, start, end);
+        for (std::size_t i = 0; i < number; ++i) {
+            const ssize_t got =
+                parts[i].bytes > 0 ? write_run(file, move, parts[i].data, parts[i].bytes, start + total, hit) : 0;
+            if (got < 0) {
+                total = total == 0 ? got : total;
+                break;
+            }
+            total += got;
+            if (static_cast<std::size_t>(got) < parts[i].bytes) {
+                break;
+            }
+        }
+        if (total < 0) {
+            take_error(file, description, earlier);  // this call reports it
+        }
+    }
+    file.statistics.write.hits += hit ? 1 : 0;
+    const bool sleep = count_call(file, hit || bytes >= buffer_size(file));
+    return finish(call, start, total, sleep);
+}
+
+Answer seek(int fd, std::int64_t offset, int whence) noexcept {
+    const system::Critical critical;
+    Call call{.fd = fd, .writes = false, .moves = true};
+    if (!let_in(call)) {
+        return call.answer;
+    }
+    File& file = *call.file;
+    Description& description = *call.description;
+    if (whence == SEEK_END && file.guard != Guard::Lease) {
+        refresh_size(file);
+    }
+    const std::int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? description.offset : file.size;
+    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
+        return hand_over(call, 1);  // data and holes are the kernel's to know
+    }
+    std::int64_t target = 0;
+    ssize_t result = -EINVAL;
+    if (!__builtin_add_overflow(base, offset, &target) && target >= 0) {
+        if (target > farthest) {
+            return hand_over(call, 1);
+        }
+        description.offset = target;
+        result = target;
+    }
+    ++file.statistics.seeks;
+    leave(call);
+    file.lock.unlock();
+    return {true, nullptr, result};
+}
+
+}  // namespace sonde::buffer

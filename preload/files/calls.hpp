@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading, writing and seeking through the buffer.
+#pragma once
+
+#include "model/bypass.hpp"
+#include "model/table.hpp"
+
+#include <pthread.h>
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct Vector {
+    char* data;
+    std::size_t bytes;
+};
+/// Result of an operation that the buffer may leave to the kernel.
+struct Answer {
+    bool done;         ///< false: make the real call with pass()
+    File* passing;     ///< counted as on its way to the kernel
+    ssize_t value;     ///< >= 0, or a negative errno
+    int counted = -1;  ///< as a call that moves data: 0 reads, 1 writes
+};
+inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
+/// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
+inline Place* enter_bypass(int fd) noexcept {
+    const Description* description = table[fd].load(std::memory_order_acquire);
+    return description != nullptr ? enter_bypass(description->file.load(std::memory_order_acquire)) : nullptr;
+}
+/// It was let go for good: there is nothing to do but to make the real call.
+inline bool is_released(int fd) noexcept {
+    const Description* description = table[fd].load(std::memory_order_acquire);
+    const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Released;
+}
+Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
+Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
+Answer seek(int fd, std::int64_t offset, int whence) noexcept;
+/// Makes the real call of an answer that was not done. No cancellation in between: the file counts who is on the way.
+template <class Real>
+auto pass(const Answer& answer, Real real) noexcept(false) {
+    if (answer.passing == nullptr) {
+        return real();
+    }
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    const auto result = real();
+    if (answer.counted >= 0) {
+        Passed& passed = answer.passing->passed;
+        passed.calls[answer.counted].fetch_add(1, std::memory_order_relaxed);
+        passed.bytes[answer.counted].fetch_add(static_cast<std::uint64_t>(result > 0 ? result : 0),
+                                               std::memory_order_relaxed);
+    }
+    answer.passing->passing.fetch_sub(1, std::memory_order_seq_cst);
+    pthread_setcancelstate(cancel, nullptr);
+    return result;
+}
+
+}  // namespace sonde::buffer

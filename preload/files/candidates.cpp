@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/candidates.hpp"
+
+#include "cache/work_queue.hpp"
+#include "files/descriptors.hpp"
+#include "guards/lease_thread.hpp"
+#include "model/file.hpp"
+#include "model/state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+constinit const char* single_threaded = nullptr;
+
+namespace {
+
+constexpr std::uint64_t slow_call_ns = 10'000;  ///< and a nanosecond a byte
+
+/// True when the calling thread is the only one of the program. Another one may be inside a call on a candidate, which
+/// nobody counts, and move the offset of the descriptor after the library has read it.
+bool is_only_thread_of_program() noexcept {
+    struct stat threads {};
+    const std::uint64_t own = 1 + worker_threads() + (has_lease_thread() ? 1 : 0);
+    constexpr std::uint64_t links_of_an_empty_folder = 2;
+    return raw::call(SYS_newfstatat, AT_FDCWD, raw::number("/proc/self/task"), raw::number(&threads), 0) == 0 &&
+           threads.st_nlink <= links_of_an_empty_folder + own;
+}
+
+void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
+    if (!candidates[fd].state.compare_exchange_strong(calls_state, pass_through, std::memory_order_relaxed) ||
+        is_shared_with_child(fd, calls_state) || !is_only_thread_of_program()) {
+        return;
+    }
+    const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
+    if (flags >= 0) {
+        settings::Rule& rule = state.settings->rules[(calls_state >> rule_shift) & rule_mask];
+        adopt({.fd = fd, .flags = static_cast<int>(flags), .rule = &rule, .just_opened = false});
+    }
+}
+
+/// Files that this rule covers are looked up when they are opened.
+bool is_adopted_at_once(const settings::Rule& rule) noexcept {
+    return rule.verbose || rule.lazy_close || rule.direct || rule.always || state.lines_folder != nullptr;
+}
+
+}  // namespace
+
+CallRoute count_candidate_call(int fd) noexcept {
+    const system::Critical critical;
+    const std::uint32_t calls_state = candidate_state(fd);
+    if (calls_state < first_candidate_state) {
+        look_at_unseen(fd);
+        return in_table(fd) ? CallRoute::Buffer : CallRoute::Pass;
+    }
+    const std::uint32_t calls = ((calls_state >> calls_shift) & calls_mask) + 1;
+    const bool is_slow = (calls_state & slow_bit) != 0;
+    if (calls > (is_slow ? calls_on_slow_storage : calls_on_fast_storage())) {
+        adopt_candidate(fd, calls_state);
+        return in_table(fd) ? CallRoute::Buffer : CallRoute::Pass;
+    }
+    std::uint32_t expected = calls_state;
+    candidates[fd].state.compare_exchange_strong(expected, calls_state + one_call, std::memory_order_relaxed);
+    return calls == timed_call ? CallRoute::Time : CallRoute::Pass;
+}
+
+void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
+    std::uint32_t calls_state = candidate_state(fd);
+    if (calls_state >= first_candidate_state && ns > slow_call_ns + bytes) {
+        candidates[fd].state.compare_exchange_strong(calls_state, calls_state | slow_bit, std::memory_order_relaxed);
+    }
+}
+
+void look_at_unseen(int fd) noexcept {
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors || candidate_state(fd) != unseen ||
+        unguarded_files.load(std::memory_order_relaxed) == 0 || in_table(fd)) {
+        return;
+    }
+    const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
+    if (flags >= 0) {
+        set_candidate_state(fd, pass_through);
+        adopt({.fd = fd,
+               .flags = static_cast<int>(flags),
+               .reason = "reached by a descriptor whose opening was not seen",
+               .just_opened = false,
+               .only_if_known = true});
+    }
+}
+
+void consider(int fd, int flags, const char* path, const char* reason) noexcept {
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
+        return;
+    }
+    const system::Critical critical;
+    if (in_table(fd)) {
+        forget_stale(fd);
+    }
+    const bool must_know = unguarded_files.load(std::memory_order_relaxed) != 0;
+    set_candidate_state(fd, pass_through);
+    if ((flags & (O_PATH | O_DIRECTORY)) != 0) {
+        return;
+    }
+    State& process = state;
+    const bool ended = process.retired.load(std::memory_order_relaxed) || process.ended.load(std::memory_order_relaxed);
+    const int number =
+        ended ? settings::no_rule : settings::rule_by_given_name(*process.settings, path != nullptr ? path : "");
+    if (number == settings::no_rule && !must_know) {
+        process.strangers.store(true, std::memory_order_relaxed);
+        return;
+    }
+    const bool at_once = must_know || number < 0 ||
+                         is_adopted_at_once(process.settings->rules[static_cast<unsigned>(number)]) ||
+                         (!is_single_threaded() && !is_only_thread_of_program());
+    if (at_once) {
+        adopt({.fd = fd, .flags = flags, .path = path != nullptr ? path : "", .reason = reason});
+    } else if (reason == nullptr && fd > 2 && (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0) {
+        set_candidate_state(fd, new_candidate_state(static_cast<std::uint32_t>(number)));
+    }
+}
+
+void duplicate_candidate(int fd, int made) noexcept {
+    const std::uint32_t calls_state = candidate_state(fd);
+    if (candidates == nullptr || static_cast<unsigned>(made) >= most_descriptors) {
+        return;
+    }
+    const system::Critical critical;
+    set_candidate_state(made, calls_state == unseen ? unseen : pass_through);
+    if (calls_state >= first_candidate_state) {
+        // Both numbers must be known before the file is buffered.
+        const settings::Rule& rule = state.settings->rules[(calls_state >> rule_shift) & rule_mask];
+        if (rule.automatic || made < 3) {
+            candidates[fd].state.store(pass_through, std::memory_order_relaxed);
+        } else {
+            adopt_candidate(fd, calls_state);
+            if (in_table(fd)) {
+                duplicated(fd, made);
+            }
+        }
+    }
+}
+
+}  // namespace sonde::buffer

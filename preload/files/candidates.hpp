@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors whose files may be buffered once they have had enough calls. Most files have only a few calls: opening
+// one costs one store, and each of its first calls one comparison and exchange. What the file is (its inode, its rule,
+// its file system) is looked up when its calls are worth it.
+#pragma once
+
+#include "model/candidate_table.hpp"
+
+namespace sonde::buffer {
+
+enum class CallRoute : unsigned char {
+    Pass,    ///< make the real call
+    Time,    ///< make the real call and tell note_call_time() how long it took
+    Buffer,  ///< the descriptor is in the table now
+};
+/// Counts one call that moves data. The descriptor counts_calls().
+CallRoute count_candidate_call(int fd) noexcept;
+void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
+/// Adopts the descriptor when it is not known and may lead to a file that is buffered without a lease.
+void look_at_unseen(int fd) noexcept;
+
+/// A byte of libc that is not 0 while no second thread was ever made; nullptr where this libc has none.
+extern const char* single_threaded;
+inline bool is_single_threaded() noexcept {
+    return single_threaded != nullptr && *static_cast<const volatile char*>(single_threaded) != 0;
+}
+/// `fd` has just been opened with `flags` as `path`. With a `reason` its file is not buffered.
+void consider(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
+/// Before `made` becomes known as a duplicate of `fd`.
+void duplicate_candidate(int fd, int made) noexcept;
+}  // namespace sonde::buffer

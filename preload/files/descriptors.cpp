@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a descriptor: opened, duplicated, closed.
+#include "files/descriptors.hpp"
+
+#include "cache/pages.hpp"
+#include "cache/profitability.hpp"
+#include "cache/writeback.hpp"
+#include "files/direct_descriptors.hpp"
+#include "files/file_events.hpp"
+#include "files/lifecycle.hpp"
+#include "guards/leases.hpp"
+#include "model/candidate_table.hpp"
+#include "model/outside.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+#include "modes/mpi_sharing.hpp"
+#include "modes/page_sizes.hpp"
+#include "settings/glob.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::buffer {
+
+namespace {
+
+bool sole_writer(const File& file, const Description& description) noexcept {
+    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
+        if (one != &description && one->writes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void note_descriptor(int fd) noexcept {
+    int most = highest.load(std::memory_order_relaxed);
+    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+}
+
+/// For a description that lost the descriptor it was known by, and has others.
+void find_other_descriptor(Description& description) noexcept {
+    for (int other = 0; other <= highest.load(std::memory_order_relaxed); ++other) {
+        if (table[other].load(std::memory_order_relaxed) == &description) {
+            description.fd = other;
+            return;
+        }
+    }
+}
+
+void remove_description(File& file, Description& description) noexcept {
+    Description** at = &file.ends.descriptions;
+    while (*at != &description) {
+        at = &(*at)->next;
+    }
+    *at = description.next;
+    description.file.store(nullptr, std::memory_order_release);
+    state.description_slab.give(&description);
+}
+
+bool appends_with(int flags) noexcept {
+    return (flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+bool flags_allow(int flags) noexcept {
+    return (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0;
+}
+
+/// Some append and some do not: what is held then has no one place in the file.
+bool mixes(const File& file, int flags) noexcept {
+    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
+        if (one->writes && (flags & O_ACCMODE) != O_RDONLY && one->appends != appends_with(flags)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+void forget_stale(int fd) noexcept {
+    system::Hold hold(state.files_lock);
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file == nullptr) {
+        return;
+    }
+    close_gate(*file);
+    drop_all(*file);
+    if (file->lease.fd == fd) {
+        forget_lease(*file);
+    }
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        store_error(*file, EIO);
+    }
+    file->mode.store(Mode::Released, std::memory_order_seq_cst);
+    file->why_released = "a descriptor of it was closed where it could not be seen";
+    open_gate(*file);
+    table[fd].store(nullptr, std::memory_order_release);
+    const bool last = --description->references == 0;
+    if (last) {
+        remove_description(*file, *description);
+    } else if (description->fd == fd) {
+        find_other_descriptor(*description);
+    }
+    choose_descriptors(*file);
+    if (file->ends.descriptions == nullptr) {
+        unmake_file(*file);
+    } else {
+        file->lock.unlock();
+    }
+}
+
+namespace {
+
+/// Joins a new description to its file, both locked.
+void join(File& file, Description& made, const Opening& opening) noexcept {
+    const int fd = opening.fd;
+    const int flags = opening.flags;
+    made.fd = fd;
+    made.references = 1;
+    made.offset = (flags & O_APPEND) != 0 || !opening.just_opened || opening.mpi != nullptr
+                      ? raw::call(SYS_lseek, fd, 0, SEEK_CUR)
+                      : 0;  // fopen() goes to the end
+    made.reads = (flags & O_ACCMODE) != O_WRONLY;
+    made.writes = (flags & O_ACCMODE) != O_RDONLY;
+    made.appends = appends_with(flags);
+    made.offset_busy = false;
+    if (made.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        file.appended.landed = size_below(fd);
+        file.size = std::max(file.size, file.appended.landed);
+    }
+    if (file.guard == Guard::Lease && (made.writes || file.ends.writer >= 0)) {
+        suspend_buffering(file);  // another open() of this process takes the lease away
+    }
+    made.error_seen = file.errors.count;
+    made.stream = {};
+    made.next = file.ends.descriptions;
+    file.ends.descriptions = &made;
+    made.file.store(&file, std::memory_order_release);
+    choose_descriptors(file);
+    fit_pages(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
+            add_direct(file, fd, made.reads, made.writes && !made.appends);
+        }
+    }
+    note_descriptor(fd);
+    table[fd].store(&made, std::memory_order_release);
+}
+
+}  // namespace
+
+namespace {
+
+void read_path(int fd, char (&absolute)[1024]) noexcept {
+    const DescriptorName name(fd);
+    const long length =
+        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
+    absolute[length > 0 ? length : 0] = 0;
+}
+
+}  // namespace
+
+settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept {
+    read_path(fd, absolute);
+    return settings::rule_for(settings, path, absolute);
+}
+
+namespace {
+
+/// The rule for a file that is opened, and its absolute path ("" when the kernel names none).
+settings::Rule* find_rule(const Opening& opening, char (&absolute)[1024]) noexcept {
+    if (opening.rule == nullptr) {
+        settings::Rule* const rule = rule_of(*state.settings, opening.fd, opening.path, absolute);
+        return opening.only_if_known ? nullptr : rule;
+    }
+    read_path(opening.fd, absolute);
+    const bool is_system = settings::is_system_path(absolute) && opening.rule->pattern[0] != '/';
+    return is_system ? nullptr : opening.rule;
+}
+
+/// Why the file must not be buffered because of this descriptor, or nullptr.
+const char* objection(const Opening& opening, const File& file, const Description* made, const char* path) noexcept {
+    if (opening.reason != nullptr) {
+        return opening.reason;
+    }
+    if (opening.mpi != nullptr) {
+        if (const char* const reason = unfit(*opening.mpi, opening.flags, *file.rule)) {
+            return reason;
+        }
+    }
+    if (made == nullptr) {
+        return "no memory";
+    }
+    if (opening.fd <= 2) {
+        return "a standard stream";
+    }
+    if (std::strncmp(path, "/memfd:", 7) == 0) {
+        return "a file in memory (memfd)";
+    }
+    if (!flags_allow(opening.flags)) {
+        return "opened with O_DIRECT or O_SYNC";
+    }
+    return mixes(file, opening.flags) ? "open for writing with O_APPEND and without" : nullptr;
+}
+
+bool is_unchanged(const struct stat& before, int fd) noexcept {
+    struct stat now {};
+    return raw::call(SYS_fstat, fd, raw::number(&now)) == 0 && now.st_size == before.st_size &&
+           now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec &&
+           now.st_ctim.tv_sec == before.st_ctim.tv_sec && now.st_ctim.tv_nsec == before.st_ctim.tv_nsec;
+}
+
+/// With the file locked and its new description joined: buffered only when something keeps others away.
+void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.dormant) {
+        resume_buffering(file);
+    } else if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard == Guard::None) {
+        if (const char* const reason = establish_guard(file)) {
+            release_file(file, reason);
+        } else if (!is_unchanged(status, fd)) {  // before the guard was there
+            drop_all(file);
+            refresh_size(file);
+        }
+    }
+}
+
+}  // namespace
+
+void adopt(const Opening& opening) noexcept {
+    const system::Critical critical;
+    const int fd = opening.fd;
+    if (in_table(fd)) {
+        forget_stale(fd);
+    }
+    const bool ended = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
+    struct stat status {};
+    if (state.settings == nullptr || (ended && !any()) || (opening.flags & O_PATH) != 0 ||
+        (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors ||
+        raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
+        return;
+    }
+    char absolute[1024];
+    settings::Rule* const rule = find_rule(opening, absolute);
+    if (rule == nullptr && !any()) {
+        state.strangers.store(true, std::memory_order_relaxed);
+        return;
+    }
+    const char* const path = absolute[0] == '/' ? absolute : opening.path;
+    const bool writes = (opening.flags & O_ACCMODE) != O_RDONLY;
+    system::Hold hold(state.files_lock);
+    File* file = known_or_new_file(fd, status, ended ? nullptr : rule, path, !writes);
+    if (file == nullptr) {
+        return;
+    }
+    Description* made = state.description_slab.take();
+    const char* const reason = objection(opening, *file, made, path);
+    // Ranks may also open one file each for itself (MPI_COMM_SELF).
+    if (opening.mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
+        share(*file, *opening.mpi);
+    } else if (file->shared) {
+        release_file(*file, why_opened_again);
+    }
+    if (reason != nullptr) {
+        // Known all the same: while this descriptor is open no other one of the file may be buffered.
+        release_file(*file, reason);
+    }
+    if (made != nullptr) {
+        file->inherited = opening.path[0] == 0 && opening.rule == nullptr;
+        join(*file, *made, opening);
+        guard_or_release(*file, status, fd);
+    }
+    file->lock.unlock();
+}
+
+namespace {
+
+/// Nothing of a description that goes away may stay here. The gate is open again afterwards.
+void hand_over_description(File& file, Description& description, int fd, bool last) noexcept {
+    close_gate(file);
+    flush_file(file);
+    if (last && description.writes && file.dirty.first != nullptr && sole_writer(file, description)) {
+        drop_all(file);  // storage refused it, the program is told, and nobody can write it any more
+        struct stat now {};
+        file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
+    }
+    if (!last) {
+        raw::call(SYS_lseek, fd, description.offset, SEEK_SET);
+    }
+    open_gate(file);
+}
+
+/// After the last close of a file, which is locked, as is the table of files.
+void end_file(File& file, int fd) noexcept {
+    if (keep_for_reopening(file, fd)) {
+        file.lock.unlock();
+        return;
+    }
+    constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
+    for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
+        file.changed.wait(file.lock, 1'000'000);
+    }
+    unmake_file(file);
+}
+
+}  // namespace
+
+int detach(int fd) noexcept {
+    const system::Critical critical;
+    if (!in_table(fd)) {
+        return 0;
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file != nullptr) {  // the long part, while others may open and close
+        flush_file(*file);
+        file->lock.unlock();
+    }
+    // The table of files first: the last close takes the file out of it.
+    system::Hold hold(state.files_lock);
+    file = locked_file(fd, description);
+    if (file == nullptr) {
+        return 0;
+    }
+    const bool last = description->references == 1;
+    int error = 0;
+    if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        hand_over_description(*file, *description, fd, last);
+    }
+    take_error(*file, *description, error);
+    const bool held_lease = file->lease.fd == fd;
+    if (held_lease && last) {
+        description->next == nullptr && file->ends.descriptions == description ? release_lease(*file)
+                                                                               : suspend_buffering(*file);
+    }
+    table[fd].store(nullptr, std::memory_order_release);
+    --description->references;
+    if (last) {
+        remove_description(*file, *description);
+    } else if (description->fd == fd) {
+        find_other_descriptor(*description);
+        file->lease.fd = held_lease ? description->fd : file->lease.fd;
+    }
+    choose_descriptors(*file);
+    if (held_lease && last && file->ends.descriptions != nullptr) {
+        resume_buffering(*file);  // with a lease on another descriptor
+    }
+    file->changed.tell();
+    if (file->ends.descriptions == nullptr) {
+        end_file(*file, fd);
+    } else {
+        file->lock.unlock();
+    }
+    return error;
+}
+
+void duplicated(int fd, int made) noexcept {
+    const system::Critical critical;
+    forget_candidate(made);
+    if (static_cast<unsigned>(made) >= most_descriptors || made < 3) {
+        release_descriptor(fd, "duplicated to a standard stream");
+        if (made < 0 || made >= most_descriptors) {
+            return;
+        }
+    }
+    Description* description = nullptr;
+    File* file = locked_file(fd, description);
+    if (file == nullptr) {
+        return;
+    }
+    ++description->references;
+    note_descriptor(made);
+    table[made].store(description, std::memory_order_release);
+    file->lock.unlock();
+}
+
+void flags_change(int fd, int flags) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    if (File* file = in_table(fd) ? locked_file(fd, description) : nullptr) {
+        const int access = description->writes ? O_RDWR : O_RDONLY;
+        const bool changes = description->writes && description->appends != ((flags & O_APPEND) != 0);
+        if (changes || !flags_allow((flags & ~O_ACCMODE) | access)) {
+            release_file(*file, "O_APPEND, O_DIRECT or O_SYNC is set or taken away");
+        }
+        file->lock.unlock();
+    }
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/file_events.hpp"
+
+#include "cache/profitability.hpp"
+#include "model/registry.hpp"
+#include "model/table.hpp"
+#include "modes/modes.hpp"
+#include "modes/mpi_sharing.hpp"
+
+#include <cerrno>
+
+namespace sonde::buffer {
+
+void release_descriptor(int fd, const char* reason) noexcept {
+    const system::Critical critical;
+    if (!in_table(fd)) {
+        return;
+    }
+    Description* description = nullptr;
+    if (File* file = locked_file(fd, description)) {
+        release_file(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void release_inode(dev_t device, ino_t inode, const char* reason) noexcept {
+    const system::Critical critical;
+    if (File* file = find_file(device, inode)) {
+        release_file(*file, reason);
+        file->lock.unlock();
+    }
+}
+
+void note_lock(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    const File* seen = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    if (seen == nullptr || seen->locked_in_parts.load(std::memory_order_relaxed)) {
+        return;  // databases lock at each step: the first time is enough
+    }
+    if (File* file = locked_file(fd, description)) {
+        file->locked_in_parts = true;
+        file->lock.unlock();
+    }
+}
+
+void lock_taken(int fd) noexcept {
+    const system::Critical critical;
+    const int kept = errno;
+    Description* description = nullptr;
+    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
+        if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+            ++file->statistics.given_up;
+            if (file->guard == Guard::Lease) {
+                // Nobody else can have changed it.
+            } else if (count_lock(*file)) {
+                suspend_for(*file, static_cast<std::int32_t>(file->payoff.dormant_calls));
+            } else {
+                forget_what_was_read(*file);
+                release_if_grown(*file);
+            }
+        }
+        file->lock.unlock();
+    }
+    errno = kept;
+}
+
+}  // namespace sonde::buffer

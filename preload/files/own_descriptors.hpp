@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's right to all of its descriptor numbers: ours give way.
+#pragma once
+
+namespace sonde::buffer {
+
+/// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
+/// buffering ends, and with it the need for any.
+bool release_descriptors() noexcept;
+/// The program wants this number of ours for itself: what is behind it gets another one.
+void move_private(int fd) noexcept;
+
+}  // namespace sonde::buffer

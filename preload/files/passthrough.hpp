@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// For all calls that the buffer does not do itself.
+#pragma once
+
+#include "model/file.hpp"
+
+namespace sonde::buffer {
+
+/// While this lives, the kernel has the truth about the file: data, size, offsets. For all calls that we do not do
+/// ourselves. Other threads' calls go to the kernel too.
+class Around {
+ public:
+    explicit Around(int fd) noexcept;
+    Around(dev_t device, ino_t inode) noexcept;
+    ~Around();
+    Around(const Around&) = delete;
+    Around& operator=(const Around&) = delete;
+
+ private:
+    void enter(File* file) noexcept;
+    File* file_ = nullptr;
+    std::uint32_t generation_ = 0;
+    int cancel_ = 0;  ///< a thread that is canceled meanwhile would leave the file asleep for good
+};
+
+}  // namespace sonde::buffer

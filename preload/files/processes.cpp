@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to all files when processes begin and end.
+#include "files/processes.hpp"
+
+#include "cache/pages.hpp"
+#include "cache/writeback.hpp"
+#include "guards/node_locks.hpp"
+#include "model/candidate_table.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+#include "modes/watching.hpp"
+#include "workers/pool.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+/// Calls that go straight through before buffering is tried again after a call that was not for us.
+constexpr std::int32_t short_sleep = 64;
+
+bool stays_closed_in_child(const File& file) noexcept {
+    for (int fd = 0; fd <= highest.load(std::memory_order_relaxed); ++fd) {
+        const Description* one = table[fd].load(std::memory_order_relaxed);
+        if (one != nullptr && one->file.load(std::memory_order_relaxed) == &file &&
+            (raw::call(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+void before_child(Child kind) noexcept {
+    const system::Critical critical;
+    if (kind != Child::Vanishing) {
+        note_child(kind == Child::Copy);
+    }
+    if (!any()) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    switch (kind) {
+        case Child::Copy:
+            for_each_file([](File& file) { release_file(file, "a child process shares it"); });
+            break;
+        case Child::Program:
+            for_each_file([](File& file) {
+                if (stays_closed_in_child(file)) {
+                    flush_file(file);
+                } else {
+                    release_file(file, "a child process inherited it");
+                }
+            });
+            break;
+        case Child::Vanishing:
+            for_each_file([](File& file) {
+                if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+                    suspend_buffering(file);
+                    file.dormant = true;
+                    file.dormant_left.store(short_sleep, std::memory_order_relaxed);
+                }
+            });
+            break;
+    }
+}
+
+void fork_prepare() noexcept {
+    ++system::thread_state.depth;  // until fork_done(), in both processes
+    before_child(Child::Copy);
+    state.files_lock.lock();
+}
+
+void fork_done(bool child) noexcept {
+    if (child) {
+        // Other threads of the parent may have held any of these; all files are let go, so what they guard is whole.
+        state.files_lock.reset();
+        state.file_slab.reset_lock();
+        state.description_slab.reset_lock();
+        state.page_slab.reset_lock();
+        pages_after_fork();
+        for (File* first : state.files) {
+            for (File* file = first; file != nullptr; file = file->in_bucket) {
+                file->lock.reset();
+                file->changed.reset();
+                file->passing.store(0, std::memory_order_relaxed);
+                file->turns.running = file->turns.in_flight = 0;
+                file->turns.gate = false;
+                file->statistics = {};
+                file->passed.calls[0] = file->passed.calls[1] = file->passed.bytes[0] = file->passed.bytes[1] = 0;
+            }
+        }
+        state.few.files = state.few.calls = state.few.bytes = 0;
+        choosing_after_fork();
+        bypass_after_fork();
+        node_locks_after_fork();
+        workers_after_fork();
+    } else {
+        state.files_lock.unlock();
+    }
+    --system::thread_state.depth;
+    if (system::thread_state.depth == 0 && system::thread_state.put_off) {
+        system::let_signals_in();
+    }
+}
+
+void disable_buffering(const char* reason) noexcept {
+    const system::Critical critical;
+    if (state.retired.exchange(true)) {
+        return;
+    }
+    static const char* why;
+    why = reason;
+    system::Hold hold(state.files_lock);
+    for_each_file([](File& file) { release_file(file, why); });
+}
+
+void finish() noexcept {
+    const system::Critical critical;
+    if (table == nullptr) {
+        return;
+    }
+    state.ended.store(true);
+    constexpr std::int64_t patience_ns = 2'000'000'000;
+    if (!any() || !state.files_lock.try_lock(patience_ns)) {
+        return;
+    }
+    for_each_file(
+        [](File& file) {
+            flush_file(file);
+            if (file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate) {
+                release_file(file, nullptr);
+            }
+        },
+        patience_ns);
+    state.files_lock.unlock();
+}
+
+void read_limits() noexcept {
+    struct rlimit limit {};
+    if (raw::call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, raw::number(&limit)) == 0) {
+        state.size_limit.store(limit.rlim_cur, std::memory_order_relaxed);
+    }
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to all files when processes begin and end.
+#pragma once
+
+namespace sonde::buffer {
+
+enum class Child {
+    Copy,       ///< fork: a second process shares every offset from now on
+    Program,    ///< posix_spawn and the like without file actions: what is close-on-exec stays ours
+    Vanishing,  ///< exec: we are gone when it succeeds
+};
+/// Flushes all, gives offsets to the kernel, lets go of what the child will share.
+void before_child(Child kind) noexcept;
+/// Around fork(): between these two no other thread opens or closes. `child` is true in the new process.
+void fork_prepare() noexcept;
+void fork_done(bool child) noexcept;
+/// No file is taken on from now on (an I/O ring of the program may work behind our back), and all are let go.
+void disable_buffering(const char* reason) noexcept;
+/// The process is about to end: flush, and write through from now on. Does not wait long for locks that others hold.
+void finish() noexcept;
+/// setrlimit(RLIMIT_FSIZE) may have changed.
+void read_limits() noexcept;
+
+}  // namespace sonde::buffer

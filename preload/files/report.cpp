@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was done for each file, in words for people and as lines of JSON; and what would have helped.
+#include "files/report.hpp"
+
+#include "model/bypass.hpp"
+#include "model/choice.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "system/clock.hpp"
+#include "system/high_descriptor.hpp"
+#include "system/own_file.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <sys/sysinfo.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+namespace {
+
+using system::Text;
+
+void direction_line(Text& text, const char* name, const Direction& one) noexcept {
+    text << "  " << name << "  program " << one.asked << " calls, ";
+    text.decimal(one.asked_bytes / 1000) << " MB -> storage " << one.below << " calls, ";
+    text.decimal(one.below_bytes / 1000) << " MB in ";
+    text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, "
+                                           << one.consecutive << " consecutive, " << one.unaligned << " unaligned\n";
+    if (one.past > 0) {
+        text << "         of these " << one.past
+             << " calls went past the buffer, which stood aside because it did not pay: their places and times are not "
+                "known\n";
+    }
+}
+
+/// Files with fewer calls say nothing about what the buffer does.
+constexpr std::uint64_t few_calls = 16;
+
+/// Files of few calls: all of them in one line at the end, and a line for each whose calls were no longer seen. True
+/// when that is all that will be told.
+bool told_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted, const char* why) noexcept {
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    if (!rule.brief || calls >= few_calls) {
+        return false;
+    }
+    if (why != nullptr) {
+        Text text(state.report);
+        text << "sonde: " << path << "  left as it was after " << calls << (calls == 1 ? " call: " : " calls: ") << why
+             << "\n";
+        text.flush();
+        return true;
+    }
+    state.few.files.fetch_add(1, std::memory_order_relaxed);
+    state.few.calls.fetch_add(calls, std::memory_order_relaxed);
+    state.few.bytes.fetch_add(counted.read.asked_bytes + counted.write.asked_bytes, std::memory_order_relaxed);
+    return true;
+}
+
+/// What was gained, as far as one run can tell. `call_ns`: a small call that was made as it is, 0 when there was none.
+void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    const std::uint64_t below = counted.read.below + counted.write.below;
+    if (calls < few_calls) {
+        return;
+    }
+    const std::uint64_t asked_bytes = counted.read.asked_bytes + counted.write.asked_bytes;
+    const std::uint64_t below_bytes = counted.read.below_bytes + counted.write.below_bytes;
+    if (below_bytes / 4 > asked_bytes) {
+        text << "  storage moved " << below_bytes / (asked_bytes + 1)
+             << " times the bytes that the program asked for: most likely slower than without the buffer\n";
+        return;
+    }
+    if (below >= calls) {
+        text << "  no call was saved: as fast as without the buffer, at best\n";
+        return;
+    }
+    text << "  " << calls - below << " calls saved";
+    if (call_ns == 0) {
+        text << "; whether that was faster is not known, because no small call went to storage: time a run without\n";
+        return;
+    }
+    const std::uint64_t saved_ns = (calls - below) * call_ns;
+    text << ", of ";
+    text.decimal(call_ns) << " us each: about ";
+    text.decimal(saved_ns / 1'000'000) << " s, less what copying costs";
+    text << (counted.wait_ns > saved_ns ? "; but more than that was spent waiting: slower than without\n" : "\n");
+}
+
+/// One sentence, or nothing when there is nothing to do better.
+const char* advice(const File& file) noexcept {
+    const Statistics& counted = file.statistics;
+    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    if (file.shared && counted.write.asked > 64 && counted.write.below * 2 > counted.write.asked) {
+        return "The ranks' pieces interleave, so that what one rank writes never becomes large: use collective calls "
+               "(MPI_File_write_all), which gather them.";
+    }
+    if (counted.given_up > 16 && counted.given_up * 4 > calls) {
+        return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
+               "file out (off).";
+    }
+    const std::uint64_t past = counted.read.past + counted.write.past;
+    if (past * 2 > calls && (counted.read.consecutive + counted.write.consecutive) * 2 > calls - past) {
+        return "Storage answers these calls as quickly as the buffer would: leave this file out (off).";
+    }
+    if (counted.dormant > 0 && (past > 0 || counted.dormant > 2) &&
+        (counted.read.hits + counted.write.hits) * 4 < calls) {
+        return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
+               "buffers as it has pages.";
+    }
+    if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
+        return "Most of what was read ahead was not used: set prefetch=0.";
+    }
+    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.held.prefetch == 0) {
+        return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
+    }
+    if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.held.page_size) {
+        return "The program's own calls are as large as the buffers: nothing is gained here.";
+    }
+    return nullptr;
+}
+
+void direction_json(Text& text, const char* name, const Direction& one) noexcept {
+    text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes
+         << ",\"below_calls\":" << one.below << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
+    text.seconds(one.below_ns) << ",\"hits\":" << one.hits << ",\"consecutive\":" << one.consecutive
+                               << ",\"past\":" << one.past << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
+    for (int i = 0; i < 10; ++i) {
+        text << (i > 0 ? "," : "") << one.sizes[i];
+    }
+    text << "]}";
+}
+
+/// One file a process: <folder>/buffer-<pid>.ndjson.
+void open_lines() noexcept {
+    const long pid = raw::call(SYS_getpid);
+    if (state.lines >= 0 && state.lines_pid == pid) {
+        return;
+    }
+    Text name;
+    name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
+    const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
+    if (fd >= 0) {
+        raw::call(SYS_close, fd);
+    }
+    state.lines = static_cast<int>(high);
+    note_private(state.lines, true);
+    state.lines_pid = pid;
+}
+
+/// With option auto: what was chosen, or what the choice would be so far.
+Choice choice_of(const File& file) noexcept {
+    return file.choice.why != nullptr ? file.choice : choose(file.watch, file.block);
+}
+
+void choice_json(Text& text, const File& file) noexcept {
+    const Choice choice = choice_of(file);
+    text << ",\"auto\":{\"buffered\":" << (choice.pays ? "true" : "false")
+         << ",\"prefetch\":" << std::uint64_t{choice.ahead} << ",\"why\":";
+    text.json(choice.why) << "}";
+}
+
+void choice_text(Text& text, const File& file) noexcept {
+    const Choice choice = choice_of(file);
+    if (choice.pays) {
+        text << "  chosen by its first " << std::uint64_t{calls_of_a_watch} << " calls: " << std::uint64_t{choice.pages}
+             << " buffers of " << std::uint64_t{choice.page_size} << " bytes, " << std::uint64_t{choice.ahead}
+             << " read ahead, because " << choice.why << "\n";
+    } else {
+        text << "  not buffered: " << choice.why << "\n";
+    }
+}
+
+const char* engine_name() noexcept {
+    using settings::Engine;
+    const settings::Limits& limits = state.settings->limits;
+    return limits.workers() == 0                                      ? "sync"
+           : limits.engine == Engine::Ring && state.ring_refused == 0 ? "uring"
+                                                                      : "threads";
+}
+
+/// Why the ring that was asked for is not what works here.
+void ring_refusal(Text& text) noexcept {
+    constexpr struct {
+        int error;
+        const char* name;
+    } names[] = {{EPERM, "EPERM: it is not allowed here"},
+                 {EACCES, "EACCES: it is not allowed here"},
+                 {ENOSYS, "ENOSYS: this kernel has none"},
+                 {EOPNOTSUPP, "EOPNOTSUPP: this kernel's is too old"},
+                 {ENOMEM, "ENOMEM: there is no memory for it, or no more locked memory"},
+                 {EMFILE, "EMFILE: there are no descriptors left"}};
+    for (const auto& one : names) {
+        if (one.error == state.ring_refused) {
+            text << one.name;
+            return;
+        }
+    }
+    text << "error " << state.ring_refused;
+}
+
+const char* guard_name(Guard guard) noexcept {
+    constexpr const char* names[] = {"none", "lease", "node table", "your word"};
+    return names[static_cast<unsigned>(guard)];
+}
+
+const char* guard_sentence(Guard guard) noexcept {
+    switch (guard) {
+        case Guard::None:
+            break;
+        case Guard::Lease:
+            return "  guarded by a lease: another process that opens it waits until all data is handed over\n";
+        case Guard::NodeTable:
+            return "  guarded by the table of this node: other nodes, and programs without the library, are not "
+                   "noticed\n";
+        case Guard::UserWord:
+            return "  guarded by your word alone: /dev/shm/sonde-preload-UID is missing, or not yours\n";
+    }
+    return "";
+}
+
+void head_json(Text& text, const File& file) noexcept {
+    const Statistics& counted = file.statistics;
+    text << "{\"type\":\"buffer\",\"path\":";
+    text.json(file.path) << ",\"pattern\":";
+    text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.held.page_size}
+                                  << ",\"pages\":" << std::uint64_t{file.held.limit} << ",\"guard\":\""
+                                  << guard_name(file.last_guard) << "\",\"open_s\":";
+    text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
+    text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
+                                  << ",\"ahead_started\":" << counted.ahead_started
+                                  << ",\"ahead_used\":" << counted.ahead_used
+                                  << ",\"behind_started\":" << counted.behind_started
+                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+}
+
+void tail_json(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
+    if (why != nullptr) {
+        text << ",\"let_go\":";
+        text.json(why);
+    }
+    if (sentence != nullptr) {
+        text << ",\"advice\":";
+        text.json(sentence);
+    }
+    direction_json(text, "read", counted.read);
+    direction_json(text, "write", counted.write);
+    text << "}\n";
+}
+
+void report_json(const File& file, int fd) noexcept {
+    Text text(fd);
+    head_json(text, file);
+    text << ",\"engine\":\"" << engine_name() << "\"";
+    if (state.ring_refused != 0) {
+        text << ",\"engine_refused\":\"";
+        ring_refusal(text);
+        text << "\"";
+    }
+    if (file.rule->automatic) {
+        choice_json(text, file);
+    }
+    tail_json(text, file.why_released, advice(file), file.statistics);
+    text.flush();
+}
+
+void directions_text(Text& text, const Statistics& counted) noexcept {
+    if (counted.read.asked > 0) {
+        direction_line(text, "read ", counted.read);
+    }
+    if (counted.write.asked > 0) {
+        direction_line(text, "write", counted.write);
+    }
+}
+
+void sentences_text(Text& text, const char* before, const char* why, const char* sentence) noexcept {
+    if (why != nullptr) {
+        text << before << why << "\n";
+    }
+    if (sentence != nullptr) {
+        text << "  " << sentence << "\n";
+    }
+}
+
+void report_text(const File& file, int fd) noexcept {
+    Text text(fd);
+    const Statistics& counted = file.statistics;
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.held.limit}
+         << " buffers of " << std::uint64_t{file.held.page_size} << " bytes)\n";
+    directions_text(text, counted);
+    text << "  open ";
+    text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
+    text.decimal(counted.wait_ns / 1'000'000)
+        << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
+        << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
+        << counted.given_up << "\n";
+    gain_text(text, counted, file.payoff.small_call_ns);
+    if (file.rule->automatic) {
+        choice_text(text, file);
+    }
+    if (state.ring_refused != 0 && !state.ring_told) {
+        state.ring_told = true;
+        text << "  io_uring (";
+        ring_refusal(text);
+        text << "): threads were used instead\n";
+    }
+    text << guard_sentence(file.last_guard);
+    sentences_text(text, "  no longer buffered: ", file.why_released, advice(file));
+    text.flush();
+}
+
+}  // namespace
+
+void report_file(File& file) noexcept {
+    collect_bypass_counts(file);
+    const Statistics& counted = file.statistics;
+    if (counted.read.asked + counted.write.asked == 0 && (file.why_released == nullptr || file.inherited)) {
+        return;
+    }
+    if (file.rule->verbose && state.report >= 0 && !told_in_brief(*file.rule, file.path, counted, file.why_released)) {
+        report_text(file, state.report);
+    }
+    if (state.lines_folder != nullptr) {
+        open_lines();
+        report_json(file, state.lines);
+    }
+}
+
+void close_report() noexcept {
+    if (state.report > 2) {
+        note_private(state.report, false);
+        raw::call(SYS_close, state.report);
+        state.report = 2;
+    }
+}
+
+void report_at_end() noexcept {
+    const system::Critical critical;
+    if (state.settings == nullptr || state.reported) {
+        return;
+    }
+    state.reported = true;
+    if (!state.files_lock.try_lock(1'000'000'000)) {
+        return;
+    }
+    for_each_file(
+        [](File& file) {
+            report_file(file);
+            file.statistics = {};
+        },
+        1'000'000'000);
+    state.files_lock.unlock();
+    if (const std::uint64_t files = state.few.files.exchange(0)) {
+        Text text(state.report);
+        text << "sonde: " << files << (files == 1 ? " other file of" : " other files, each of") << " fewer than "
+             << few_calls << " calls: together " << state.few.calls.exchange(0) << " calls, ";
+        text.decimal(state.few.bytes.exchange(0) / 1000) << " MB (the option verbose in IOBUF_PARAMS tells of each)\n";
+        text.flush();
+    }
+    bool verbose = false;
+    for (std::size_t i = 0; i < state.settings->count; ++i) {
+        verbose |= state.settings->rules[i].verbose;
+    }
+    // Only where something could have been meant: a job starts many small programs besides the one it is about.
+    verbose = verbose && state.strangers.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
+        if (state.settings->rules[i].matched == 0) {
+            Text text(state.report);
+            text << "sonde: the pattern \"" << state.settings->rules[i].pattern
+                 << "\" matched no file of this program.\n";
+            text.flush();
+        }
+    }
+}
+
+}  // namespace sonde::buffer

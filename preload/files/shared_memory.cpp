@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/shared_memory.hpp"
+
+#include "files/processes.hpp"
+#include "model/state.hpp"
+#include "model/table.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <atomic>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+namespace {
+
+/// A file. Numbers of files that were removed are given to new ones, the time of birth tells them apart: MPI libraries
+/// map files of theirs and remove them at once.
+struct Mapped {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t born_s = 0;  ///< 0: this file system does not tell
+    std::uint32_t born_ns = 0;
+
+    bool operator==(const Mapped&) const = default;
+};
+
+bool identify(int fd, Mapped& file) noexcept {
+    struct statx told {};
+    if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&told)) == 0) {
+        file = {(std::uint64_t{told.stx_dev_major} << 32U) | told.stx_dev_minor, told.stx_ino, 0, 0};
+        if ((told.stx_mask & STATX_BTIME) != 0) {
+            file.born_s = told.stx_btime.tv_sec;
+            file.born_ns = told.stx_btime.tv_nsec;
+        }
+        return true;
+    }
+    struct stat got {};
+    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+        return false;
+    }
+    file = {got.st_dev, got.st_ino, 0, 0};
+    return true;
+}
+
+constexpr unsigned most_mapped = 64;
+constinit Mapped mapped[most_mapped] = {};
+constinit std::atomic<unsigned> mapped_files{0};  ///< noted so far; the oldest ones are overwritten
+constinit std::atomic<bool> shares{false};
+constinit std::atomic<bool> shares_nameless{false};  ///< memory that reaches others by fork alone
+constinit system::Lock mapped_lock;
+
+}  // namespace
+
+void note_shared_map(int fd) noexcept {
+    if (table == nullptr) {
+        return;
+    }
+    const system::Critical critical;
+    shares.store(true, std::memory_order_relaxed);
+    if (fd < 0) {
+        shares_nameless.store(true, std::memory_order_relaxed);
+    }
+    Mapped file;
+    if (fd < 0 || !identify(fd, file)) {
+        return;
+    }
+    system::Hold hold(mapped_lock);
+    const unsigned number = mapped_files.load(std::memory_order_relaxed);
+    mapped[number % most_mapped] = file;
+    mapped_files.store(number + 1, std::memory_order_relaxed);
+}
+
+void note_range_lock(int fd) noexcept {
+    if (mapped_files.load(std::memory_order_relaxed) == 0 || state.retired.load(std::memory_order_relaxed)) {
+        return;
+    }
+    const system::Critical critical;
+    Mapped file;
+    if (!identify(fd, file)) {
+        return;
+    }
+    bool is_mapped = false;
+    {
+        system::Hold hold(mapped_lock);
+        for (const Mapped& one : mapped) {
+            is_mapped |= one == file;
+        }
+    }
+    if (is_mapped) {
+        disable_buffering(
+            "the program locks parts of a file that it has mapped to write, as processes of a database do");
+    }
+}
+
+void shared_memory_after_fork(bool child) noexcept {
+    if (child) {
+        mapped_lock.reset();
+    }
+    if ((child ? shares : shares_nameless).load(std::memory_order_relaxed)) {
+        disable_buffering(child ? "it shares memory with the process that forked it, as processes of a database do"
+                                : "it shares memory with a process that it forked, as processes of a database do");
+    }
+}
+
+}  // namespace sonde::buffer

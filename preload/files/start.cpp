@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The beginning: settings, the table of descriptors, how much memory may be used.
+#include "files/start.hpp"
+
+#include "files/processes.hpp"
+#include "model/bypass.hpp"
+#include "model/candidate_table.hpp"
+#include "model/state.hpp"
+#include "model/table.hpp"
+#include "modes/lease_breaks.hpp"
+#include "workers/pool.hpp"
+
+#include <sys/sysinfo.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+void start(const Below& below, settings::Settings& settings, int report, const char* lines) noexcept {
+    state.below = below;
+    state.settings = &settings;
+    state.report = report;
+    note_private(report, true);
+    state.lines_folder = lines;
+    if (table == nullptr) {
+        // 512 KiB of addresses; memory only for the part that descriptors reach.
+        table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+    }
+    start_candidates();
+    install_workers();
+    install_lease_breaks();
+    for (std::size_t i = 0; i < settings.count; ++i) {
+        settings.rules[i].always = settings.limits.always;
+    }
+    struct sysinfo machine {};
+    std::uint64_t share = settings.limits.memory;
+    if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
+        const std::uint64_t available =
+            (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
+        share = std::max<std::uint64_t>(available / 100 * settings.limits.node_share, 16U << 20U);
+    }
+    state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
+    read_limits();
+    start_bypass();
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before anything else: the settings, and the way to storage.
+#pragma once
+
+#include "model/state.hpp"
+
+namespace sonde::buffer {
+
+/// Before anything else. `report` is a descriptor for reports to people, or -1; `lines` a folder that receives the same
+/// as JSON, one file a process, or null.
+void start(const Below& below, settings::Settings& settings, int report, const char* lines) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handing delayed data to the kernel when a call asks for it.
+#include "files/syncing.hpp"
+
+#include "cache/writeback.hpp"
+#include "files/candidates.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+#include "modes/mpi_sharing.hpp"
+
+namespace sonde::buffer {
+
+int flush(int fd, bool& quiet) noexcept {
+    const system::Critical critical;
+    quiet = false;
+    Description* description = nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    if (file == nullptr) {
+        return 0;
+    }
+    int error = 0;
+    ++file->statistics.syncs;
+    if (file->shared) {
+        forget_what_was_read(*file);
+    } else if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+        flush_file(*file);
+        release_if_grown(*file);
+    }
+    take_error(*file, *description, error);
+    quiet = file->rule->ignore_flush && file->mode.load(std::memory_order_relaxed) == Mode::Active;
+    file->lock.unlock();
+    return error;
+}
+
+void hand_to_kernel(int fd) noexcept {
+    const system::Critical critical;
+    look_at_unseen(fd);
+    Description* description = nullptr;
+    if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
+        flush_file(*file);
+        release_if_grown(*file);
+        file->lock.unlock();
+    }
+}
+
+void flush_inode(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
+    if (File* file = find_file(device, inode)) {
+        flush_file(*file);
+        release_if_grown(*file);
+        file->lock.unlock();
+    }
+}
+
+void flush_all() noexcept {
+    const system::Critical critical;
+    system::Hold hold(state.files_lock);
+    for_each_file([](File& file) { flush_file(file); });
+}
+
+bool holds_dirty(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    File* file = in_table(fd) ? locked_file(fd, description) : nullptr;
+    if (file == nullptr) {
+        return false;
+    }
+    const bool dirty = file->dirty.first != nullptr || file->turns.writing;
+    file->lock.unlock();
+    return dirty;
+}
+
+bool holds_any_dirty() noexcept {
+    return state.undelivered.load(std::memory_order_acquire) != 0;
+}
+
+bool is_buffered_inode(dev_t device, ino_t inode) noexcept {
+    const system::Critical critical;
+    File* file = find_file(device, inode);
+    if (file == nullptr) {
+        return false;
+    }
+    file->lock.unlock();
+    return true;
+}
+
+void give_offset_to_kernel(int fd) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    File* file = is_active(fd) ? locked_file(fd, description) : nullptr;
+    if (file != nullptr) {
+        if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
+            raw::call(SYS_lseek, fd, description->offset, SEEK_SET);
+        }
+        file->lock.unlock();
+    }
+}
+
+}  // namespace sonde::buffer

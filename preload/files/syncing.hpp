@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handing delayed data to the kernel (not to the disk).
+#pragma once
+
+#include <sys/types.h>
+
+namespace sonde::buffer {
+
+/// fsync and its kin: hands everything to the kernel; 0 or the error to report. `quiet`: the rule says ignoreflush.
+int flush(int fd, bool& quiet) noexcept;
+/// Dirty data of one file, or of all files, to the kernel (not to the disk). Errors wait for who must be told.
+void hand_to_kernel(int fd) noexcept;
+/// The kernel knows the offset of the descriptor, for calls that count from there.
+void give_offset_to_kernel(int fd) noexcept;
+void flush_inode(dev_t device, ino_t inode) noexcept;
+void flush_all() noexcept;
+/// True when the file of this descriptor holds data that the kernel does not have.
+bool holds_dirty(int fd) noexcept;
+/// False: no file has any, so that calls on paths need not ask which file they mean.
+bool holds_any_dirty() noexcept;
+/// True when the library buffers the file of this inode, dirty or not.
+bool is_buffered_inode(dev_t device, ino_t inode) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guards/lease_thread.hpp"
+
+#include "system/lock.hpp"
+#include "system/threads.hpp"
+
+#include <signal.h>
+#include <cerrno>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+namespace {
+
+struct LeaseThread {
+    system::Lock lock;
+    system::Event changed;
+    std::atomic<int> number{0};  ///< of the kernel; 0: it is not there
+    bool failed = false;
+    std::atomic<bool> leaving{false};
+    void (*handle)(int fd) noexcept = nullptr;
+};
+constinit LeaseThread lease_thread;
+
+/// A signal may be lost when the program changes its user: leases are looked at this often in any case.
+constexpr std::int64_t look_ns = 1'000'000'000;
+constexpr std::int64_t patience_ns = 200'000'000;
+
+void* wait_for_lease_breaks(void*) noexcept {
+    lease_thread.lock.lock();
+    lease_thread.number = static_cast<int>(raw::call(SYS_gettid));
+    lease_thread.changed.tell();
+    lease_thread.lock.unlock();
+    // When its queue is full the kernel sends SIGIO, without the number of the descriptor.
+    const std::uint64_t awaited = std::uint64_t{1} << (lease_signal - 1U) | std::uint64_t{1} << (SIGIO - 1U);
+    while (!lease_thread.leaving.load(std::memory_order_relaxed)) {
+        siginfo_t info{};
+        const timespec limit{look_ns / 1'000'000'000, look_ns % 1'000'000'000};
+        const long got = raw::call(SYS_rt_sigtimedwait, raw::number(&awaited), raw::number(&info), raw::number(&limit),
+                                   sizeof(awaited));
+        lease_thread.handle(got == lease_signal ? info.si_fd : -1);
+    }
+    lease_thread.lock.lock();
+    lease_thread.number = 0;
+    lease_thread.changed.tell();
+    lease_thread.lock.unlock();
+    return nullptr;
+}
+
+}  // namespace
+
+void set_lease_break_handler(void (*handler)(int fd) noexcept) noexcept {
+    lease_thread.handle = handler;
+}
+
+int start_lease_thread() noexcept {
+    const int number = lease_thread.number.load(std::memory_order_acquire);
+    if (number != 0 || lease_thread.failed || lease_thread.leaving.load(std::memory_order_relaxed)) {
+        return number;
+    }
+    const int kept = errno;
+    system::Hold hold(lease_thread.lock);
+    if (lease_thread.number == 0 && !lease_thread.failed) {
+        lease_thread.failed = start_thread(wait_for_lease_breaks) == 0;
+        while (lease_thread.number == 0 && !lease_thread.failed) {
+            lease_thread.changed.wait(lease_thread.lock, look_ns);
+        }
+    }
+    errno = kept;
+    return lease_thread.number;
+}
+
+bool has_lease_thread() noexcept {
+    return lease_thread.number.load(std::memory_order_relaxed) != 0;
+}
+
+void end_lease_thread() noexcept {
+    system::Hold hold(lease_thread.lock);
+    lease_thread.leaving = true;
+    const int number = lease_thread.number;
+    if (number == 0) {
+        return;
+    }
+    raw::call(SYS_tgkill, raw::call(SYS_getpid), number, lease_signal);
+    for (std::int64_t waited = 0; lease_thread.number != 0 && waited < patience_ns; waited += 1'000'000) {
+        lease_thread.changed.wait(lease_thread.lock, 1'000'000);
+    }
+    wait_for_thread_end(number);
+}
+
+void lease_thread_after_fork() noexcept {
+    lease_thread.lock.reset();
+    lease_thread.changed.reset();
+    lease_thread.number = 0;
+    lease_thread.failed = lease_thread.leaving = false;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guards/leases.hpp"
+
+#include "guards/lease_thread.hpp"
+#include "guards/node_locks.hpp"
+#include "model/candidate_table.hpp"
+#include "model/state.hpp"
+#include "system/hash.hpp"
+
+#include <fcntl.h>
+#include <cerrno>
+#include <cstring>
+
+namespace sonde::buffer {
+
+constinit std::atomic<std::uint32_t> leases_held{0};
+
+namespace {
+
+constexpr const char* why_lease_refused = "another process has it open, or this one by another descriptor";
+constexpr const char* why_not_owner = "the kernel grants no lease on it: its owner is another user";
+constexpr const char* why_no_lease = "its file system grants no lease; name the file in IOBUF_PARAMS to buffer it";
+constexpr const char* why_no_thread = "no thread can wait for the kernel to take a lease back";
+
+/// Counts names of leased files by the hash of their last part.
+constexpr unsigned name_places = 256;
+constinit std::atomic<std::uint16_t> leased_names[name_places];
+
+std::atomic<std::uint16_t>& place_of_name(const char* path) noexcept {
+    const char* slash = std::strrchr(path, '/');
+    return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % name_places];
+}
+
+/// The kernel tells `thread` of a break.
+bool set_signal_owner(int fd, int thread) noexcept {
+    struct f_owner_ex owner {};
+    owner.type = F_OWNER_TID;
+    owner.pid = thread;
+    return raw::call(SYS_fcntl, fd, F_SETSIG, lease_signal) == 0 &&
+           raw::call(SYS_fcntl, fd, F_SETOWN_EX, raw::number(&owner)) == 0;
+}
+
+void forget_signal_owner(int fd) noexcept {
+    raw::call(SYS_fcntl, fd, F_SETOWN, 0);
+    raw::call(SYS_fcntl, fd, F_SETSIG, 0);
+}
+
+/// Takes the lease that the descriptions of the file need. 0 or an errno.
+int take_lease(File& file) noexcept {
+    const Description& description = *file.ends.descriptions;
+    const bool writes = file.ends.writer >= 0;
+    if (writes && description.next != nullptr) {
+        return EAGAIN;  // the kernel counts each open() of this process too
+    }
+    const int thread = start_lease_thread();
+    if (thread <= 0) {
+        return ESRCH;
+    }
+    const int fd = description.fd;
+    const long type = writes ? F_WRLCK : F_RDLCK;
+    // Before there is a lease, so that no signal can go to the program; again, because some kernels replace the owner.
+    // The kernel forgets it with the lease.
+    const long error = set_signal_owner(fd, thread) ? -raw::call(SYS_fcntl, fd, F_SETLEASE, type) : ESRCH;
+    if (error != 0) {
+        forget_signal_owner(fd);
+        return static_cast<int>(error);
+    }
+    set_signal_owner(fd, thread);
+    file.lease.fd = fd;
+    file.lease.type = static_cast<int>(type);
+    file.guard = file.last_guard = Guard::Lease;
+    leases_held.fetch_add(1, std::memory_order_seq_cst);
+    place_of_name(file.path).fetch_add(1, std::memory_order_relaxed);
+    return 0;
+}
+
+void count_unguarded(File& file, Guard guard) noexcept {
+    if (file.guard == Guard::None) {
+        unguarded_files.fetch_add(1, std::memory_order_seq_cst);
+        recheck_descriptors_of(file);
+    }
+    file.guard = file.last_guard = guard;
+}
+
+/// The user's word, and what the node's table knows of other processes under the library.
+const char* use_node_table(File& file) noexcept {
+    if (file.appended.all && !file.rule->alone) {
+        return "opened with O_APPEND, and no lease keeps others from appending";
+    }
+    // Ranks that share a file do not mind each other, only those who are not among them.
+    const bool only_one = !file.shared && file.ends.writer >= 0;
+    if (!claim(file, only_one)) {
+        return "another process on this node uses it too";
+    }
+    count_unguarded(file, state.others_unseen ? Guard::UserWord : Guard::NodeTable);
+    return nullptr;
+}
+
+}  // namespace
+
+const char* establish_guard(File& file) noexcept {
+    if (file.guard != Guard::None || file.ends.descriptions == nullptr) {
+        return nullptr;
+    }
+    const settings::Rule& rule = *file.rule;
+    // A descriptor of our own with O_DIRECT would break the lease.
+    const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases &&
+                             state.settings->limits.workers() > 0;
+    const int error = could_lease ? take_lease(file) : EINVAL;
+    if (error == 0) {
+        return nullptr;
+    }
+    const bool only_own = file.ends.writer >= 0 && file.ends.descriptions->next != nullptr;
+    if (!rule.alone && !file.shared) {
+        if (rule.automatic) {
+            return error == EAGAIN   ? why_lease_refused
+                   : error == EACCES ? why_not_owner
+                   : error == ESRCH  ? why_no_thread
+                                     : why_no_lease;
+        }
+        if (error == EAGAIN && !only_own) {
+            return why_lease_refused;
+        }
+    }
+    return use_node_table(file);
+}
+
+void release_lease(File& file) noexcept {
+    if (file.guard != Guard::Lease) {
+        return;
+    }
+    const long error = raw::call(SYS_fcntl, file.lease.fd, F_SETLEASE, F_UNLCK);
+    file.lease.lost |= error == -EAGAIN;  // the kernel took it: the process was stopped for too long
+    forget_lease(file);
+}
+
+void forget_lease(File& file) noexcept {
+    if (file.guard == Guard::Lease) {
+        file.lease.fd = -1;
+        file.guard = Guard::None;
+        leases_held.fetch_sub(1, std::memory_order_relaxed);
+        place_of_name(file.path).fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+void release_guard(File& file) noexcept {
+    release_lease(file);
+    if (file.guard != Guard::None) {
+        unguarded_files.fetch_sub(1, std::memory_order_relaxed);
+        file.guard = Guard::None;
+    }
+    disclaim(file);
+}
+
+bool may_break_own_lease(const char* path) noexcept {
+    return leases_held.load(std::memory_order_relaxed) != 0 && path != nullptr &&
+           place_of_name(path).load(std::memory_order_relaxed) != 0;
+}
+
+bool is_lease_broken(const File& file) noexcept {
+    return raw::call(SYS_fcntl, file.lease.fd, F_GETLEASE) != file.lease.type;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What keeps other processes from seeing a file while its newest data is in our pages, or from changing it unnoticed.
+//
+// The kernel's lease (fcntl F_SETLEASE) does it exactly on file systems of this node: who opens or truncates the file
+// waits until we have written everything and given the lease up. The kernel tells a thread of the library, never one of
+// the program. Elsewhere the user's word counts, and the table of the node (node_locks.hpp).
+//
+// Unless said otherwise the lock of the file is held.
+#pragma once
+
+#include "model/file.hpp"
+
+namespace sonde::buffer {
+
+/// Before the file becomes active: nullptr when it may be buffered, or the reason why not.
+const char* establish_guard(File& file) noexcept;
+/// After all data was handed to the kernel: the file is not active any more. What is not a lease stays.
+void release_lease(File& file) noexcept;
+/// The descriptor that held the lease is gone, and the lease with it.
+void forget_lease(File& file) noexcept;
+/// The file has no descriptor any more.
+void release_guard(File& file) noexcept;
+
+/// Another process waits for the file.
+bool is_lease_broken(const File& file) noexcept;
+/// Leases that are held by this process.
+extern std::atomic<std::uint32_t> leases_held;
+/// The program is about to open `path`: true when a lease that we hold may be for this file, so that it must be given
+/// up first. False may be wrong (another name of the file): then the kernel makes the program wait for our thread.
+bool may_break_own_lease(const char* path) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else on this node uses a file. Each process that buffers a file holds a lock on two bytes of one small file in
+// memory: the kernel gives it back however the process ends. One byte is held by those who buffer (shared by readers,
+// alone by a writer); another one, far from it, by those who came later and could not, as a sign for the others to
+// stop.
+#include "guards/node_locks.hpp"
+
+#include "model/state.hpp"
+#include "model/table.hpp"
+#include "system/high_descriptor.hpp"
+#include "system/own_file.hpp"
+#include "system/text.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+constinit system::Lock opening;
+constinit std::atomic<int> lock_file{-1};
+constinit std::atomic<bool> tried{false};
+
+constexpr int most_names = 64;
+
+/// One file for all processes of a user. Somebody else may have made one of its name before us, and may remove it
+/// again: there are several names, and one that is ours already goes before one that is free. A negative errno when
+/// there is none.
+long open_lock_file() noexcept {
+    long fd = -1;
+    for (const int make : {0, O_CREAT}) {
+        for (int number = 0; number < most_names && fd < 0; ++number) {
+            system::Text name;
+            name << "/dev/shm/sonde-preload-" << std::uint64_t{geteuid()};
+            if (number > 0) {
+                name << '-' << number;
+            }
+            name << '\0';
+            fd = system::open_own_file(name.data(), O_RDWR | make, 0600);
+        }
+    }
+    return fd;
+}
+
+/// -1 where there is no shared memory: then nobody is noticed.
+int locks() noexcept {
+    if (tried.load(std::memory_order_acquire)) {
+        return lock_file.load(std::memory_order_relaxed);
+    }
+    system::Hold hold(opening);
+    if (!tried.load(std::memory_order_relaxed)) {
+        const long fd = open_lock_file();
+        state.others_unseen = fd < 0;
+        if (fd >= 0) {
+            lock_file = system::high_duplicate(static_cast<int>(fd));
+            raw::call(SYS_close, fd);
+            note_private(lock_file, true);
+        }
+        tried.store(true, std::memory_order_release);
+    }
+    return lock_file;
+}
+
+constexpr std::uint64_t all_places = 1ULL << 60U;
+constexpr off64_t to_sign = all_places;
+
+/// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
+/// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
+off64_t place_of(const File& file) noexcept {
+    const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
+    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % all_places);
+}
+
+bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
+    answer = {};
+    answer.l_type = type;
+    answer.l_whence = SEEK_SET;
+    answer.l_start = at;
+    answer.l_len = 1;
+    return raw::call(SYS_fcntl, locks(), command, raw::number(&answer)) == 0;
+}
+
+}  // namespace
+
+bool claim(File& file, bool writes) noexcept {
+    struct flock64 answer {};
+    const off64_t place = place_of(file);
+    if (locks() < 0) {
+        return true;
+    }
+    if (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer)) {
+        file.claimed = true;
+        return true;
+    }
+    file.sign = ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
+    return false;
+}
+
+void disclaim(const File& file) noexcept {
+    struct flock64 answer {};
+    if (file.claimed) {
+        ask(F_OFD_SETLK, F_UNLCK, place_of(file), answer);
+    }
+    if (file.sign) {
+        ask(F_OFD_SETLK, F_UNLCK, place_of(file) + to_sign, answer);
+    }
+}
+
+bool visited(const File& file) noexcept {
+    struct flock64 answer {};
+    return locks() >= 0 && ask(F_OFD_GETLK, F_WRLCK, place_of(file) + to_sign, answer) && answer.l_type != F_UNLCK;
+}
+
+void node_locks_moved(int from, int to) noexcept {
+    system::Hold hold(opening);
+    if (lock_file == from) {
+        lock_file = to;
+    }
+}
+
+bool forget_node_locks() noexcept {
+    system::Hold hold(opening);
+    if (lock_file < 0) {
+        return false;
+    }
+    note_private(lock_file, false);
+    raw::call(SYS_close, lock_file);
+    lock_file = -1;  // and stays so, because it was tried
+    return true;
+}
+
+/// The locks belong to the parent's open file, and stay its own; the child opens one for itself.
+void node_locks_after_fork() noexcept {
+    opening.reset();
+    if (lock_file >= 0) {
+        note_private(lock_file, false);
+        raw::call(SYS_close, lock_file);
+    }
+    lock_file = -1;
+    tried = false;
+}
+
+}  // namespace sonde::buffer

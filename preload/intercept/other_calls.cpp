@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that the kernel does, on files that it must see as the program does: syncing, mapping, copying inside the
+// kernel, asynchronous I/O, limits.
+#include "intercept/errors.hpp"
+#include "system/oldest_libc.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <new>
+
+SONDE_OLDEST(pthread_testcancel);
+
+namespace {
+
+using namespace sonde;
+using trace::Kind;
+
+/// A buffered one. Beside: see the top of transfer.cpp.
+template <class Real>
+__attribute__((noinline)) int sync_buffered(int fd, Real real) {
+    pthread_testcancel();
+    bool quiet = false;
+    const int error = buffer::flush(fd, quiet);
+    const int done = quiet ? 0 : real();
+    return intercept::result_of_flush(done, error);
+}
+
+template <class Real>
+int sync_one(int fd, Real real) {
+    if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd)) [[unlikely]] {
+        buffer::hand_to_kernel(fd);
+    }
+    if (buffer::watched(fd)) [[unlikely]] {
+        return sync_buffered(fd, real);
+    }
+    if (trace::watched(fd)) [[unlikely]] {
+        const std::uint64_t began = system::ticks();
+        const int done = real();
+        trace::called(fd, Kind::Sync, began);
+        return done;
+    }
+    return real();
+}
+
+template <class Real>
+void* map(int fd, int protection, int flags, Real real) {
+    intercept::before_map(fd, protection, flags);
+    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
+        if (trace::watched(fd)) [[unlikely]] {
+            const std::uint64_t began = system::ticks();
+            void* done = real();
+            trace::called(fd, Kind::Map, began);
+            return done;
+        }
+    }
+    return real();
+}
+
+template <class Real>
+auto see_as_it_is(int fd, Real real) {
+    const buffer::Around around(fd);
+    return real();
+}
+
+/// Data that moves from one descriptor to another inside the kernel.
+template <class Real>
+ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes, Real real) {
+    const bool reads = trace::watched(in);
+    const bool writes = trace::watched(out);
+    if (reads || writes) [[unlikely]] {
+        const off64_t from = in_at != nullptr ? *in_at : trace::here;
+        const off64_t to = out_at != nullptr ? *out_at : trace::here;
+        const std::uint64_t began = system::ticks();
+        const ssize_t got = real();
+        if (reads) {
+            trace::transferred(in, Kind::Read, bytes, got, from, nullptr, began);
+        }
+        if (writes) {
+            trace::transferred(out, Kind::Write, bytes, got, to, nullptr, began);
+        }
+        return got;
+    }
+    const buffer::Around source(in);
+    const buffer::Around target(out);
+    return real();
+}
+
+/// POSIX asynchronous I/O uses threads of libc that do not pass through here.
+template <class Job>
+void leave_to_libc(const Job* job) noexcept {
+    if (job != nullptr) {
+        buffer::disqualify(job->aio_fildes);
+        buffer::release_descriptor(job->aio_fildes, "used by asynchronous I/O");
+    }
+}
+
+template <class Job>
+void leave_all_to_libc(Job* const* jobs, int count) noexcept {
+    for (int i = 0; jobs != nullptr && i < count; ++i) {
+        leave_to_libc(jobs[i]);
+    }
+}
+
+}  // namespace
+
+namespace sonde::intercept {
+
+void before_map(int fd, int protection, int flags) noexcept {
+    if ((flags & MAP_TYPE) != MAP_PRIVATE && (protection & PROT_WRITE) != 0) {
+        buffer::note_shared_map((flags & MAP_ANONYMOUS) != 0 ? -1 : fd);
+    }
+    if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
+        return;
+    }
+    buffer::disqualify(fd);
+    if (buffer::watched(fd)) [[unlikely]] {
+        buffer::release_descriptor(fd, "mapped into memory");
+    } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        struct stat got {};
+        if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
+            buffer::release_inode(got.st_dev, got.st_ino, "mapped into memory");
+        }
+    }
+}
+
+}  // namespace sonde::intercept
+
+int wrap_fsync(int fd) {
+    return sync_one(fd, [=] { return NEXT(fsync)(fd); });
+}
+int wrap_fdatasync(int fd) {
+    return sync_one(fd, [=] { return NEXT(fdatasync)(fd); });
+}
+int wrap_sync_file_range(int fd, off64_t at, off64_t bytes, unsigned flags) {
+    return sync_one(fd, [=] { return NEXT(sync_file_range)(fd, at, bytes, flags); });
+}
+void wrap_sync(void) {
+    if (buffer::any()) {
+        buffer::flush_all();
+    }
+    NEXT(sync)();
+}
+int wrap_syncfs(int fd) {
+    if (buffer::any()) {
+        buffer::flush_all();
+    }
+    return NEXT(syncfs)(fd);
+}
+int wrap_posix_fadvise(int fd, off64_t at, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise)(fd, at, bytes, advice); });
+}
+int wrap_posix_fadvise64(int fd, off64_t at, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise64)(fd, at, bytes, advice); });
+}
+ssize_t wrap_readahead(int fd, off64_t at, size_t bytes) {
+    return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, at, bytes); });
+}
+void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
+    return map(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, at); });
+}
+void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
+    return map(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
+}
+ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
+    return copy(in, in_at, out, out_at, bytes,
+                [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
+}
+ssize_t wrap_sendfile(int out, int in, off64_t* at, size_t bytes) {
+    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, at, bytes); });
+}
+ssize_t wrap_sendfile64(int out, int in, off64_t* at, size_t bytes) {
+    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile64)(out, in, at, bytes); });
+}
+ssize_t wrap_splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
+    return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(splice)(in, in_at, out, out_at, bytes, flags); });
+}
+int wrap_aio_read(struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_read)(job);
+}
+int wrap_aio_read64(struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_read64)(job);
+}
+int wrap_aio_write(struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_write)(job);
+}
+int wrap_aio_write64(struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_write64)(job);
+}
+int wrap_aio_fsync(int operation, struct aiocb* job) {
+    leave_to_libc(job);
+    return NEXT(aio_fsync)(operation, job);
+}
+int wrap_aio_fsync64(int operation, struct aiocb64* job) {
+    leave_to_libc(job);
+    return NEXT(aio_fsync64)(operation, job);
+}
+int wrap_lio_listio(int mode, struct aiocb* const* jobs, int count, struct sigevent* event) {
+    leave_all_to_libc(jobs, count);
+    return NEXT(lio_listio)(mode, jobs, count, event);
+}
+int wrap_lio_listio64(int mode, struct aiocb64* const* jobs, int count, struct sigevent* event) {
+    leave_all_to_libc(jobs, count);
+    return NEXT(lio_listio64)(mode, jobs, count, event);
+}
+int wrap_setrlimit(int resource, const struct rlimit* limit) {
+    const int done = NEXT(setrlimit)(resource, limit);
+    buffer::read_limits();
+    return done;
+}
+int wrap_setrlimit64(int resource, const struct rlimit* limit) {
+    const int done = NEXT(setrlimit64)(resource, limit);
+    buffer::read_limits();
+    return done;
+}
+int wrap_prlimit(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
+    const int done = NEXT(prlimit)(pid, resource, limit, old);
+    buffer::read_limits();
+    return done;
+}
+int wrap_prlimit64(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
+    const int done = NEXT(prlimit64)(pid, resource, limit, old);
+    buffer::read_limits();
+    return done;
+}

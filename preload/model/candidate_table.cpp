@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/candidate_table.hpp"
+
+#include "model/file.hpp"
+#include "system/memory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
+
+namespace sonde::buffer {
+
+constinit CandidateSlot* candidates = nullptr;
+constinit std::atomic<std::uint32_t> unguarded_files{0};
+
+namespace {
+
+/// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
+constexpr std::uint32_t least_calls = 256;
+constexpr std::uint32_t most_calls = 1000;
+constexpr std::uint64_t cost_of_buffering_ns = 20'000;
+
+constinit std::atomic<std::uint32_t> forks{0}, spawns{0};
+constinit std::atomic<std::uint32_t> calls_needed{least_calls};
+constinit std::atomic<int> highest_seen{0};
+
+std::uint32_t identity_of(dev_t device, ino_t inode) noexcept {
+    const std::uint64_t mixed =
+        (static_cast<std::uint64_t>(inode) + (static_cast<std::uint64_t>(device) << 32U)) * 0x9E3779B97F4A7C15ULL;
+    return static_cast<std::uint32_t>(mixed >> 32U) | 1U;
+}
+
+std::uint32_t identify(int fd) noexcept {
+    std::uint32_t identity = candidates[fd].identity.load(std::memory_order_relaxed);
+    struct stat status {};
+    if (identity == 0 && raw::call(SYS_fstat, fd, raw::number(&status)) == 0) {
+        identity = identity_of(status.st_dev, status.st_ino);
+        candidates[fd].identity.store(identity, std::memory_order_relaxed);
+    }
+    return identity;
+}
+
+}  // namespace
+
+std::uint32_t calls_on_fast_storage() noexcept {
+    return calls_needed.load(std::memory_order_relaxed);
+}
+
+std::uint32_t new_candidate_state(std::uint32_t rule) noexcept {
+    return candidate_bit | rule << rule_shift | (forks.load(std::memory_order_relaxed) & children_mask) << forks_shift |
+           (spawns.load(std::memory_order_relaxed) & children_mask) << spawns_shift;
+}
+
+void set_candidate_state(int fd, std::uint32_t calls_state) noexcept {
+    int most = highest_seen.load(std::memory_order_relaxed);
+    while (fd > most && !highest_seen.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    }
+    candidates[fd].identity.store(0, std::memory_order_relaxed);
+    candidates[fd].state.store(calls_state, std::memory_order_relaxed);
+}
+
+void start_candidates() noexcept {
+    if (candidates == nullptr) {
+        candidates = static_cast<CandidateSlot*>(system::map_bytes(sizeof(CandidateSlot) * most_descriptors, true));
+    }
+}
+
+void disqualify(int fd) noexcept {
+    if (candidate_state(fd) >= first_candidate_state) {
+        candidates[fd].state.store(pass_through, std::memory_order_relaxed);
+    }
+}
+
+void note_child(bool inherits_all) noexcept {
+    if (candidates == nullptr) {
+        return;
+    }
+    std::atomic<std::uint32_t>& children = inherits_all ? forks : spawns;
+    if ((children.fetch_add(1, std::memory_order_relaxed) & children_mask) == children_mask) {
+        for (int fd = 0; fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {  // the number begins anew
+            disqualify(fd);
+        }
+    }
+}
+
+int highest_candidate() noexcept {
+    return highest_seen.load(std::memory_order_relaxed);
+}
+
+void recheck_descriptors_of(const File& file) noexcept {
+    const std::uint32_t identity = identity_of(file.device, file.inode);
+    for (int fd = 0; candidates != nullptr && fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {
+        if (candidate_state(fd) != unseen && !in_table(fd) && identify(fd) == identity) {
+            candidates[fd].state.store(unseen, std::memory_order_relaxed);
+        }
+    }
+}
+
+void note_benefit(std::uint64_t gained_ns) noexcept {
+    const std::uint32_t needed = calls_needed.load(std::memory_order_relaxed);
+    calls_needed.store(
+        gained_ns < cost_of_buffering_ns ? std::min(needed * 2, most_calls) : std::max(needed / 2, least_calls),
+        std::memory_order_relaxed);
+}
+
+bool is_shared_with_child(int fd, std::uint32_t calls_state) noexcept {
+    if (((calls_state >> forks_shift) & children_mask) != (forks.load(std::memory_order_relaxed) & children_mask)) {
+        return true;
+    }
+    return ((calls_state >> spawns_shift) & children_mask) !=
+               (spawns.load(std::memory_order_relaxed) & children_mask) &&
+           (raw::call(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
+
+}  // namespace sonde::buffer

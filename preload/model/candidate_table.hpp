@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of descriptors that are not buffered: how many calls they had, and who else may have them.
+#pragma once
+
+#include "model/table.hpp"
+
+#include <sys/types.h>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct File;
+
+/// What is known of one descriptor that is not in the table.
+struct CandidateSlot {
+    std::atomic<std::uint32_t> state{0};
+    std::atomic<std::uint32_t> identity{0};  ///< hash of device and inode; 0: not asked for yet
+};
+/// nullptr while nothing is to be buffered.
+extern CandidateSlot* candidates;
+
+inline constexpr std::uint32_t unseen = 0;        ///< inherited, received, or made by a call that is not intercepted
+inline constexpr std::uint32_t pass_through = 1;  ///< never buffered
+inline constexpr std::uint32_t first_candidate_state = 2;
+
+/// Files that are buffered although no lease guards them. While there are any, every descriptor of this process must be
+/// known: another one may lead to the same file.
+extern std::atomic<std::uint32_t> unguarded_files;
+
+inline std::uint32_t candidate_state(int fd) noexcept {
+    return candidates != nullptr && static_cast<unsigned>(fd) < most_descriptors
+               ? candidates[fd].state.load(std::memory_order_relaxed)
+               : pass_through;
+}
+/// True when a call on this descriptor must be counted, or the descriptor looked at first.
+inline bool counts_calls(int fd) noexcept {
+    const std::uint32_t state = candidate_state(fd);
+    return state >= first_candidate_state ||
+           (state == unseen && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
+}
+
+// Layout of the state of a candidate: bit 0 the storage is slow, bit 1 set, then calls, number of the rule, and the
+// numbers of children that existed when it was opened.
+inline constexpr std::uint32_t slow_bit = 1, candidate_bit = 2;
+inline constexpr unsigned calls_shift = 2;
+inline constexpr unsigned rule_shift = 12, forks_shift = 19, spawns_shift = 25;
+inline constexpr std::uint32_t rule_mask = 0x7F, children_mask = 0x3F;
+inline constexpr std::uint32_t calls_mask = 0x3FF, one_call = 1U << calls_shift;
+/// The call that is timed: the first two may have to find the data.
+inline constexpr std::uint32_t timed_call = 3;
+/// Looking a file up may cost a call to slow storage.
+inline constexpr std::uint32_t calls_on_slow_storage = 24;
+
+/// The usual call of a candidate is only counted. False: ask count_candidate_call() what to do.
+inline bool count_usual_call(int fd) noexcept {
+    std::uint32_t state = candidate_state(fd);
+    const std::uint32_t calls = ((state >> calls_shift) & calls_mask) + 1;
+    return state >= first_candidate_state && calls < calls_on_slow_storage && calls != timed_call &&
+           candidates[fd].state.compare_exchange_strong(state, state + one_call, std::memory_order_relaxed);
+}
+
+/// Calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
+std::uint32_t calls_on_fast_storage() noexcept;
+void set_candidate_state(int fd, std::uint32_t state) noexcept;
+/// The state of a descriptor that was just opened, whose rule has this number.
+std::uint32_t new_candidate_state(std::uint32_t rule) noexcept;
+/// A child that has this descriptor too moves its offset, and opens nothing that a lease would tell of.
+bool is_shared_with_child(int fd, std::uint32_t state) noexcept;
+void start_candidates() noexcept;
+/// The descriptor is never buffered from now on: mapped, used by a stream, sent to another process.
+void disqualify(int fd) noexcept;
+/// The descriptor is about to be closed.
+inline void forget_candidate(int fd) noexcept {
+    if (candidates != nullptr && static_cast<unsigned>(fd) < most_descriptors) {
+        candidates[fd].state.store(unseen, std::memory_order_relaxed);
+        candidates[fd].identity.store(0, std::memory_order_relaxed);
+    }
+}
+/// No descriptor above this was ever considered.
+int highest_candidate() noexcept;
+/// Another process shares the descriptors from now on: all of them (`inherits_all`), or those without close-on-exec.
+void note_child(bool inherits_all) noexcept;
+/// Before a file is buffered without a lease: other descriptors of it, already seen, are looked at once more.
+void recheck_descriptors_of(const File& file) noexcept;
+/// A buffered file has ended; what it gained decides how early the next ones are looked at.
+void note_benefit(std::uint64_t gained_ns) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three things the buffer is made of: a page, a file (one per inode) and a description (one per open()).
+//
+// Locking: everything of a file is under File::lock, which is given back while storage is waited for. An operation that
+// may give it back counts itself in `running`; who must see the file without any operation under way raises `gate`,
+// which lets no new one in, and waits until `running` and `in_flight` are zero.
+#pragma once
+
+#include "model/choice.hpp"
+#include "model/ranges.hpp"
+#include "model/statistics.hpp"
+#include "settings/params.hpp"
+#include "system/lock.hpp"
+
+#include <sys/types.h>
+#include <atomic>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct File;
+
+enum class Busy : std::uint8_t {
+    No,
+    Queued,   ///< to be read ahead; nobody has begun
+    Loading,  ///< being read; contents must not be touched
+    Writing,  ///< being written; may be read, not changed
+};
+
+struct Page {
+    Page* next_free = nullptr;
+    Page* in_bucket = nullptr;
+    Page *newer = nullptr, *older = nullptr;              ///< by last use
+    Page *dirty_next = nullptr, *dirty_before = nullptr;  ///< by the time it became dirty
+    std::int64_t index = 0;                               ///< offset in the file / page size
+    char* data = nullptr;
+    std::uint64_t dirty_since_ns = 0;
+    std::uint32_t want_begin = 0, want_end = 0;  ///< Queued: the part to read
+    Busy busy = Busy::No;
+    bool is_dirty = false;  ///< in the list of dirty pages
+    bool full = false;      ///< the writer has gone past it: the worker may write it
+    bool ahead = false;     ///< read ahead and not used yet
+    bool touched = false;   ///< its memory is there: nothing is waited for but storage
+    RangeSet valid;         ///< includes everything dirty
+    RangeSet dirty;
+};
+
+/// How the accesses through one description have moved so far.
+struct Stream {
+    std::int64_t last_begin = 0;
+    std::int64_t last_end = 0;
+    std::int64_t step = 0;  ///< distance of the last two beginnings
+    std::uint32_t calls = 0;
+    std::uint32_t forward = 0;          ///< calls in a row that began where the one before ended
+    std::uint32_t backward = 0;         ///< calls in a row that ended where the one before began
+    std::uint32_t strides = 0;          ///< calls in a row at the same distance
+    mutable std::int64_t planned = -1;  ///< the page from which on was last planned what is read ahead: only a note
+};
+
+/// What open() made: an offset and flags, shared by all duplicates of the descriptor.
+struct Description {
+    Description* next_free = nullptr;
+    std::atomic<File*> file{nullptr};
+    Description* next = nullptr;  ///< of the same file
+    std::int64_t offset = 0;      ///< ours counts while the file is active, the kernel's otherwise
+    int fd = -1;                  ///< one of the descriptors
+    int references = 0;           ///< number of descriptors
+    bool reads = false, writes = false;
+    bool appends = false;      ///< O_APPEND: what is written goes to the end, wherever the offset is
+    bool offset_busy = false;  ///< an operation that moves the offset is under way
+    std::uint32_t error_seen = 0;
+    Stream stream;
+};
+
+enum class Mode : std::uint8_t {
+    Gone,       ///< no file: the object waits for reuse
+    Active,     ///< buffered
+    Suspended,  ///< nothing is held; calls go to the kernel, until further notice
+    Released,   ///< the same for good
+};
+
+/// What keeps other processes from seeing the file too early, or from changing it unnoticed.
+enum class Guard : std::uint8_t {
+    None,       ///< the file is not active
+    Lease,      ///< the kernel makes others wait until everything is handed over
+    NodeTable,  ///< the user's word; processes of this node that use the library notice each other
+    UserWord,   ///< the user's word alone
+};
+
+struct Lease {
+    int fd = -1;        ///< the descriptor that holds it
+    int type = 0;       ///< F_RDLCK or F_WRLCK
+    bool lost = false;  ///< taken by the kernel, because the process was stopped for too long
+};
+
+/// The descriptors by which a file is reached.
+struct Ends {
+    Description* descriptions = nullptr;
+    int reader = -1, writer = -1;      ///< descriptors of the program to use
+    int direct = -1, direct_out = -1;  ///< ours with O_DIRECT, for reading and for writing
+    std::uint32_t direct_align = 0;    ///< bytes
+};
+
+/// The pages of a file, and how many of what size there may be.
+struct Held {
+    std::uint32_t page_size = 0;  ///< bytes
+    std::uint32_t limit = 0;      ///< pages
+    std::uint32_t prefetch = 0;   ///< pages read ahead
+    bool divided = false;         ///< the file is only read, and has more and smaller pages than was said
+    bool small = false;           ///< and storage may be as fast as memory: see dividing.hpp
+    std::uint32_t count = 0;
+    std::uint32_t queued = 0;  ///< pages to be read ahead
+    std::uint32_t bucket_mask = 0;
+    Page** buckets = nullptr;
+    Page* few_buckets[16] = {};  ///< as many as most files need, without a call for memory
+    Page *newest = nullptr, *oldest = nullptr;
+};
+
+/// The dirty pages, in the order in which they became dirty.
+struct Dirty {
+    Page *first = nullptr, *last = nullptr;
+    std::uint32_t pages = 0;
+};
+
+/// Who is at work on a file, and who must wait.
+struct Turns {
+    int running = 0;
+    int in_flight = 0;  ///< calls below that hold the lock not
+    int around = 0;     ///< calls that must see the file as it is
+    bool gate = false;
+    bool writing = false;      ///< one write below at a time: what the program wrote first arrives first
+    bool writer_turn = false;  ///< one write of the program at a time, as in the kernel
+};
+
+/// What storage refused.
+struct Errors {
+    int last = 0;             ///< errno
+    std::uint32_t count = 0;  ///< so far: each description has seen some of them
+    std::uint64_t retry_after_ns = 0;
+};
+
+/// Does it pay? Counted over windows; see ahead.cpp.
+struct Payoff {
+    std::uint32_t window_calls = 0, window_hits = 0;
+    std::uint32_t dormant_calls = 0;  ///< of the last sleep
+    std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
+    std::uint32_t measured = 0;       ///< transfers that this follows from
+    std::uint64_t small_call_ns = 0;  ///< of small transfers lately
+    std::uint32_t probes = 0;         ///< large calls that went straight to see how fast storage is
+    std::uint32_t ahead_off = 0;      ///< page changes for which nothing is read ahead
+    std::int32_t guesses = 4;         ///< whole pages that may be loaded without a stream
+    struct Ghost {
+        std::int64_t index = -1;
+        std::uint32_t touches = 0;
+    };
+    Ghost ghosts[128];
+};
+
+/// What the program does between two locks that it takes: what was read is forgotten with each.
+struct Locking {
+    std::uint32_t vain = 0;   ///< locks in a row before which too little was gained
+    std::uint64_t hits = 0;   ///< calls so far that needed no call below, when the last lock was taken
+    std::uint64_t asked = 0;  ///< bytes read by the program so far, then
+    std::uint64_t below = 0;  ///< bytes read from storage so far, then
+};
+
+/// A file that only we append to (append=own).
+struct Appended {
+    bool all = false;         ///< all who write it append
+    bool grew = false;        ///< somebody else has written where only we should append
+    std::int64_t landed = 0;  ///< the size that the kernel's file must have
+};
+
+/// Pages kept for the next open (lazyclose).
+struct Lazy {
+    bool closed = false;
+    std::int64_t mtime_ns = 0, ctime_ns = 0;
+};
+
+/// Calls that went past the buffer while the file slept; [0] reads, [1] writes. Of what they did only the bytes are
+/// known.
+struct Passed {
+    std::atomic<std::uint64_t> calls[2] = {};
+    std::atomic<std::uint64_t> bytes[2] = {};
+};
+
+struct File {
+    File* next_free = nullptr;
+    File* in_bucket = nullptr;
+    std::uint32_t generation = 0;  ///< lives of this object that are over
+    system::Lock lock;
+    system::Event changed;
+    std::atomic<Mode> mode{Mode::Gone};
+    std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
+    std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
+    std::atomic<bool> dormant{false};           ///< asleep because it did not pay
+    /// By POSIX locks: closing any descriptor of the file would end them.
+    std::atomic<bool> locked_in_parts{false};
+    /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the
+    /// list of the old one is on none, also one that waits for reuse.
+    std::uint32_t on_list_of = 0;
+
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::int64_t size = 0;    ///< as the program must see it
+    std::uint64_t block = 0;  ///< what the file system calls its best transfer, bytes
+    Ends ends;
+    Held held;
+    Dirty dirty;
+    Turns turns;
+    Errors errors;
+    Payoff payoff;
+    Appended appended;
+    Lazy lazy;
+    Locking locking;
+    std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
+    std::uint64_t space_checked_ns = 0;
+    bool write_through = false;  ///< space is low: errors must be seen at once
+    bool sign = false;           ///< others are told to stop by a lock of ours (node_locks.hpp)
+    bool claimed = false;        ///< in the table of the node
+    Guard guard = Guard::None;
+    Guard last_guard = Guard::None;  ///< for the report
+    Lease lease;
+    bool is_local = false;         ///< on a file system that only this node writes
+    bool shared = false;           ///< by ranks of MPI, each with its own part (mpiio=disjoint)
+    const void* handle = nullptr;  ///< of MPI, when it is shared
+    bool inherited = false;        ///< open before the program began: not worth a word
+
+    settings::Rule* rule = nullptr;
+    std::uint32_t timed_calls = 0;  ///< calls that still go straight, so that a report can say what a call costs
+    bool watching = false;          ///< nothing is kept: its settings are not chosen yet (auto)
+    Watch watch;
+    Choice choice;  ///< the last one
+    Statistics statistics;
+    Passed passed;  ///< not in the statistics yet
+    std::uint64_t opened_ns = 0;
+    const char* why_released = nullptr;  ///< for the report
+    char path[1024] = {};
+};
+
+}  // namespace sonde::buffer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting without holding up others.
+#include "model/outside.hpp"
+
+#include "system/clock.hpp"
+
+#include <pthread.h>
+#include <cerrno>
+
+namespace sonde::buffer {
+
+Outside::Outside(File& file, std::uint64_t* waited) noexcept
+    : file_(file), waited_(waited), began_(system::now_ns()), errno_(errno) {
+    file.lock.unlock();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+}
+
+void Outside::end() noexcept {
+    pthread_setcancelstate(cancel_, nullptr);
+    errno = errno_;
+    file_.lock.lock();
+    spent_ns = system::now_ns() - began_;
+    if (waited_ != nullptr) {
+        *waited_ += spent_ns;
+    }
+}
+
+void wait_for_change(File& file) noexcept {
+    const std::uint64_t began = system::now_ns();
+    file.changed.wait(file.lock);
+    file.statistics.wait_ns += system::now_ns() - began;
+}
+
+}  // namespace sonde::buffer

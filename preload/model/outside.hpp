@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting: around every call below, and for others. The lock of the file is held before and after.
+#pragma once
+
+#include "model/file.hpp"
+
+namespace sonde::buffer {
+
+/// Around every call below, up to end(): the lock is given back, the thread cannot be canceled while it owns things,
+/// errno of the program is kept, and the time is counted.
+class Outside {
+ public:
+    Outside(File& file, std::uint64_t* waited) noexcept;
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+    std::uint64_t spent_ns = 0;  ///< after end()
+    void end() noexcept;         ///< once, before the object goes
+
+ private:
+    File& file_;
+    std::uint64_t* waited_;
+    std::uint64_t began_;
+    int cancel_ = 0;
+    int errno_;
+};
+/// Waits for a change of the file; the time counts as waiting.
+void wait_for_change(File& file) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/registry.hpp"
+
+#include "model/state.hpp"
+#include "model/table.hpp"
+
+namespace sonde::buffer {
+
+std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept {
+    const std::uint64_t mixed =
+        (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) * 0x9E3779B97F4A7C15ULL;
+    return static_cast<std::uint32_t>(mixed >> 40U) % State::file_buckets;
+}
+
+bool read_status(int fd, struct stat& status) noexcept {
+    return raw::call(SYS_fstat, fd, raw::number(&status)) == 0;
+}
+
+/// The table of files must be locked; the file comes back locked.
+File* known_file(dev_t device, ino_t inode) noexcept {
+    for (File* file = state.files[bucket_of(device, inode)]; file != nullptr; file = file->in_bucket) {
+        if (file->device == device && file->inode == inode) {
+            file->lock.lock();
+            return file;
+        }
+    }
+    return nullptr;
+}
+
+File* locked_file(int fd, Description*& description) noexcept {
+    while (true) {
+        description = table[fd].load(std::memory_order_acquire);
+        if (description == nullptr) {
+            return nullptr;
+        }
+        File* file = description->file.load(std::memory_order_acquire);
+        if (file == nullptr) {
+            continue;  // being taken apart by another thread
+        }
+        file->lock.lock();
+        if (table[fd].load(std::memory_order_relaxed) == description &&
+            description->file.load(std::memory_order_relaxed) == file) {
+            return file;
+        }
+        file->lock.unlock();
+    }
+}
+
+bool is_active(int fd) noexcept {
+    const Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
+    const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Active;
+}
+
+File* find_file(dev_t device, ino_t inode) noexcept {
+    system::Hold hold(state.files_lock);
+    return known_file(device, inode);
+}
+
+void choose_descriptors(File& file) noexcept {
+    file.ends.reader = file.ends.writer = -1;
+    file.appended.all = false;
+    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
+        if (one->reads) {
+            file.ends.reader = one->fd;
+        }
+        if (one->writes) {
+            file.ends.writer = one->fd;
+            file.appended.all |= one->appends;
+        }
+    }
+}
+
+std::int64_t size_below(int fd) noexcept {
+    struct stat got {};
+    return read_status(fd, got) ? got.st_size : -1;
+}
+
+void refresh_size(File& file) noexcept {
+    struct stat got {};
+    if (file.ends.descriptions == nullptr || !read_status(file.ends.descriptions->fd, got)) {
+        return;
+    }
+    if (file.appended.all) {
+        file.appended.grew |= file.turns.in_flight == 0 && got.st_size != file.appended.landed;
+    } else if (got.st_size > file.size) {
+        file.size = got.st_size;
+    }
+}
+
+void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns) noexcept {
+    for (File* first : state.files) {
+        for (File* file = first; file != nullptr; file = file->in_bucket) {
+            if (lock_limit_ns < 0) {
+                file->lock.lock();
+            } else if (!file->lock.try_lock(lock_limit_ns)) {
+                continue;
+            }
+            visit(*file);
+            file->lock.unlock();
+        }
+    }
+}
+
+}  // namespace sonde::buffer

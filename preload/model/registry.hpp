@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that are known, by their inode and by their descriptors. Unless said otherwise the lock of the file is
+// held.
+#pragma once
+
+#include "model/file.hpp"
+
+#include <sys/stat.h>
+
+namespace sonde::buffer {
+
+/// The bucket of a file in State::files.
+std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept;
+/// With the table of files locked: the file, locked, or nullptr.
+File* known_file(dev_t device, ino_t inode) noexcept;
+/// The same, which locks the table meanwhile.
+File* find_file(dev_t device, ino_t inode) noexcept;
+File* locked_file(int fd, Description*& description) noexcept;
+/// Without a lock: false when nothing of the file behind a descriptor is held.
+bool is_active(int fd) noexcept;
+void choose_descriptors(File& file) noexcept;
+bool read_status(int fd, struct stat& status) noexcept;
+/// What the kernel says the size behind a descriptor is, or -1.
+std::int64_t size_below(int fd) noexcept;
+void refresh_size(File& file) noexcept;
+/// Calls `visit(file)` for every known file with its lock held (or not at all, when it is not to be had in time).
+void for_each_file(void (*visit)(File&), std::int64_t lock_limit_ns = -1) noexcept;
+
+}  // namespace sonde::buffer

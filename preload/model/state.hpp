@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the buffer of a process has once: its settings, its files, its memory. And the descriptors of our own.
+#pragma once
+
+#include "model/file.hpp"
+#include "system/memory.hpp"
+
+namespace sonde::buffer {
+
+/// The calls that reach the storage. Like those of libc: -1 and errno.
+struct Below {
+    ssize_t (*pread)(int, void*, std::size_t, off64_t) = nullptr;
+    ssize_t (*pwrite)(int, const void*, std::size_t, off64_t) = nullptr;
+};
+
+struct State {
+    Below below;
+    settings::Settings* settings = nullptr;
+    int report = -1;
+    const char* lines_folder = nullptr;
+    int lines = -1;  ///< opened with the first line
+    long lines_pid = 0;
+    bool reported = false;
+    system::Lock files_lock;  ///< the table of files; taken before, never after, the lock of a file
+    static constexpr std::uint32_t file_buckets = 1024;
+    File* files[file_buckets] = {};
+    system::Slab<File> file_slab;
+    system::Slab<Description> description_slab;
+    system::Slab<Page> page_slab;
+    std::atomic<std::uint32_t> undelivered{0};  ///< pages that are dirty, or on their way to storage, of all files
+    std::atomic<std::uint64_t> memory_used{0};
+    std::atomic<std::uint64_t> memory_most{0};
+    std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
+    std::atomic<bool> retired{false};
+    std::atomic<bool> ended{false};
+    int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
+    bool ring_told = false;
+    /// Files of so few calls that all of them are told in one line.
+    struct Few {
+        std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
+    } few;
+    bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
+    std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
+};
+extern State state;
+
+}  // namespace sonde::buffer

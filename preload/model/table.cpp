@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table itself, and which numbers are ours.
+#include "model/table.hpp"
+
+namespace sonde::buffer {
+
+constinit std::atomic<Description*>* table = nullptr;
+constinit std::atomic<std::uint32_t> files_known{0};
+constinit std::atomic<int> highest{0};
+constinit std::atomic<int> lowest_private{most_descriptors};
+
+namespace {
+constexpr unsigned private_count = 4096;
+constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
+}  // namespace
+
+int highest_descriptor() noexcept {
+    return highest.load(std::memory_order_relaxed);
+}
+
+bool is_private(int fd) noexcept {
+    const auto at = static_cast<unsigned>(fd);
+    return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
+}
+
+void note_private(int fd, bool open) noexcept {
+    const auto at = static_cast<unsigned>(fd);
+    if (at < private_count) {  // -1 is none of them
+        const std::uint64_t bit = 1ULL << (at % 64);
+        int lowest = lowest_private.load(std::memory_order_relaxed);
+        while (open && fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
+        }
+        open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
+    }
+}
+
+}  // namespace sonde::buffer

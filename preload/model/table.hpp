@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// From descriptors to what is known of them: read at each call of the program, without a lock.
+#pragma once
+
+#include "system/critical.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace sonde::buffer {
+
+struct Description;
+
+/// Descriptors at or above this are never buffered.
+inline constexpr int most_descriptors = 1 << 16;
+/// All slots empty until a file is adopted. Read without a lock: an empty slot means "not ours".
+extern std::atomic<Description*>* table;
+extern std::atomic<std::uint32_t> files_known;
+
+/// True while any file is known: else no slot need be looked at, and calls on paths are quick.
+inline bool any() noexcept {
+    return files_known.load(std::memory_order_relaxed) != 0;
+}
+inline bool in_table(int fd) noexcept {
+    return any() && static_cast<unsigned>(fd) < most_descriptors &&
+           table[fd].load(std::memory_order_acquire) != nullptr;
+}
+/// The same for calls of the program, not of somebody below us.
+inline bool watched(int fd) noexcept {
+    return in_table(fd) && !system::Critical::inside();
+}
+/// No descriptor above this was ever ours.
+int highest_descriptor() noexcept;
+
+/// No descriptor below this was ever opened by us for ourselves.
+extern std::atomic<int> lowest_private;
+/// A descriptor that we opened for ourselves.
+bool is_private(int fd) noexcept;
+/// A descriptor of our own, or no longer.
+void note_private(int fd, bool open) noexcept;
+extern std::atomic<int> highest;  ///< no descriptor above this was ever buffered
+
+}  // namespace sonde::buffer

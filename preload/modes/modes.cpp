@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways from one state of a file to another.
+#include "modes/modes.hpp"
+
+#include "cache/pages.hpp"
+#include "cache/profitability.hpp"
+#include "cache/writeback.hpp"
+#include "guards/leases.hpp"
+#include "guards/node_locks.hpp"
+#include "model/bypass.hpp"
+#include "model/outside.hpp"
+#include "model/state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+void sync_offsets(File& file) noexcept {
+    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
+        raw::call(SYS_lseek, one->fd, one->offset, SEEK_SET);
+    }
+}
+
+}  // namespace
+
+void close_gate(File& file) noexcept {
+    while (file.turns.gate) {
+        wait_for_change(file);
+    }
+    file.turns.gate = true;
+    while (file.turns.running > 0 || file.turns.in_flight > 0) {
+        wait_for_change(file);
+    }
+}
+
+void open_gate(File& file) noexcept {
+    file.turns.gate = false;
+    file.changed.tell();
+}
+
+void suspend_buffering(File& file) noexcept {
+    close_gate(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        flush_file(file);
+        drop_all(file);
+        sync_offsets(file);
+        release_lease(file);
+        file.mode.store(Mode::Suspended, std::memory_order_seq_cst);
+    }
+    open_gate(file);
+}
+
+void suspend_for(File& file, std::int32_t calls) noexcept {
+    suspend_buffering(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
+        file.dormant = true;
+        file.dormant_left.store(calls, std::memory_order_relaxed);
+    }
+}
+
+namespace {
+
+/// Waits a little for calls that are on their way to the kernel. One may take long, and one may be our own, which a
+/// handler of the program has interrupted or left for good with longjmp.
+bool wait_for_bypass(File& file) noexcept {
+    constexpr int most_tries = 200;
+    int left = bypass_in_flight(file);
+    for (int tries = 0; left > 0 && tries < most_tries; ++tries) {
+        if (own_bypass_slot != nullptr && own_bypass_slot->file.load(std::memory_order_relaxed) == &file) {
+            return false;
+        }
+        file.changed.wait(file.lock, 50'000);
+        left = bypass_in_flight(file);
+    }
+    return left == 0;
+}
+
+/// Suspended for some calls, and for more each time.
+void doze(File& file) noexcept {
+    file.payoff.dormant_calls = next_suspension(file);
+    file.dormant = true;
+    file.dormant_left.store(static_cast<std::int32_t>(file.payoff.dormant_calls), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void resume_buffering(File& file) noexcept {
+    file.dormant = false;
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.turns.around > 0) {
+        return;
+    }
+    while (file.turns.gate) {
+        wait_for_change(file);
+    }
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
+        return;  // another thread was quicker
+    }
+    if (file.appended.grew) {
+        release_if_grown(file);
+        return;
+    }
+    if (const char* const reason = establish_guard(file)) {
+        release_file(file, reason);
+        return;
+    }
+    file.turns.gate = true;
+    file.mode.store(Mode::Active, std::memory_order_seq_cst);
+    if (!wait_for_bypass(file)) {
+        release_lease(file);
+        file.mode.store(Mode::Suspended, std::memory_order_seq_cst);
+        doze(file);
+        open_gate(file);
+        return;
+    }
+    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
+        const long offset = raw::call(SYS_lseek, one->fd, 0, SEEK_CUR);
+        one->offset = offset >= 0 ? offset : one->offset;
+    }
+    struct stat got {};
+    if (file.ends.descriptions != nullptr && raw::call(SYS_fstat, file.ends.descriptions->fd, raw::number(&got)) == 0) {
+        file.size = file.appended.landed = got.st_size;
+    }
+    file.space_checked_ns = 0;
+    open_gate(file);
+}
+
+void release_file(File& file, const char* reason) noexcept {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        suspend_buffering(file);
+    }
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
+        file.mode.store(Mode::Released, std::memory_order_seq_cst);
+        file.why_released = file.lease.lost ? why_lease_lost : reason;
+    }
+}
+
+void release_if_grown(File& file) noexcept {
+    if (file.appended.grew && file.mode.load(std::memory_order_relaxed) != Mode::Released) {
+        release_file(file, why_grown);
+    }
+}
+
+void release_if_shared(File& file) noexcept {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard != Guard::Lease && visited(file)) {
+        release_file(file, "another process on this node uses it too");
+    }
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "modes/mpi_sharing.hpp"
+
+#include "cache/pages.hpp"
+#include "cache/writeback.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+
+#include <fcntl.h>
+
+namespace sonde::buffer {
+
+namespace {
+
+struct Wanted {
+    const void* handle = nullptr;
+    const char* reason = nullptr;  ///< for release_shared()
+    bool found = false;            ///< by is_shared()
+};
+constinit Wanted wanted{};  // under the lock of all files
+
+}  // namespace
+
+const char* unfit(const OpenedByMpi& mpi, int flags, const settings::Rule& rule) noexcept {
+    if (mpi.ranks <= 0 || mpi.handle == nullptr) {
+        return "opened by MPI-IO, and how many ranks share it is not known";
+    }
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    return mpi.ranks > 1 && writes && !rule.mpi_disjoint
+               ? "opened by MPI-IO for several ranks (mpiio=disjoint says that their parts are disjoint)"
+               : nullptr;
+}
+
+void share(File& file, const OpenedByMpi& mpi) noexcept {
+    if (file.ends.descriptions != nullptr && file.handle != mpi.handle) {
+        release_file(file, why_opened_again);
+    }
+    file.shared = true;
+    file.handle = mpi.handle;
+}
+
+void forget_what_was_read(File& file) noexcept {
+    close_gate(file);
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        flush_file(file);
+        if (file.dirty.first == nullptr && file.ends.descriptions != nullptr) {
+            drop_all(file);
+            const std::int64_t size = size_below(file.ends.descriptions->fd);
+            file.size = file.appended.landed = size >= 0 ? size : file.size;  // somebody else may have made it shorter
+        }
+    }
+    open_gate(file);
+}
+
+void release_shared(const void* handle, const char* reason) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {.handle = handle, .reason = reason};
+    for_each_file([](File& file) {
+        if (file.shared && file.handle == wanted.handle) {
+            release_file(file, wanted.reason);
+        }
+    });
+}
+
+bool is_shared(const void* handle) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return false;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {.handle = handle};
+    for_each_file([](File& file) {
+        wanted.found |=
+            file.shared && file.handle == wanted.handle && file.mode.load(std::memory_order_relaxed) != Mode::Released;
+    });
+    return wanted.found;
+}
+
+void sync_shared(const void* handle) noexcept {
+    const system::Critical critical;
+    if (!any()) {
+        return;
+    }
+    system::Hold hold(state.files_lock);
+    wanted = {.handle = handle};
+    for_each_file([](File& file) {
+        if (file.shared && file.handle == wanted.handle) {
+            forget_what_was_read(file);
+        }
+    });
+}
+
+}  // namespace sonde::buffer

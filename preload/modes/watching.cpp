@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the first calls on a file to its settings, and what is remembered of them for the next opening.
+#include "modes/watching.hpp"
+
+#include "cache/profitability.hpp"
+#include "modes/modes.hpp"
+#include "system/hash.hpp"
+
+#include <iterator>
+
+namespace sonde::buffer {
+
+static_assert(many_pages <= std::size(Held{}.few_buckets), "make_buckets() makes as many at least");
+
+namespace {
+
+/// What was chosen for files by their names: one that is opened again, or made anew, need not be watched again. (Inodes
+/// would not do: the next file may have that of one which is gone.) A place is overwritten by whoever comes later.
+struct Remembered {
+    std::uint64_t name = 0;
+    Choice choice;
+};
+constinit Remembered remembered[256];
+constinit system::Lock remembering;
+
+Remembered& place_of(std::uint64_t name) noexcept {
+    return remembered[(name >> 32U) % std::size(remembered)];
+}
+
+void take(File& file, const Choice& choice) noexcept {
+    file.choice = choice;
+    if (choice.pays) {
+        file.watching = false;
+        file.held.page_size = choice.page_size;
+        file.held.limit = choice.pages;  // there are buckets for the most that can be chosen
+        file.held.prefetch = choice.ahead;
+    }
+}
+
+}  // namespace
+
+void begin_watch(File& file) noexcept {
+    file.watching = true;
+    file.held.page_size = smallest_page;
+    file.held.limit = many_pages;
+    const std::uint64_t name = system::hash_of(file.path);
+    system::Hold hold(remembering);
+    const Remembered& place = place_of(name);
+    if (place.name == name && place.choice.pays) {
+        take(file, place.choice);
+    }
+}
+
+void end_watch(File& file) noexcept {
+    close_gate(file);  // no call may be under way while the size of pages changes
+    Choice choice;
+    if (file.watching && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        choice = choose(file.watch, file.block);
+        take(file, choice);
+        file.watch = {};
+    }
+    open_gate(file);
+    if (choice.pays) {
+        const std::uint64_t name = system::hash_of(file.path);
+        system::Hold hold(remembering);
+        place_of(name) = {name, choice};
+        file.payoff.dormant_calls = 0;
+    } else if (choice.why != nullptr) {
+        file.payoff.dormant_calls = next_suspension(file);
+        suspend_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
+    }
+}
+
+void choosing_after_fork() noexcept {
+    remembering.reset();
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of the library: with all signals blocked, so that the program's handlers run in the program's threads.
+#pragma once
+
+#include <cstdint>
+
+namespace sonde::buffer {
+
+/// Starts `count` detached threads with small stacks; how many there are.
+std::uint32_t start_threads(void* (*run)(void*) noexcept, std::uint32_t count) noexcept;
+inline std::uint32_t start_thread(void* (*run)(void*) noexcept) noexcept {
+    return start_threads(run, 1);
+}
+/// A thread that has said that it ends is one of the process for a moment longer. Waits until it is gone, 0.2 s at
+/// most.
+void wait_for_thread_end(long thread) noexcept;
+
+}  // namespace sonde::buffer

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/tasks.hpp"
+
+#include "cache/work_queue.hpp"
+#include "cache/writeback.hpp"
+#include "model/outside.hpp"
+#include "model/registry.hpp"
+#include "model/state.hpp"
+#include "modes/modes.hpp"
+#include "system/clock.hpp"
+
+namespace sonde::buffer {
+
+bool walk_over_files() noexcept {
+    static bool active;  // under the lock of all files
+    system::Hold hold(state.files_lock);
+    active = false;
+    for_each_file([](File& file) {
+        release_if_shared(file);
+        release_if_grown(file);
+        check_space(file);
+        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != crew.number &&
+            (file.dirty.first != nullptr || file.held.queued > 0)) {
+            enqueue_file(file);
+        }
+        active |= file.mode.load(std::memory_order_relaxed) == Mode::Active;
+    });
+    return active;
+}
+
+namespace {
+
+/// What was planned first is wanted first. It is found from the other end, where all that is planned lies.
+Page* next_queued(const File& file) noexcept {
+    Page* found = nullptr;
+    std::uint32_t left = file.held.queued;
+    for (Page* page = file.held.newest; page != nullptr && left > 0; page = page->older) {
+        if (page->busy == Busy::Queued) {
+            found = page;
+            --left;
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+bool begin_next(File& file, Job& job) noexcept {
+    Page* first = file.dirty.first;
+    if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
+        const std::uint64_t now = system::now_ns();
+        const std::uint64_t age_ns = static_cast<std::uint64_t>(state.settings->limits.age_ms) * 1'000'000 / 2;
+        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.held.limit;
+        const bool early = first->full || behind;
+        if ((early || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
+            ++file.statistics.behind_started;
+            job.begin_write(file);
+            return true;
+        }
+    }
+    while (Page* page = next_queued(file)) {
+        if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
+            return true;
+        }
+        page->busy = Busy::No;
+        --file.held.queued;
+    }
+    return false;
+}
+
+bool work_once(File& file) noexcept {
+    Job job;
+    if (!begin_next(file, job)) {
+        return false;
+    }
+    Outside outside(file, nullptr);
+    job.do_all();
+    outside.end();
+    job.finish(outside.spent_ns);
+    return true;
+}
+
+}  // namespace sonde::buffer

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors become buffered after enough calls, and not when somebody else may have them.
+#include "files/candidates.hpp"
+
+#include "buffered.hpp"
+#include "model/state.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+using namespace under_test;
+using buffer::CallRoute;
+
+namespace {
+
+constexpr const char* named = "*:size=4k:count=4,%process:age=600:threads=0";
+
+/// True while this process has workers of io_uring, which the kernel ends after some idle seconds.
+bool has_ring_workers() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::any_of(begin(tasks), end(tasks), [](const std::filesystem::directory_entry& task) {
+        std::string name;
+        std::getline(std::ifstream(task.path() / "comm"), name);
+        return name.starts_with("iou-");
+    });
+}
+
+/// They count as threads of the program, and a program with several threads looks files up when it opens them.
+void wait_for_ring_workers() {
+    for (int i = 0; i < 3000 && has_ring_workers(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+/// A descriptor that was opened under the library, and its file.
+struct Candidate {
+    Folder folder;
+    std::string path = folder.path + "/data";
+    int fd;
+    explicit Candidate(const char* params, int flags = O_RDWR | O_CREAT, bool learns_anew = true) {
+        use(params);
+        wait_for_ring_workers();
+        for (int i = 0; i < 8 && learns_anew; ++i) {
+            buffer::note_benefit(1'000'000);  // whatever files of other tests gained
+        }
+        fd = open(path.c_str(), flags, 0644);
+        buffer::consider(fd, flags, path.c_str());
+    }
+    ~Candidate() {
+        buffer::detach(fd);
+        buffer::forget_candidate(fd);
+        close(fd);
+    }
+    /// Calls until the descriptor is in the table, `most` at most.
+    int calls_until_buffered(int most) const {
+        int calls = 0;
+        while (calls < most && buffer::counts_calls(fd) && buffer::count_candidate_call(fd) != CallRoute::Buffer) {
+            ++calls;
+        }
+        return calls;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("fast_file_is_adopted_after_256_calls") {
+    const Candidate candidate(named);
+    CHECK_FALSE(buffer::in_table(candidate.fd));
+    CHECK(candidate.calls_until_buffered(1000) == 256);
+    CHECK(buffer::in_table(candidate.fd));
+}
+
+TEST_CASE("third_call_is_timed_and_slow_file_is_adopted_after_24") {
+    const Candidate candidate(named);
+    CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
+    CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
+    CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Time);
+    SUBCASE("fast") {
+        buffer::note_call_time(candidate.fd, 1000, 11'000);
+        CHECK(candidate.calls_until_buffered(1000) == 253);
+    }
+    SUBCASE("slow") {
+        buffer::note_call_time(candidate.fd, 1000, 11'001);
+        CHECK(candidate.calls_until_buffered(1000) == 21);
+    }
+}
+
+TEST_CASE("files_without_benefit_raise_the_number_of_calls") {
+    const auto calls = [] { return Candidate(named, O_RDWR | O_CREAT, false).calls_until_buffered(2000); };
+    CHECK(Candidate(named).calls_until_buffered(0) == 0);
+    buffer::note_benefit(0);
+    buffer::note_benefit(19'999);
+    CHECK(calls() == 1000);  // and none of its own
+    buffer::note_benefit(20'000);
+    CHECK(calls() == 500);
+}
+
+TEST_CASE("uncovered_or_synchronous_files_are_no_candidates") {
+    CHECK_FALSE(buffer::counts_calls(Candidate("*.log").fd));
+    CHECK_FALSE(buffer::counts_calls(Candidate(named, O_RDWR | O_CREAT | O_SYNC).fd));
+    CHECK_FALSE(buffer::counts_calls(Candidate("data:off,*").fd));
+    CHECK(buffer::counts_calls(Candidate("data").fd));
+}
+
+TEST_CASE("file_is_adopted_at_open_when_the_rule_needs_it") {
+    for (const char* params : {"*:direct", "*:verbose", "*,%process:buffer=always"}) {
+        CAPTURE(params);
+        const Candidate candidate(params);
+        CHECK(buffer::in_table(candidate.fd));
+    }
+}
+
+TEST_CASE("descriptor_shared_with_a_child_is_not_buffered") {
+    SUBCASE("fork") {
+        const Candidate candidate(named);
+        buffer::note_child(true);
+        CHECK(candidate.calls_until_buffered(1000) == 257);
+        CHECK_FALSE(buffer::in_table(candidate.fd));
+    }
+    SUBCASE("spawn, inherited") {
+        const Candidate candidate(named);
+        buffer::note_child(false);
+        CHECK(candidate.calls_until_buffered(1000) == 257);
+        CHECK_FALSE(buffer::in_table(candidate.fd));
+    }
+    SUBCASE("spawn, closed by exec") {
+        const Candidate candidate(named, O_RDWR | O_CREAT | O_CLOEXEC);
+        buffer::note_child(false);
+        CHECK(candidate.calls_until_buffered(1000) == 256);
+    }
+    SUBCASE("64 forks, after which the count is the same") {
+        const Candidate candidate(named);
+        for (int i = 0; i < 64; ++i) {
+            buffer::note_child(true);
+        }
+        CHECK_FALSE(buffer::counts_calls(candidate.fd));
+    }
+}
+
+TEST_CASE("disqualified_descriptor_passes_for_good") {
+    const Candidate candidate(named);
+    buffer::disqualify(candidate.fd);
+    CHECK_FALSE(buffer::counts_calls(candidate.fd));
+}
+
+TEST_CASE("duplicate_of_a_candidate_is_known_before_it_is_buffered") {
+    for (const char* params : {named, "*:auto,%process:age=600:threads=0"}) {
+        CAPTURE(params);
+        const Candidate candidate(params);
+        const int other = dup(candidate.fd);
+        buffer::duplicate_candidate(candidate.fd, other);
+        const bool is_known = buffer::in_table(candidate.fd);
+        CHECK(is_known == (params == named));
+        CHECK(buffer::in_table(other) == is_known);
+        CHECK_FALSE(buffer::counts_calls(candidate.fd));
+        buffer::detach(other);
+        buffer::forget_candidate(other);
+        close(other);
+    }
+}
+
+TEST_CASE("unseen_descriptor_of_a_file_without_lease_ends_its_buffering") {
+    use(named);
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    const int unseen = open(path.c_str(), O_RDWR | O_CREAT, 0644);
+    CHECK_FALSE(buffer::counts_calls(unseen));  // nobody is buffered without a lease
+    const int fd = open_buffered(path, O_RDWR);
+    std::string text(500, 'x');
+    REQUIRE(write_at(fd, text.data(), 500, 0) == 500);
+    CHECK(buffer::unguarded_files.load() == 1);
+    REQUIRE(buffer::counts_calls(unseen));
+    CHECK(buffer::count_candidate_call(unseen) == CallRoute::Buffer);
+    CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
+    CHECK(contents(path) == text);
+    CHECK(close_buffered(unseen) == 0);
+    CHECK(close_buffered(fd) == 0);
+    CHECK(buffer::unguarded_files.load() == 0);
+}
+
+TEST_CASE("seen_descriptor_is_looked_at_again_when_its_file_has_no_lease") {
+    const Candidate candidate(named, O_RDWR | O_CREAT);
+    const int fd = open_buffered(candidate.path, O_RDWR);
+    CHECK(buffer::candidate_state(candidate.fd) == buffer::unseen);
+    CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Buffer);
+    CHECK(&file_of(fd) == &file_of(candidate.fd));
+    CHECK(close_buffered(fd) == 0);
+}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that a preload library has broken before: output, files and exit code are those of a bare run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from preload_under_test import RUNNER, Preload
+
+Program = Callable[[str], Path]
+
+ALWAYS = "%process:buffer=always"
+MODES = {
+    "none": "",
+    "auto": "*:auto",
+    "auto-always": f"*:auto,{ALWAYS}",
+    "named": "*",
+    "alone-always": f"*:alone,{ALWAYS}",
+}
+SCENARIOS = [
+    "profiling_timer",
+    "raw_handler",
+    "small_signal_stack",
+    "large_handler_without_stack",
+    "repaired_fault_in_write",
+    "repaired_fault_in_read",
+    "lock_from_current_offset",
+    "received_descriptor",
+    "inherited_descriptor",
+    "sealed_memory_file",
+    "full_disk",
+    "daemon_closes_standard_error",
+    "open_without_waiting",
+    "open_link_without_waiting",
+]
+NEED_ROOT = {"full_disk"}
+
+
+def variables(params: str) -> dict[str, str]:
+    return {"IOBUF_PARAMS": params} if params else {"SONDE_NOTHING": "1"}
+
+
+@pytest.mark.parametrize("params", MODES.values(), ids=MODES.keys())
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name not in NEED_ROOT])
+def test_defect_scenario_equals_bare_run(
+    preload: Preload, program: Program, tmp_path: Path, scenario: str, params: str
+) -> None:
+    command: list[str | Path] = [program("defects/defects"), scenario]
+    bare = preload.outcome(command, tmp_path / "without")
+    assert preload.outcome(command, tmp_path / "with", **variables(params)) == bare
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 80 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("params", MODES.values(), ids=MODES.keys())
+def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, small: Path, params: str) -> None:
+    command: list[str | Path] = [program("defects/defects"), "full_disk"]
+
+    def outcome(folder: Path, **settings: str) -> tuple[int, str, int]:
+        under = preload.outcome(command, folder, **settings)
+        shutil.rmtree(folder)
+        return under.code, under.out, len(under.files["data"])
+
+    bare = outcome(small / "without")
+    assert bare[0] == 1
+    assert outcome(small / "with", **variables(params)) == bare
+
+
+@pytest.mark.parametrize("name", ["SONDE_NOTHING", "IOBUF_PARAMS"])
+def test_profiled_program_writes_its_whole_file(preload: Preload, tmp_path: Path, name: str) -> None:
+    """gcc -pg sets a handler for SIGPROF that blocks all signals."""
+    source = tmp_path / "profiled.c"
+    source.write_text(
+        """#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+    char record[100];
+    const int fd = open("data", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    volatile double sum = 0;
+    memset(record, 'x', sizeof(record));
+    for (int i = 0; i < 100000; ++i) {
+        if (write(fd, record, 100) != 100) return 1;
+        for (int k = 0; k < 300; ++k) sum += k * 0.5;
+    }
+    return close(fd);
+}
+""",
+        encoding="utf-8",
+    )
+    compiled = tmp_path / "profiled"
+    if subprocess.run(["gcc", "-pg", "-o", compiled, source], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this compiler has no -pg")
+    under = preload.outcome([compiled], tmp_path / "with", **{name: f"*:auto,{ALWAYS}"})
+    assert (under.code, len(under.files["data"])) == (0, 10_000_000)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_program_under_valgrind_equals_bare_run(preload: Preload, program: Program, tmp_path: Path) -> None:
+    command: list[str | Path] = ["valgrind", "-q", program("defects/defects"), "small_signal_stack"]
+    bare = preload.outcome(command, tmp_path / "without")
+    assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=f"*:auto,{ALWAYS}") == bare
+
+
+def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, program: Program, tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = preload.run(
+        [program("defects/defects"), "daemon_closes_standard_error"], tmp_path, IOBUF_PARAMS="*:auto:verbose"
+    )
+    assert done.returncode == 0
+    assert time.monotonic() - began < 2.5  # the daemon lives for 3 s
+
+
+def test_defect_scenarios_are_all_run(program: Program) -> None:
+    command: list[str | Path] = [*RUNNER, program("defects/defects"), "--list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert listed.split() == SCENARIOS
